@@ -60,7 +60,7 @@ TFX = [
     "tfx>=1.21,<1.22; python_version >= '3.11'",
     "tfx-bsl>=1.16,<2",
 ]
-KUBEFLOW = ["kfp>=2.5,<2.17"]
+KUBEFLOW = ["kfp>=2.5,<2.17", "kubernetes>=26,<27"]
 EXTRAS = {
     "gcs": GCS,
     "s3": ["boto3>=1.36", "botocore>=1.36"],  # PutObject with IfNoneMatch, which commits a manifest, came within 1.35.

@@ -22,7 +22,7 @@ from shardwright.components.image_trainer import worker
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import BACKEND, Placement
 from shardwright.components.image_trainer.run_fn import spec_of
-from shardwright.components.image_trainer.spec import SPEC_FILE, Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import SPEC_FILE, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.worker import run_worker
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
@@ -189,7 +189,7 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
     """
     task = ImageDataset.open(dataset).manifest.task
     config = parse_config({"task": task, "input": {"images": "-"}}, base="/")
-    recipe = replace(Recipe.from_config(config), batch_size=batch_size)
+    recipe = replace(TrainRecipe.from_config(config), batch_size=batch_size)
     found = {b: over_epochs(_measured(recipe, dataset, b), recipe.epochs) for b in _BACKENDS}
     ours, other = found.values()
     rates = ", ".join(
@@ -240,7 +240,7 @@ def over_epochs(found: Mapping[str, Any], epochs: int) -> dict[str, float]:
     return taken
 
 
-def _measured(recipe: Recipe, dataset: Path, backend: str) -> dict[str, Any]:
+def _measured(recipe: TrainRecipe, dataset: Path, backend: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -1,1 +1,1 @@
-"""BaselineResolver: the last blessed model, the same way on every runner (Kubeflow's backend has no Resolver)."""
+"""BaselineResolver: the last blessed model, on every runner (Kubeflow's backend has no Resolver)."""

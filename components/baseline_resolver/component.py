@@ -1,4 +1,4 @@
-"""What goes into BaselineResolver and what comes out."""
+"""Inputs and outputs of BaselineResolver."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ class BaselineResolverSpec(component_spec.ComponentSpec):
 
 
 class BaselineResolver(base_component.BaseComponent):
-    """Hands on the model that `BLESSED.json` names.
+    """Copies the model that `BLESSED.json` names.
 
-    Its output `model` has the custom property `has_baseline`: 1 with a model inside, 0 (and empty) where none was ever
-    blessed.
+    Its output `model` has the custom property `has_baseline`: 1 with a model, 0 (and empty) if none was ever blessed.
 
     Args:
-        push_directory: the folder that Pusher pushes to; relative to where the run is.
-        baseline_digest: `blessing.baseline_digest(push_directory)` when the pipeline is built; the cache key sees it.
-            `executor.IN_FORCE` takes what is in force when the component runs, which must then not be cached.
+        push_directory: the folder that Pusher pushes to; relative to the run.
+        baseline_digest: `blessing.baseline_digest(push_directory)` when the pipeline is built; part of the cache key.
+            `executor.IN_FORCE` uses the baseline model at run time; the component must then not be cached.
     """
 
     SPEC_CLASS = BaselineResolverSpec

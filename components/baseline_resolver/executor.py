@@ -1,4 +1,4 @@
-"""The work of BaselineResolver: copies the blessed model, so that the artifact stays what it was."""
+"""The executor of BaselineResolver: copies the blessed model, so that the artifact never changes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BASELINE_DIGEST = "baseline_digest"
 MODEL = "model"
 HAS_BASELINE = "has_baseline"
 
-# In place of a digest: whatever is in force when the component runs.
+# In place of a digest: the baseline model at run time.
 IN_FORCE = "in force"
 
 
 def has_baseline(model: Artifact) -> bool:
-    """Whether BaselineResolver found a model. Containers hand whole numbers on as floating-point ones."""
+    """Returns whether BaselineResolver found a model. Containers pass whole numbers as floating-point ones."""
     found = model.mlmd_artifact.custom_properties[HAS_BASELINE]
     return bool(found.int_value or found.double_value)
 
@@ -45,8 +45,7 @@ class Executor(base_executor.BaseExecutor):
         Args:
             input_dict: empty.
             output_dict: `model`.
-            exec_properties: `push_directory`, and the `baseline_digest` that was read when the run began or
-                `IN_FORCE`.
+            exec_properties: `push_directory`, and the `baseline_digest` at the start of the run or `IN_FORCE`.
 
         Raises:
             CheckFailed: another model was blessed since, or the blessed model's files were changed.
@@ -66,7 +65,7 @@ class Executor(base_executor.BaseExecutor):
             return
         source = Path(folder, blessing.model)
         if model_digest(source) != blessing.digest:
-            raise CheckFailed(f"{source}: its files are not the ones that were blessed. Restore them, or push anew.")
+            raise CheckFailed(f"{source}: its files are not the ones that were blessed. Restore them, or push again.")
         target = Path(path_utils.serving_model_dir(output.uri))
         shutil.copytree(source, target)
         shutil.copyfile(target / LINEAGE_FILE, Path(output.uri, LINEAGE_FILE))

@@ -1,1 +1,1 @@
-"""DataGate: anomalies that ExampleValidator found become go or no go."""
+"""DataGate: stops the run on the anomalies that ExampleValidator found."""

@@ -1,6 +1,6 @@
-"""From TFDV's anomaly protos to rows a person can read.
+"""TFDV's anomalies as readable rows, with the examples that cause them.
 
-Which examples are behind an anomaly: TFDV tells of features only, a person wants to look at an image.
+TFDV reports features only; the keys of examples lead to the images.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Anomaly:
         feature: name of the feature, empty for the data set as a whole.
         kind: name of the `AnomalyInfo.Type`.
         what: TFDV's description.
-        examples: how many examples are concerned, `None` where that cannot be told.
-        keys: keys of the first of them.
+        examples: number of affected examples, `None` if unknown.
+        keys: keys of the first affected examples.
     """
 
     split: str
@@ -65,7 +65,7 @@ def _reasons(info: anomalies_pb2.AnomalyInfo, split: str, feature: str) -> list[
 
 
 def table(rows: list[Anomaly]) -> str:
-    """The anomalies as lines of text, one block a row, each naming split, feature, kind, count and keys."""
+    """Formats anomalies as text; each block has split, feature, kind, count and keys."""
     lines = []
     for row in rows:
         where = f"{row.feature or '(whole split)'} in {row.split}"
@@ -86,12 +86,11 @@ def find_anomalous_examples(rows: list[Anomaly], schema: schema_pb2.Schema, reco
 
     Args:
         rows: the split's anomalies.
-        schema: what they were validated against.
+        schema: the schema of the validation.
         records: the split's serialized `tf.train.Example`s, read once.
 
     Returns:
-        The rows in the same order. Those of kinds no single example is to blame for (drift, whole split) stay as they
-        are.
+        The rows in the same order. Kinds without a causing example (drift, whole split) are unchanged.
     """
     expectations = {feature.name: feature for feature in schema.feature}
     domains = {domain.name: frozenset(domain.value) for domain in schema.string_domain}
@@ -113,7 +112,7 @@ def find_anomalous_examples(rows: list[Anomaly], schema: schema_pb2.Schema, reco
 
 
 def records_of(examples: str, split: str) -> Iterator[bytes]:
-    """The records of a split of examples, file by file; they may be on a bucket."""
+    """Yields the records of a split of examples, file by file; they may be on a bucket."""
     folder = f"{examples}/Split-{split}"
     for name in list_names(folder):
         for _, record in read_records(f"{folder}/{name}"):
@@ -126,12 +125,12 @@ def offends(
     expected: schema_pb2.Feature | None,
     domains: Mapping[str, frozenset[str]],
 ) -> bool:
-    """Whether one example alone breaks what the schema says of a feature.
+    """Returns whether one example alone violates the schema of a feature.
 
     Args:
         example: decoded example: lists of bytes, or arrays of int64 or float32.
         name: the feature.
-        expected: the schema's word on it; `None` if it has none, then its mere presence offends.
+        expected: its entry in the schema; `None` if it must not be present.
         domains: the schema's named string domains.
     """
     values = example.get(name)

@@ -1,4 +1,4 @@
-"""What goes into DataGate and what comes out."""
+"""Inputs and outputs of DataGate."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright.report.anomalies import KINDS
 
-# Holds `decision.json`: the anomalies that were found and allowed. Where the gate stays shut, there is none. It is no
-# type of our own: the name of one would have to be that of a class in a top-level module, to be told in a compiled
-# pipeline.
+# Contains `decision.json`, the anomalies that were found and allowed; nothing if the gate stops the run. Not a custom
+# type: a compiled pipeline accepts only types that are classes of a top-level module.
 GateDecision = simple_artifacts.File
 
 _KINDS = (*ANOMALY_KINDS, *KINDS)
@@ -37,17 +36,18 @@ class DataGateSpec(component_spec.ComponentSpec):
 
 
 class DataGate(base_component.BaseComponent):
-    """Stops the run when ExampleValidator found anomalies; on its own, ExampleValidator never does.
+    """Stops the run when ExampleValidator found anomalies; ExampleValidator itself never does.
 
     Args:
         anomalies: ExampleValidator's output.
-        examples: the examples that were validated; read only to name keys of offending ones.
+        examples: the validated examples; read only for the keys of those that cause an anomaly.
         schema: the schema they were validated against.
-        allow: kinds of anomalies (names of `AnomalyInfo.Type`, or of `report.troubles.KINDS`) that do not stop the run.
+        allow: kinds of anomalies (names of `AnomalyInfo.Type`, or of `report.anomalies.KINDS`) that do not stop the
+            run.
         report: Report's output: leaks between splits and drift stop the run, and the message names the file.
 
     Raises:
-        ConfigError: `allow` names a kind that TFDV does not know.
+        ConfigError: `allow` has an unknown kind.
     """
 
     SPEC_CLASS = DataGateSpec
@@ -66,7 +66,7 @@ class DataGate(base_component.BaseComponent):
                 close = difflib.get_close_matches(kind, _KINDS, n=1)
                 raise ConfigError(
                     "gate.allow",
-                    f"{kind!r} is no kind of anomaly that TFDV knows",
+                    f"{kind!r} is not a known kind of anomaly",
                     f"Did you mean {close[0]}?" if close else "See AnomalyInfo.Type of TensorFlow Metadata.",
                 )
         super().__init__(

@@ -1,4 +1,4 @@
-"""Reads what ExampleValidator found and stops the run, or lets it pass."""
+"""The executor of DataGate: reads ExampleValidator's anomalies, and stops the run or records its decision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class."""
+        """See the base class.
+
+        Raises:
+            CheckFailed: there are anomalies of a kind that is not allowed.
+        """
         anomalies = artifact_utils.get_single_instance(input_dict["anomalies"])
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         schema_file = Path(artifact_utils.get_single_uri(input_dict["schema"]), "schema.pbtxt")
@@ -52,16 +56,16 @@ class Executor(base_executor.BaseExecutor):
             refused = [row for row in found if row.kind not in allow]
             if refused:
                 stopping.extend(find_anomalous_examples(refused, schema, records_of(examples.uri, split)))
-        report, seen = _report(input_dict)
-        for trouble in seen:
-            (allowed if trouble.kind in allow else stopping).append(trouble)
+        report, rows = _report(input_dict)
+        for anomaly in rows:
+            (allowed if anomaly.kind in allow else stopping).append(anomaly)
         if stopping:
             kinds = ", ".join(sorted({row.kind for row in stopping}))
             count = f"{len(stopping)} anomal{'y' if len(stopping) == 1 else 'ies'}"
             raise CheckFailed(
                 f"The data gate is shut: {count}.\n"
                 f"{table(stopping)}\n"
-                f"Mend the data or the schema file, or let the kind pass with `gate: {{allow: [{kinds}]}}`."
+                f"Fix the data or the schema file, or allow the kind with `gate: {{allow: [{kinds}]}}`."
                 f"{report}"
             )
         decision = artifact_utils.get_single_uri(output_dict["decision"])
@@ -83,7 +87,7 @@ class Executor(base_executor.BaseExecutor):
 
 
 def _report(input_dict: dict[str, list[Any]]) -> tuple[str, list[Anomaly]]:
-    """Where the report lies, as a line for the message, and what it says beside TFDV's anomalies."""
+    """Returns a line with the report's path, and the anomalies that only the report has."""
     if not input_dict.get("report"):
         return "", []
     folder = Path(artifact_utils.get_single_uri(input_dict["report"]))

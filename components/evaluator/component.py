@@ -1,7 +1,4 @@
-"""What goes into the Evaluator and what comes out: as TFX's Evaluator.
-
-What TFMA computes and what a model must reach, from the configuration.
-"""
+"""The Evaluator, with the inputs and outputs of TFX's, and TFMA's configuration: metrics, slices and thresholds."""
 
 from __future__ import annotations
 
@@ -24,17 +21,17 @@ _METRICS_MODULE = "shardwright.components.evaluator.metrics"
 
 
 def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = False) -> tfma.EvalConfig:
-    """The evaluation of a configuration: metrics per class and slice, a floor, the change against the baseline.
+    """Returns TFMA's configuration: metrics per class and slice, a minimum, and a minimum change from the baseline.
 
-    Floor and change, against the last blessed model, are those of the whole split; slices are there to be looked at.
+    The minimum and the change from the last blessed model refer to the whole split; slices are for information.
 
     Args:
-        config: its `evaluator` section says what must be reached.
+        config: its `evaluator` section has the minimum values.
         classes: class names in the order of the model's channels.
         multi: whether an image may have several classes.
 
     Returns:
-        A configuration for TFX's Evaluator. Where there is no baseline TFX leaves the change out of it.
+        A configuration for TFX's Evaluator. Without a baseline TFX removes the change from it.
     """
     limits = config.evaluator
     name = headline(config.task, multi=multi)
@@ -49,7 +46,7 @@ def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = F
             direction=tfma.MetricDirection.HIGHER_IS_BETTER, absolute={"value": config.evaluator.min_change}
         ),
     )
-    # `thresholds` would be those of every slice.
+    # `thresholds` would apply to every slice.
     overall = config_pb2.PerSliceMetricThresholds(
         thresholds=[config_pb2.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()], threshold=threshold)]
     )
@@ -67,7 +64,7 @@ def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = F
 
 
 class Evaluator(tfx.components.Evaluator):
-    """TFX's Evaluator with an executor that does without a baseline where there is none.
+    """TFX's Evaluator with an executor that accepts a missing baseline.
 
     Args: see `tfx.components.Evaluator`; `baseline_model` is BaselineResolver's output.
     """
@@ -84,10 +81,10 @@ def image_evaluator(
     *,
     multi: bool = False,
 ) -> Evaluator:
-    """The Evaluator of a configuration.
+    """Returns the Evaluator of a configuration.
 
     Args:
-        config: its `evaluator` section says on which split, and what must be reached.
+        config: its `evaluator` section has the split and the minimum values.
         classes: class names in the order of the model's outputs.
         examples: ImageExampleGen's, not transformed: the model prepares them as in serving.
         model: the Trainer's `model`.

@@ -1,4 +1,4 @@
-"""The work of the Evaluator: TFX's, with a baseline that may be missing, and a summary that anyone can read."""
+"""The executor of the Evaluator: TFX's, with an optional baseline and a readable summary."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _SHOWN = 3
 
 
 class Executor(executor.Executor):
-    """Evaluates a model and compares it with the last blessed one, where there is one that can be compared."""
+    """Evaluates a model, and compares it with the last blessed one if both have the same classes."""
 
     @flushed_outputs
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
-        """Runs TFX's Evaluator, then writes summaries, pictures and `lineage.json` beside TFMA's results.
+        """Runs TFX's Evaluator, then adds summaries, pictures and `lineage.json` to TFMA's results.
 
         Args:
-            input_dict: `examples` (ImageExampleGen's), `model`, and `baseline_model` as BaselineResolver gives it.
+            input_dict: `examples` (ImageExampleGen's), `model`, and `baseline_model` (BaselineResolver's).
             output_dict: `evaluation` and `blessing`.
             exec_properties: `eval_config` and `example_splits`, see TFX's Evaluator.
 
@@ -94,7 +94,7 @@ class Executor(executor.Executor):
             )
 
     def _sliced(self, examples: ImageDataset, splits: list[str], input_dict: Artifacts) -> tuple[Artifact, list[str]]:
-        """The examples with the features that TFMA slices by, and the keys of those that cannot be decoded."""
+        """Returns the examples with the features of slices, and the keys of those that cannot be decoded."""
         folder = os.path.join(self._get_tmp_dir(), "sliced")
         left_out = write_sliced(examples, splits, Path(folder))
         artifact = copy.deepcopy(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]))
@@ -103,7 +103,7 @@ class Executor(executor.Executor):
 
 
 def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
-    """Tells the Pusher where the images lie, where that is a place that the next run can find."""
+    """Records the folder of the images for the Pusher, if the next run can find it."""
     place = place_of(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
     if is_remote(place) or os.path.isabs(place):
         evaluation.set_string_custom_property(EXAMPLES_PLACE, place)
@@ -112,13 +112,13 @@ def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
 def _check_split(examples: ImageDataset, splits: list[str], left_out: list[str]) -> None:
     if sum(examples.num_records(split) for split in splits) <= len(left_out):
         raise CheckFailed(
-            f"the split {', '.join(splits)} of {examples.root} holds no image that can be decoded, so nothing can be "
+            f"the split {', '.join(splits)} of {examples.root} has no image that can be decoded, so nothing can be "
             "evaluated. Give more images, a larger share in `split`, or another evaluator.split."
         )
 
 
 def _comparable(input_dict: Artifacts) -> tuple[Artifacts, list[str]]:
-    """The inputs without a baseline that is none or knows other classes, and the reason where there is one to tell."""
+    """Removes a baseline that is empty or has other classes from the inputs; returns them, and the reason."""
     baselines = input_dict.get(BASELINE_MODEL_KEY)
     if not baselines:
         return input_dict, []
@@ -128,7 +128,7 @@ def _comparable(input_dict: Artifacts) -> tuple[Artifacts, list[str]]:
     known, new = _classes(baselines[0]), _classes(artifact_utils.get_single_instance(input_dict[MODEL_KEY]))
     if known != new:
         return alone, [
-            f"not compared with the last blessed model, whose classes are others: {', '.join(known)} "
+            f"not compared with the last blessed model, which has other classes: {', '.join(known)} "
             f"instead of {', '.join(new)}"
         ]
     return input_dict, []

@@ -1,8 +1,7 @@
-"""TFMA metrics that add up what the model's `examples` signature returns for every image.
+"""TFMA metrics that add up the outputs of the model's `examples` signature over all images.
 
-The signature gives sums per image and class (or probabilities and the label), so no mask and no pixel travels through
-Beam; the arithmetic is that of `shardwright.evaluation.metrics`. TFMA finds the classes by the names in
-`eval_config.py`.
+The signature returns sums per image and class (or probabilities and the label), so no mask and no pixel passes through
+Beam. The arithmetic is that of `shardwright.evaluation.metrics`. TFMA imports the classes by the names in `component`.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
 
 Keys = dict[str, metric_types.MetricKey]
 
-# The matrix of more classes than can be looked at is left out.
+# Above this number of classes the confusion matrix is unreadable and omitted.
 MOST_CONFUSED = 20
 
 
 def confusion_names(classes: int) -> list[str]:
-    """Names of the entries of a confusion matrix by the indices of its classes; row by row, truth by row."""
+    """Returns names for the entries of a confusion matrix, by class indices, row by row; a row is a true class."""
     if classes > MOST_CONFUSED:
         return []
     return [f"{CONFUSION}{true}/{predicted}" for true in range(classes) for predicted in range(classes)]
@@ -81,11 +80,11 @@ def _computations(
     model_name: str = "",
     output_name: str = "",
 ) -> metric_types.MetricComputations:
-    """One pass that yields every metric of a model; TFMA calls it once per model.
+    """Returns one computation of all metrics of a model; TFMA calls it once per model.
 
-    TFMA looks at the names of the positional parameters to decide what to pass: `model_name` must be one of them.
+    TFMA decides by the names of the positional parameters what to pass: `model_name` must be one of them.
     """
-    del name  # The class's name; the metrics have their own.
+    del name  # The name of the class; each metric has another one.
     # `example_weighted` None, not False: TFMA looks up thresholds that name a metric under None.
     keys = {
         n: metric_types.MetricKey(name=n, model_name=model_name, output_name=output_name, example_weighted=None)
@@ -98,7 +97,7 @@ def _computations(
 
 
 class _SumCombiner(beam.CombineFn):
-    """Adds up values that know `+` and `report(classes)`."""
+    """Adds up values with `+` and `report(classes)`."""
 
     def __init__(self, model_name: str, classes: list[str], keys: Keys) -> None:
         self._model_name = model_name
@@ -109,12 +108,12 @@ class _SumCombiner(beam.CombineFn):
         return functools.reduce(lambda a, b: a + b, accumulators, self.create_accumulator())
 
     def extract_output(self, accumulator: Any) -> dict[metric_types.MetricKey, float]:
-        # TFMA wants every key it was promised; a class that is nowhere has no value.
+        # TFMA requires all promised keys; a class without examples has no value.
         values = {**accumulator.report(self._classes), **self._further(accumulator)}
         return {key: values.get(name, float("nan")) for name, key in self._keys.items()}
 
     def _further(self, accumulator: Any) -> dict[str, float]:
-        """What TFMA is told beyond the report."""
+        """Returns values in addition to the report."""
         return {IMAGES: float(accumulator.images)}
 
 

@@ -1,16 +1,16 @@
-"""The best and the worst predictions of an evaluation, as pictures to look at.
+"""Pictures of the best and the worst predictions of an evaluation.
 
-Beside TFMA's results:
+These files are added to TFMA's results:
 
-    evaluation.json     figures of the whole split, of its slices, the confusion matrix; under `pictures` a row each:
+    evaluation.json     metrics of the whole split and of its slices, the confusion matrix; `pictures` has a row each:
                         `file`, `key` of the image, `kind` (`best` or `worst`), `score`, and for labels `truth` and
-                        `prediction`; the best first, then the worst, each from its end; `kind: confusion` is no image
+                        `prediction`; the best first, then the worst; `kind: confusion` is the confusion matrix
     pictures/best-00.png, worst-00.png ...   masks: the image, the truth, the prediction; labels: the image
-    pictures/confusion.png                   where every image has one class
+    pictures/confusion.png                   if every image has one class
 
-Of a large split the first images are looked at; a dataset's order is that of a hash, so they are drawn at random. The
-score of masks is the mean over the classes of the image's own Dice (empty against empty counts 1), of one label the
-probability of the true class, of several classes their F1.
+In a large split only the first images are scored; they are a random sample, since a dataset has the order of a hash.
+The score of masks is the mean over the classes of the image's Dice (1 if truth and prediction are empty), of one label
+the probability of the true class, of several classes their F1.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BEST, _WORST = 4, 8
 
 
 class Scored(NamedTuple):
-    """An image and how well it was predicted."""
+    """An image and the score of its prediction."""
 
     score: float
     key: str
@@ -54,10 +54,10 @@ def draw_pictures(
 
     Args:
         model_place: folder of the exported model.
-        examples: what was evaluated.
-        splits: which splits of it.
+        examples: the evaluated dataset.
+        splits: the evaluated splits.
         left_out: keys of images that cannot be decoded.
-        folder: of the evaluation.
+        folder: folder of the evaluation.
 
     Returns:
         The rows of `pictures` in `evaluation.json`.

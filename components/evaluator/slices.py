@@ -1,8 +1,8 @@
-"""The examples of an evaluation: with what they are sliced by, and without what cannot be decoded.
+"""The examples of an evaluation: with the features of slices, and without images that cannot be decoded.
 
-ImageExampleGen checks headers; entropy data that is damaged behind a sound header is met when pixels are made, and one
-such image would end TFMA's run. ImageTransform rejects such images with a row in its ledger, but the Evaluator reads
-what came before it. The decoding that finds them, at an eighth of the size, also tells how bright an image is.
+ImageExampleGen checks headers only. Damaged data behind a sound header fails when pixels are decoded, and one such
+image would end TFMA's run. ImageTransform rejects these images, but the Evaluator reads the examples before the
+transform. So every image is decoded here at an eighth of its size, which also gives its brightness.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from shardwright.storage import map_threads
 from shardwright.tfrecords.encode import byte_strings, encode_example
 from shardwright.tfrecords.records import RecordWriter, decode_example
 
-# Features that examples are given for TFMA, which slices by them: classes that the image shows, folder that it comes
-# from, how bright it is.
+# Features added for the slices of TFMA: the classes of an image, its folder, and its brightness.
 CLASS, FOLDER, BRIGHTNESS = "slice/class", "slice/folder", "slice/brightness"
 SLICES = (CLASS, FOLDER, BRIGHTNESS)
 
@@ -31,12 +30,12 @@ TOP, OTHERS = "(top)", "(others)"
 # By the mean of all values, 0..255.
 _BRIGHTNESSES = ((85.0, "dark"), (170.0, "medium"), (256.0, "bright"))
 _MOST_FOLDERS = 20
-# Damage shows while the entropy coding is undone, which every ratio does whole; the smallest one costs least.
+# Entropy decoding finds damage at every ratio; the smallest image costs least.
 _RATIO = 8
 
 
 def brightness(encoded: bytes) -> str | None:
-    """`dark`, `medium` or `bright`; `None` for a JPEG or PNG that cannot be decoded."""
+    """Returns `dark`, `medium` or `bright`; `None` for a JPEG or PNG that cannot be decoded."""
     try:
         image = tf_ops.decode_jpeg(encoded, _RATIO) if tf_ops.is_jpeg(encoded) else tf_ops.decode(encoded)
     except tf.errors.InvalidArgumentError:
@@ -46,7 +45,7 @@ def brightness(encoded: bytes) -> str | None:
 
 
 def write_sliced(examples: ImageDataset, splits: Sequence[str], folder: Path) -> list[str]:
-    """Writes the examples of some splits with the features of `SLICES`, as TFX reads them: `Split-<name>/*`.
+    """Writes the examples of some splits with the features of `SLICES`, in TFX's layout: `Split-<name>/*`.
 
     Returns:
         Keys of the images that cannot be decoded and were left out, in the order of the records.
@@ -64,7 +63,7 @@ def write_sliced(examples: ImageDataset, splits: Sequence[str], folder: Path) ->
             return key, None
         values = {CLASS: _classes(example, classes), FOLDER: [folders[_folder(key)]], BRIGHTNESS: [bright]}
         added = {name: byte_strings([text.encode() for text in texts]) for name, texts in values.items()}
-        # Messages that are written one behind the other are one message with the fields of both.
+        # Two concatenated protobuf messages are one message with the fields of both.
         return key, serialized + encode_example(added)
 
     for split in splits:
@@ -95,7 +94,7 @@ def _folder(key: str) -> str:
 
 
 def _folders(keys: Iterator[str]) -> dict[str, str]:
-    """Folder -> name of its slice: its own for those with the most images, one for all others."""
+    """Returns folder -> name of its slice: its own name for the largest folders, one name for all others."""
     counts = Counter(_folder(key) for key in keys)
     kept = {name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FOLDERS]}
     return {name: name if name in kept else OTHERS for name in counts}

@@ -1,7 +1,7 @@
-"""What an evaluation found, without TFMA to read it, in the evaluation's folder.
+"""The results of an evaluation in files that need no TFMA to be read.
 
-`summary.json` has the figures of the whole split; `evaluation.json` (`pictures.py` has its layout) also those of slices
-and the confusion matrix.
+`summary.json` has the metrics of the whole split; `evaluation.json` (see `pictures`) also those of slices, and the
+confusion matrix.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _DETAILS = untrusted.record(
     },
     closed=False,
 )
-# Property of the evaluation: where its images lie. One of a run on this machine, which works in a folder, has none.
+# Property of the evaluation with the folder or URL of its images; not set for a relative folder.
 EXAMPLES_PLACE = "examples_place"
 
-# Entries that are no figures of the model: how many images a slice has, and the confusion matrix.
+# Entries that are not metrics: the number of images in a slice, and the confusion matrix.
 IMAGES = "images"
 CONFUSION = "confusion/"
 
-# What TFMA appends to the name of a metric for the candidate's value minus the baseline's.
+# TFMA's suffix for the candidate's value minus the baseline's.
 _DIFFERENCE = "_diff"
 
 
@@ -56,9 +56,9 @@ class EvaluationSummary:
 
     Attributes:
         metrics: `mean_dice`, `dice/<class>`, ... or `accuracy`, `f1/<class>`, ...
-        baseline: the same of the last blessed model over the same split; empty when it was not compared.
-        blessed: whether the model reached what was asked for.
-        reasons: why it was not blessed or not compared, and what was left out; one sentence each.
+        baseline: metrics of the last blessed model on the same split; empty without a comparison.
+        blessed: whether the model reached all thresholds.
+        reasons: why it was not blessed or not compared, and which images were left out; one sentence each.
     """
 
     metrics: dict[str, float]
@@ -76,20 +76,20 @@ def read_evaluation(evaluation_dir: str | os.PathLike[str]) -> EvaluationSummary
     """Reads the summary of an evaluation.
 
     Raises:
-        DatasetError: there is none in that folder.
+        DatasetError: the folder does not contain one.
     """
     return read_record(Path(evaluation_dir, SUMMARY_FILE), EvaluationSummary, "evaluation", "Run the Evaluator again.")
 
 
 def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:
-    """Makes a summary of what TFMA wrote.
+    """Returns a summary of TFMA's output.
 
     Args:
         evaluation_dir: TFMA's output.
-        reasons: sentences known before, e.g. why no baseline was compared.
+        reasons: sentences to begin with, e.g. why no baseline was compared.
 
     Returns:
-        The summary; its reasons are the given ones and one for every threshold that was missed.
+        The summary; its reasons are the given ones, and one for every missed threshold.
     """
     import tensorflow_model_analysis as tfma
 
@@ -113,7 +113,7 @@ def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:
 
 
 def details(evaluation_dir: str, classes: Sequence[str]) -> dict[str, Any]:
-    """Slices and confusion matrix of what TFMA wrote.
+    """Returns slices and confusion matrix of TFMA's output.
 
     Args:
         evaluation_dir: TFMA's output.
@@ -145,7 +145,7 @@ def details(evaluation_dir: str, classes: Sequence[str]) -> dict[str, Any]:
 
 
 def read_details(evaluation_dir: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads `evaluation.json`; nothing where there is none.
+    """Reads `evaluation.json`; empty if it does not exist.
 
     Raises:
         DatasetError: it is damaged.
@@ -166,7 +166,7 @@ def write_details(evaluation_dir: str | os.PathLike[str], value: Mapping[str, An
 
 
 def _model_names(evaluation_dir: str) -> dict[bool, str]:
-    """Whether it is the baseline -> name of the model; TFMA knows one that is alone by the empty name."""
+    """Returns is-baseline -> name of the model; TFMA gives a single model the empty name."""
     import tensorflow_model_analysis as tfma
 
     specs = tfma.load_eval_result(evaluation_dir).config.model_specs
@@ -174,7 +174,7 @@ def _model_names(evaluation_dir: str) -> dict[bool, str]:
 
 
 def _by_slice(result: Any) -> dict[Any, dict[str, float]]:
-    """Slice -> metrics with a value; the slice that is everything is `()`."""
+    """Returns slice -> metrics with a value; `()` is the whole split."""
     found = {}
     for key, outputs in result.slicing_metrics:
         numbers = {name: float(value["doubleValue"]) for name, value in outputs[""][""].items() if value}
@@ -183,7 +183,7 @@ def _by_slice(result: Any) -> dict[Any, dict[str, float]]:
 
 
 def _figures(values: Mapping[str, float]) -> dict[str, float]:
-    """What says how good a model is, of all that TFMA was told."""
+    """Returns the metrics of the model, without counts, confusion matrix and differences."""
     return {
         name: value
         for name, value in values.items()

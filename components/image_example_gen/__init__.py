@@ -1,1 +1,1 @@
-"""Images and annotations into sharded Examples, with a manifest and a ledger."""
+"""ImageExampleGen: images and annotations become sharded Examples, with a manifest and a ledger."""

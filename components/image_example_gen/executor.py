@@ -1,4 +1,4 @@
-"""Plans the ingest, writes shards by a Beam map over their numbers, commits the dataset into the artifact."""
+"""The executor of ImageExampleGen: plans the ingest, writes shards by a Beam map, commits the dataset."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from shardwright.staging.staging import Staging
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Neither pixels nor run lengths pass through Beam: only shard numbers do.
+    """Maps over shard numbers: neither pixels nor run lengths pass through Beam.
 
-    What is mapped is the core's own function, so that Beam's worker processes start without importing TFX.
+    The mapped function is that of the core, so that Beam's worker processes start without importing TFX.
     """
 
     def Do(
@@ -34,9 +34,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """See the base class.
 
         Raises:
-            UsageError: no location is given, the input is not what it should be, or workers are on other machines and
-                images or the staging folder are not on a bucket.
-            CheckFailed: the input has other content than the fingerprint says, or too much of it was rejected.
+            UsageError: no location is given, the input is invalid, or workers are on other machines and images or the
+                staging folder are not on a bucket.
+            CheckFailed: the input's content does not match the fingerprint, or too much of it was rejected.
         """
         del input_dict
         examples = artifact_utils.get_single_instance(output_dict["examples"])
@@ -67,7 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 _ = (
                     pipeline
                     | "ShardNumbers" >> beam.Create(range(len(plan.dataset.shards)))
-                    # Without it the numbers stay one bundle, and one worker writes every shard.
+                    # Without the reshuffle the numbers stay in one bundle, and one worker writes every shard.
                     | "Spread" >> beam.Reshuffle()
                     | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
                 )
@@ -78,7 +78,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             build = {"runner": "tfx", "notes": notes, **baseline_source(location)}
             manifest = commit(staging, plan.dataset, examples.uri, build)
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
-        # `file_format` stays unset: it has no word for plain TFRecords, and StatisticsGen fails on words it lacks.
+        # `file_format` stays unset: it has no value for plain TFRecords, and StatisticsGen rejects unknown values.
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
@@ -87,7 +87,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 def _location(exec_properties: dict[str, Any]) -> InputLocation:
     text = exec_properties.get("input_location") or os.environ.get(INPUT_VARIABLE)
     if not text:
-        raise UsageError(f"ImageExampleGen: neither input_location nor {INPUT_VARIABLE} says where the input lies.")
+        raise UsageError(f"ImageExampleGen: neither input_location nor {INPUT_VARIABLE} is set. Set one of them.")
     try:
         return InputLocation.from_json(text)
     except (ValueError, TypeError):

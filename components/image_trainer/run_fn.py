@@ -1,4 +1,8 @@
-"""What TFX's Trainer calls: it sets up the two workers, shows their progress, and files what they made."""
+"""The function that TFX's Trainer calls: it runs the two workers, shows their progress and stores their results.
+
+`run_fn` reads the arguments of TFX. `train_and_export` writes the specification of the training, runs the worker
+`train` and, on the first host, the worker `export`. A training that was interrupted continues from its checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +24,9 @@ from shardwright.components.image_trainer.spec import (
     AS_USUAL,
     MODEL_FILE,
     SPEC_FILE,
-    Recipe,
     RunOptions,
     TextColumn,
+    TrainRecipe,
     TrainSpec,
 )
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
@@ -51,58 +56,52 @@ RUNNING_KEY = "running"
 WARM_START_KEY = "warm_start"
 WEIGHTS_KEY = "weights"
 
-
 _TRAIN = "train"
-# Where TensorFlow Transform keeps vocabularies within a TransformGraph.
+# TensorFlow Transform keeps vocabularies in this folder of a TransformGraph.
 _ASSETS = os.path.join("transform_fn", "assets")
 
 
 def run_fn(fn_args: Any) -> None:
-    """Trains and exports, as TFX's Trainer asks for it.
+    """Trains and exports, called by TFX's Trainer.
 
     Args:
-        fn_args: `tfx.components.FnArgs`; `custom_config[RECIPE_KEY]` holds `Recipe.to_dict()`, and `[RUNNING_KEY]`
-            `Running.to_dict()` where it is not the default. The examples are a dataset of ImageTransform, found through
-            the first of `train_files`. On a host that is not the first nothing is written to the places that it names.
+        fn_args: `tfx.components.FnArgs`. `custom_config[RECIPE_KEY]` is `TrainRecipe.to_dict()`; `[RUNNING_KEY]` is
+            `RunOptions.to_dict()`, if it is not the default. The examples are a dataset of ImageTransform, found
+            through the first of `train_files`. Only the first host writes to the folders named here.
 
     Raises:
         ConfigError: this machine has no such accelerator, or has one that would stay idle.
         ShardwrightError: a worker failed.
     """
     running = RunOptions(**fn_args.custom_config.get(RUNNING_KEY, {}))
+    host = this_host(os.environ, running.hosts)
     # Before anything is read: a machine that cannot train is refused at once.
-    choose_placement(running.accelerator, this_host(os.environ, running.hosts).count, Machine.look(os.environ))
-    # TFX names <dataset>/Split-train/*.
-    dataset = Path(fn_args.train_files[0]).parents[1]
-    recipe = Recipe.from_dict(fn_args.custom_config[RECIPE_KEY])
-    files = {
-        "warm_from": _warm_from(recipe, fn_args),
-        "weights_from": _weights_from(recipe, fn_args),
-        "transform_graph": fn_args.transform_graph_path or "",
-    }
-    if not this_host(os.environ, running.hosts).publishes:
-        with tempfile.TemporaryDirectory() as folder:
-            own, nowhere = Path(folder, "run"), Path(folder, "export")
-            train_and_export(recipe, dataset=dataset, run_folder=own, export_folder=nowhere, running=running, **files)
-        # TFX asks for the folder; `container` has given this host one of its own.
-        Path(fn_args.serving_model_dir).mkdir(parents=True, exist_ok=True)
-        return
-    train_and_export(
+    choose_placement(running.accelerator, host.count, Machine.look(os.environ))
+    recipe = TrainRecipe.from_dict(fn_args.custom_config[RECIPE_KEY])
+    train = partial(
+        train_and_export,
         recipe,
-        dataset=dataset,
-        run_folder=Path(fn_args.model_run_dir),
-        export_folder=Path(fn_args.serving_model_dir),
+        dataset=Path(fn_args.train_files[0]).parents[1],  # TFX names <dataset>/Split-train/*.
         running=running,
-        **files,
+        warm_from=_warm_from(recipe, fn_args),
+        weights_from=_weights_from(recipe, fn_args),
+        transform_graph=fn_args.transform_graph_path or "",
     )
-    # The model's artifact begins two folders above: <model>/Format-Serving.
-    model_root = Path(fn_args.serving_model_dir).parent
-    shutil.copyfile(Path(fn_args.serving_model_dir, LINEAGE_FILE), model_root / LINEAGE_FILE)
-    flush_artifact(str(model_root))
+    serving = Path(fn_args.serving_model_dir)
+    if not host.publishes:
+        with tempfile.TemporaryDirectory() as folder:
+            train(run_folder=Path(folder, "run"), export_folder=Path(folder, "export"))
+        # TFX requires the folder. `container` has given this host a separate one.
+        serving.mkdir(parents=True, exist_ok=True)
+        return
+    train(run_folder=Path(fn_args.model_run_dir), export_folder=serving)
+    # The artifact is the folder above: <model>/Format-Serving.
+    shutil.copyfile(serving / LINEAGE_FILE, serving.parent / LINEAGE_FILE)
+    flush_artifact(str(serving.parent))
 
 
 def train_and_export(
-    recipe: Recipe,
+    recipe: TrainRecipe,
     *,
     dataset: Path,
     run_folder: Path,
@@ -112,60 +111,63 @@ def train_and_export(
     weights_from: str = "",
     transform_graph: str = "",
 ) -> TrainSpec:
-    """Trains on a transformed dataset and writes the SavedModel; a training that was interrupted goes on.
+    """Trains on a transformed dataset and writes the SavedModel. An interrupted training continues.
 
-    Checkpoints go to the staging folder of the run where there is one (it outlives an attempt of TFX), else to
-    `run_folder`; they are deleted when the model is there. On a host that is not the first there is no export.
+    Checkpoints are written to the staging folder of the run if there is one (it survives a failed attempt of TFX), else
+    to `run_folder`. They are deleted after the export. Only the first host exports.
 
     Args:
-        recipe: what shapes the model.
+        recipe: the options that shape the model.
         dataset: folder of a dataset of ImageTransform.
         run_folder: gets spec.json, model.keras, history.json, training.json, TensorBoard logs and the workers' logs.
         export_folder: gets the SavedModel.
-        running: how it runs.
-        warm_from: a file of weights, or a folder with one, that the training begins with; empty: with none.
-        weights_from: file or URL of the encoder's weights; empty: they begin at random.
-        transform_graph: folder of the TransformGraph that was made with the dataset; its vocabularies are needed where
-            the model reads texts.
+        running: accelerator, hosts and checkpoints.
+        warm_from: file with the initial weights, or a folder with one; empty: none.
+        weights_from: file or URL of the encoder's weights; empty: random initial weights.
+        transform_graph: folder of the TransformGraph written with the dataset; needed for a model that reads texts.
 
     Returns:
-        What the workers were told.
+        The specification that the workers got.
 
     Raises:
         DatasetError: there is no such dataset, or nothing to train on.
-        ConfigError: this machine has no such accelerator, or is not one of so many hosts.
+        ConfigError: this machine has no such accelerator, or the number of hosts differs.
         ShardwrightError: a worker failed.
     """
     host = this_host(os.environ, running.hosts)
     placement = choose_placement(running.accelerator, host.count, Machine.look(os.environ))
-    manifest = ImageDataset.open(dataset).manifest
+    digest = ImageDataset.open(dataset).manifest.digest
     run_folder.mkdir(parents=True, exist_ok=True)
-    spec = dataclasses.replace(spec_of(recipe, dataset, run_folder, export_folder), weights_from=weights_from)
-    if recipe.text:
-        vocabularies = os.path.join(transform_graph, _ASSETS)
-        columns = _text_columns(recipe, ImageDataset.open(dataset), vocabularies)
-        spec = dataclasses.replace(spec, texts=columns, vocabularies=vocabularies)
-    if warm_from:
-        file, digest = weights_file(warm_from)
-        spec = dataclasses.replace(spec, warm_from=file, warm_digest=digest)
-    staging = os.environ.get(STAGING_VARIABLE) or os.fspath(run_folder)
-    spec = dataclasses.replace(spec, running=running, checkpoints=f"{staging}/training/{spec.fingerprint[:32]}")
-    spec_file = run_folder / SPEC_FILE
-    spec.write(spec_file)
-    with _shown(recipe.epochs, headline(spec.task, multi=spec.multi)) as show:
+    spec = spec_of(recipe, dataset, run_folder, export_folder)
+    spec = _with_files(spec, warm_from, weights_from, transform_graph)
+    spec = dataclasses.replace(spec, running=running, checkpoints=_checkpoints(spec, run_folder))
+    spec.write(run_folder / SPEC_FILE)
+    _train(spec, run_folder, {**placement.to_environment(os.environ), **host.to_environment()})
+    if host.publishes:
+        _export(spec, run_folder, export_folder, digest)
+    return spec
+
+
+def _train(spec: TrainSpec, run_folder: Path, environment: dict[str, str]) -> None:
+    """Runs the worker that trains, and shows its progress."""
+    with _shown(spec.recipe.epochs, headline(spec.task, multi=spec.multi)) as show:
         run_worker(
             (WORKER, "train"),
-            spec_file,
+            run_folder / SPEC_FILE,
             run_folder / "train.log",
-            environment={**placement.to_environment(os.environ), **host.to_environment()},
+            environment=environment,
             on_message=show,
         )
-    if not host.publishes:
-        return spec
+
+
+def _export(spec: TrainSpec, run_folder: Path, export_folder: Path, dataset_digest: str) -> None:
+    """Runs the worker that exports, records the lineage and deletes the checkpoints."""
+    parents = {"dataset": dataset_digest, **({"warm_start": spec.warm_digest} if spec.warm_digest else {})}
     checkpoints = CheckpointFolder(spec.checkpoints)
-    # Without the checkpoints, an export that fails would cost the whole training.
+    # Without the checkpoints, a failed export would cost the whole training.
     with checkpoints.locked():
-        run_worker((WORKER, "export"), spec_file, run_folder / "export.log", environment={BACKEND: "tensorflow"})
+        log = run_folder / "export.log"
+        run_worker((WORKER, "export"), run_folder / SPEC_FILE, log, environment={BACKEND: "tensorflow"})
         kept = export_folder / KEPT_MODEL
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run_folder / MODEL_FILE, kept)
@@ -174,71 +176,17 @@ def train_and_export(
                 folder,
                 kind=kind,
                 fingerprint=spec.fingerprint,
-                parents={"dataset": manifest.digest, **({"warm_start": spec.warm_digest} if spec.warm_digest else {})},
-                recipe=recipe.to_dict(),
+                parents=parents,
+                recipe=spec.recipe.to_dict(),
                 files=kind == "model",
             )
         for folder in (run_folder, export_folder):
             flush_artifact(str(folder))
         checkpoints.remove()
-    return spec
 
 
-def _warm_from(recipe: Recipe, fn_args: Any) -> str:
-    """Where the weights lie that a training begins with; empty where it begins with none.
-
-    Raises:
-        UsageError: they are not there any more, or are others.
-    """
-    if not recipe.warm_start:
-        return ""
-    if recipe.warm_start == BLESSED:
-        # Of a push folder without a blessed model, the resolver hands on nothing.
-        found = Path(fn_args.base_model or "", KEPT_MODEL)
-        return os.fspath(found) if fn_args.base_model and found.is_file() else ""
-    told = fn_args.custom_config.get(WARM_START_KEY) or os.environ.get(WARM_START_VARIABLE, "")
-    file, digest = weights_file(told)
-    if digest != recipe.warm_start:
-        raise UsageError(f"trainer.warm_start: {file} has changed since the pipeline was built. Run it again.")
-    return file
-
-
-def _weights_from(recipe: Recipe, fn_args: Any) -> str:
-    """Where the weights of the encoder lie; empty where it begins with random ones.
-
-    Raises:
-        UsageError: they are not there any more, or are others.
-    """
-    if not recipe.weights:
-        return ""
-    place = str(fn_args.custom_config.get(WEIGHTS_KEY) or os.environ.get(WEIGHTS_VARIABLE, ""))
-    found = hash_file(place) if place else None
-    if found is None or found.sha256.hex() != recipe.weights:
-        raise UsageError(f"trainer.weights: {place} has changed since the pipeline was built. Run it again.")
-    return place
-
-
-def _text_columns(recipe: Recipe, dataset: ImageDataset, vocabularies: str) -> tuple[TextColumn, ...]:
-    """The columns of texts that a model is to read, with what their words are.
-
-    Raises:
-        UsageError: the dataset has no such column.
-        DatasetError: its vocabulary is not there.
-    """
-    from shardwright.loader.text_features import text_features
-
-    columns = []
-    for text in text_features(dataset, recipe.text):
-        file = os.path.join(vocabularies, asset_name(text.feature))
-        found = hash_file(file)
-        if found is None:
-            raise DatasetError(f"{file}: no vocabulary of {text.column!r} there. Run ImageTransform again.")
-        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.sha256.hex(), text.length))
-    return tuple(columns)
-
-
-def spec_of(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
-    """What the workers are told of a recipe and a dataset, with weights that begin at random.
+def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
+    """Returns the specification of a training with random initial weights.
 
     Raises:
         DatasetError: there is no such dataset, or nothing to train on.
@@ -265,7 +213,7 @@ def spec_of(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path
         classes=manifest.classes,
         height=height,
         width=width,
-        # What kept its size is of the model's; what else is served is stretched to it.
+        # Images that kept their size have the model's; the served ones are stretched to it.
         resize="stretch" if manifest.recipe["resize"] == KEEP else manifest.recipe["resize"],
         mean=mean,
         std=std,
@@ -279,10 +227,82 @@ def spec_of(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path
 
 
 def _ingested(dataset: Path) -> dict[str, Any]:
-    """What the ingest did to pixels; nothing is known of a dataset that was not transformed."""
+    """Returns the ingest's image options; none for a dataset that was not transformed."""
     if not Path(dataset, loader.STATISTICS_FILE).is_file():
         return {}
     return dict(loader.dataset_statistics(dataset).get("ingested", {}))
+
+
+def _with_files(spec: TrainSpec, warm_from: str, weights_from: str, transform_graph: str) -> TrainSpec:
+    """Adds the weights and vocabularies that the training begins with."""
+    spec = dataclasses.replace(spec, weights_from=weights_from)
+    if spec.recipe.text:
+        vocabularies = os.path.join(transform_graph, _ASSETS)
+        columns = _text_columns(spec.recipe, ImageDataset.open(spec.dataset), vocabularies)
+        spec = dataclasses.replace(spec, texts=columns, vocabularies=vocabularies)
+    if warm_from:
+        file, digest = weights_file(warm_from)
+        spec = dataclasses.replace(spec, warm_from=file, warm_digest=digest)
+    return spec
+
+
+def _text_columns(recipe: TrainRecipe, dataset: ImageDataset, vocabularies: str) -> tuple[TextColumn, ...]:
+    """Returns the text columns of the model, with the digests of their vocabularies.
+
+    Raises:
+        UsageError: the dataset has no such column.
+        DatasetError: a vocabulary is missing.
+    """
+    from shardwright.loader.text_features import text_features
+
+    columns = []
+    for text in text_features(dataset, recipe.text):
+        file = os.path.join(vocabularies, asset_name(text.feature))
+        found = hash_file(file)
+        if found is None:
+            raise DatasetError(f"{file}: the vocabulary of {text.column!r} is missing. Run ImageTransform again.")
+        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.sha256.hex(), text.length))
+    return tuple(columns)
+
+
+def _checkpoints(spec: TrainSpec, run_folder: Path) -> str:
+    """Returns the folder of the checkpoints: the same training finds it again."""
+    staging = os.environ.get(STAGING_VARIABLE) or os.fspath(run_folder)
+    return f"{staging}/training/{spec.fingerprint[:32]}"
+
+
+def _warm_from(recipe: TrainRecipe, fn_args: Any) -> str:
+    """Returns the file of the initial weights; empty for none.
+
+    Raises:
+        UsageError: the file is missing, or has changed.
+    """
+    if not recipe.warm_start:
+        return ""
+    if recipe.warm_start == BLESSED:
+        # The resolver passes an empty model if no model was ever blessed.
+        found = Path(fn_args.base_model or "", KEPT_MODEL)
+        return os.fspath(found) if fn_args.base_model and found.is_file() else ""
+    place = fn_args.custom_config.get(WARM_START_KEY) or os.environ.get(WARM_START_VARIABLE, "")
+    file, digest = weights_file(place)
+    if digest != recipe.warm_start:
+        raise UsageError(f"trainer.warm_start: {file} has changed since the pipeline was built. Run it again.")
+    return file
+
+
+def _weights_from(recipe: TrainRecipe, fn_args: Any) -> str:
+    """Returns the file or URL of the encoder's weights; empty for random ones.
+
+    Raises:
+        UsageError: the file is missing, or has changed.
+    """
+    if not recipe.weights:
+        return ""
+    place = str(fn_args.custom_config.get(WEIGHTS_KEY) or os.environ.get(WEIGHTS_VARIABLE, ""))
+    found = hash_file(place) if place else None
+    if found is None or found.sha256.hex() != recipe.weights:
+        raise UsageError(f"trainer.weights: {place} has changed since the pipeline was built. Run it again.")
+    return place
 
 
 @contextmanager
@@ -302,11 +322,11 @@ def _shown(epochs: int, metric: str) -> Iterator[Callable[[Message], None]]:
 
 
 def training_line(message: Message, metric: str) -> str:
-    """A message of the training worker in words; empty for one that is not for people.
+    """Formats a message of the training worker as a line; empty for a message that is not for people.
 
     Args:
         message: see `loop.Loop`.
-        metric: the metric that is told.
+        metric: the metric to show.
     """
     if "epoch" in message:
         held_out = message.get("eval", {})
@@ -314,5 +334,5 @@ def training_line(message: Message, metric: str) -> str:
         fast = f", {message['images_per_second']:.1f} images/s" if message.get("images_per_second") else ""
         return f"epoch {message['epoch']}/{message['epochs']}: loss {message['loss']:.4f}{measured}{fast}"
     if "resumed" in message:
-        return f"goes on from its checkpoint: step {message['resumed']} of {message['steps']}"
+        return f"continues from its checkpoint: step {message['resumed']} of {message['steps']}"
     return str(message.get("note", ""))

@@ -1,4 +1,7 @@
-"""What is trained, as one frozen value that travels as JSON from the Trainer to its worker processes."""
+"""The recipe and the specification of a training, frozen values that the Trainer passes to its workers as JSON.
+
+The recipe has the options that shape the model. The specification adds the dataset's facts, and paths.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,24 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
 
-# Part of every recipe: raised when the same options give another model, so that caches let go of the old one.
+# Part of every recipe: raised when the same options give another model, so that caches drop the old one.
 RECIPE_VERSION = 3
 
 EVAL_SPLIT = "eval"
 WEIGHT_DECAY = 1e-3
 
-# What counts as predicted until thresholds are tuned.
+# The threshold until thresholds are tuned.
 _UNTUNED = 0.5
 
-# What a training leaves in its output folder.
+# Files in the output folder of a training.
 SPEC_FILE = "spec.json"
 MODEL_FILE = "model.keras"
 LOG_FOLDER = "logs"
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """The options that shape a model. No path, no clock: the Trainer's cache key holds exactly this.
+class TrainRecipe:
+    """The options that shape a model, without paths: the cache key of the Trainer.
 
     Attributes:
         model: `unet`, `deeplab`, `cnn`, or an import path.
@@ -45,23 +48,22 @@ class Recipe:
         loss: a kind of `losses.build_loss`.
         class_weights: `none`, or `balanced` by the statistics of the transform.
         encoder: `compact`, or a family of `models.encoders`.
-        weights: SHA-256 of the file of the encoder's weights; empty: they begin at random.
-        code: SHA-256 of the source of a model of the user's.
-        tuned: which of `threshold` and `min_area` are chosen per class on `eval_split` after the training; before, and
-            without such a split, the given ones hold.
+        weights: SHA-256 of the file of the encoder's weights; empty: random initial weights.
+        code: SHA-256 of the source of a custom model.
+        tuned: which of `threshold` and `min_area` are chosen per class on `eval_split` after the training. The given
+            ones apply before, and without such a split.
         min_area: pixels of the smallest region of a mask.
-        flips: how the exported model looks at an image once more, see `flips`.
-        submission: layout of the table of masks, see `shardwright.evaluation.submission`; what `predict` writes by
-            default.
+        flips: test-time flips of the exported model, see `export.signatures.FlippedMean`.
+        submission: layout of the table of masks, see `shardwright.evaluation.submission`; the default of `predict`.
         optimizer: `adamw`, `adam` or `sgd`, see `optimizers.build_optimizer`.
         weight_decay: of `adamw`.
         schedule: `cosine`, `linear` or `constant`.
         warm_up: share of the steps in which the learning rate rises.
-        patience: epochs without a better one after which the training ends; 0: it never does.
-        precision: `float32`, or `bfloat16` for what is between the layers.
-        warm_start: SHA-256 of the file whose weights the training begins with, or `blessed`; empty: with none.
-        text: columns of `transform.text` that the model reads beside the image.
-        ema: weight of what was before in the running mean of the weights that is kept; 0: the weights themselves are.
+        patience: epochs without improvement after which the training ends; 0: never.
+        precision: `float32`, or `bfloat16` between the layers.
+        warm_start: SHA-256 of the file with the initial weights, or `blessed`; empty: none.
+        text: columns of `transform.text` that the model reads besides the image.
+        ema: momentum of the running mean of the weights, which is kept; 0: the weights themselves are kept.
         accumulate: batches whose gradients make one update.
     """
 
@@ -99,8 +101,8 @@ class Recipe:
     version: int = RECIPE_VERSION
 
     @classmethod
-    def from_config(cls, config: Config) -> Recipe:
-        """The recipe of a configuration; `model: auto` is settled by the task."""
+    def from_config(cls, config: Config) -> TrainRecipe:
+        """Returns the recipe of a configuration; the task decides `model: auto`."""
         trainer, loader = config.trainer, config.loader
         return cls(
             model=MODELS[config.task][0] if trainer.model == "auto" else trainer.model,
@@ -136,23 +138,23 @@ class Recipe:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what a later version adds is left out where it has its default."""
+        """Returns plain values for JSON, without later options that have their default."""
         value = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
         return {name: v for name, v in value.items() if name not in _OPTIONAL or getattr(self, name) != _OPTIONAL[name]}
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Recipe:
-        """From `to_dict`'s form.
+    def from_dict(cls, value: Mapping[str, Any]) -> TrainRecipe:
+        """Reads the form of `to_dict`.
 
         Raises:
-            UsageError: a field is missing or unknown, or the recipe is of another version of Shardwright.
+            UsageError: a field is missing or unknown, or another version of Shardwright wrote the recipe.
         """
         names = {field.name for field in dataclasses.fields(cls)}
         wrong = sorted(names.symmetric_difference(value) - set(_OPTIONAL))
         if wrong or value["version"] != RECIPE_VERSION:
             raise UsageError(
                 f"this trainer's recipe is of another Shardwright (version {value.get('version')!r}, this one writes "
-                f"{RECIPE_VERSION}; fields that do not fit: {', '.join(wrong) or 'none'}). "
+                f"{RECIPE_VERSION}; missing or unknown fields: {', '.join(wrong) or 'none'}). "
                 "Run it with the Shardwright that wrote it, or compile the pipeline again."
             )
         plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
@@ -160,40 +162,39 @@ class Recipe:
 
 
 def _weights(config: Config) -> str:
-    """SHA-256 of the encoder's weights: never where they lie."""
-    told = config.trainer.weights
-    if told is None:
+    """Returns the SHA-256 of the encoder's weights, in place of their path."""
+    path = config.trainer.weights
+    if path is None:
         return ""
-    found = hash_file(config.resolve(told))
+    path = config.resolve(path)
+    found = hash_file(path)
     if found is None:
-        raise UsageError(
-            f"trainer.weights: {config.resolve(told)} cannot be read. Give a file of weights, or remove it."
-        )
+        raise UsageError(f"trainer.weights: {path} cannot be read. Give a file of weights, or remove trainer.weights.")
     return found.sha256.hex()
 
 
 def _warm_start(config: Config) -> str:
-    """What a recipe says of `trainer.warm_start`: never where the file lies."""
-    told = config.trainer.warm_start
-    if told in (FRESH, BLESSED):
-        return "" if told == FRESH else told
-    return weights_file(config.resolve(told))[1]
+    """Returns `trainer.warm_start` with the file's SHA-256 in place of its path."""
+    start = config.trainer.warm_start
+    if start in (FRESH, BLESSED):
+        return "" if start == FRESH else start
+    return weights_file(config.resolve(start))[1]
 
 
-# Of a specification: where it reads and writes, and how it runs.
+# Fields of a specification that are paths or do not shape the model: left out of its fingerprint.
 _PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from", "weights_from", "vocabularies")
 
-# Options that came later, with their defaults.
+# Options added later, with their defaults.
 _OPTIONAL: dict[str, Any] = {
     field.name: field.default
-    for field in dataclasses.fields(Recipe)
+    for field in dataclasses.fields(TrainRecipe)
     if field.default is not dataclasses.MISSING and field.name not in ("order", "version")
 }
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a training runs, which does not shape the model.
+    """Options of a run that do not shape the model.
 
     Attributes:
         accelerator: `trainer.accelerator`, see `placement`.
@@ -209,12 +210,12 @@ class RunOptions:
 
     @classmethod
     def from_config(cls, config: Config) -> RunOptions:
-        """What a configuration says."""
+        """Returns the options of a configuration."""
         trainer = config.trainer
         return cls(trainer.accelerator, trainer.hosts, trainer.checkpoint.every, trainer.checkpoint.keep)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, without those that are the default."""
+        """Returns plain values for JSON, without defaults."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
 
 
@@ -226,11 +227,11 @@ class TextColumn:
     """A column of texts that a model reads.
 
     Attributes:
-        column: as `transform.text` names it.
-        feature: that the texts were ingested as.
-        vocabulary: the most words that are told apart.
+        column: its name in `transform.text`.
+        feature: feature with the ingested texts.
+        vocabulary: maximum number of words in the vocabulary.
         digest: SHA-256 of the list of these words.
-        length: words of an image that count, the first ones: `ids` of a length hold no others; 0: all.
+        length: number of the first words of an image that count, as in `ids` of a fixed length; 0: all.
     """
 
     column: str
@@ -242,7 +243,7 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """Everything a worker needs: the recipe, what the dataset says, and where to read and write.
+    """All that a worker needs: the recipe, the dataset's facts, and where to read and write.
 
     Attributes:
         dataset: folder of the transformed dataset.
@@ -258,18 +259,18 @@ class TrainSpec:
         export: folder for the SavedModel.
         ignore: whether masks mark pixels that are not counted.
         multi: whether an image may have several classes.
-        class_weights: weight of every class in the loss; `None`: all alike.
-        running: how it runs.
+        class_weights: weight of every class in the loss; `None`: equal weights.
+        running: accelerator, hosts and checkpoints.
         checkpoints: folder or URL for checkpoints.
-        warm_from: file whose weights the training begins with; empty: with none.
+        warm_from: file with the initial weights; empty: none.
         warm_digest: SHA-256 of that file.
-        weights_from: file or URL of the encoder's weights; empty: they begin at random.
+        weights_from: file or URL of the encoder's weights; empty: random initial weights.
         texts: columns of texts, in the order of the model's vector.
         vocabularies: folder with the words of each.
-        ingested: what the ingest did to pixels, which serving repeats; see `image_transform.as_ingested`.
+        ingested: the ingest's image options, which serving repeats; see `serving_preprocess.as_ingested`.
     """
 
-    recipe: Recipe
+    recipe: TrainRecipe
     dataset: str
     dataset_fingerprint: str
     task: str
@@ -295,7 +296,7 @@ class TrainSpec:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the training: the same data and recipe have the same one, wherever they lie."""
+        """Fingerprint of the training: it depends on data and recipe, not on paths."""
         value = self.to_dict()
         for place in _PLACES:
             value.pop(place, None)
@@ -320,14 +321,14 @@ class TrainSpec:
             "ingested",
         ):
             if not value[name]:
-                del value[name]  # A training without has the fingerprint that it had before there was such a thing.
+                del value[name]  # So that a later field does not change fingerprints of trainings without it.
         return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> TrainSpec:
-        """From `to_dict`'s form."""
+        """Reads the form of `to_dict`."""
         plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
-        plain["recipe"] = Recipe.from_dict(value["recipe"])
+        plain["recipe"] = TrainRecipe.from_dict(value["recipe"])
         plain["running"] = RunOptions(**value.get("running", {}))
         plain["texts"] = tuple(TextColumn(**column) for column in value.get("texts", ()))
         return cls(**plain)
@@ -338,9 +339,9 @@ class TrainSpec:
 
     @classmethod
     def read(cls, file: Path) -> TrainSpec:
-        """Reads what `write` wrote."""
+        """Reads a file of `write`."""
         return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
 
 
-# What a step of training needs by estimate, in words: whoever kills a process for its memory lets it say nothing.
+# Key of the message with the estimated memory of a step: a process killed for its memory cannot send it later.
 NEEDS = "needs"

@@ -1,15 +1,15 @@
-"""Worker processes: how the Trainer starts one and hears from it, and what every worker does first.
+"""Worker processes: the program that trains and exports, and how the Trainer runs it.
 
-Keras binds to its backend when it is imported, and TFX imports it early: training and export therefore run in processes
-of their own. A worker writes one JSON object a line on standard output (its messages) and everything else, libraries
-included, on standard error, which goes to a log file.
+Keras binds to its backend when it is imported, and TFX imports it early: training and export therefore run in separate
+processes. A worker writes its messages to standard output, one JSON object per line. Everything else goes to standard
+error, and from there to a log file.
 
     python -m shardwright.components.image_trainer.worker train|export|check --spec FILE
 
-`train` trains a model on a transformed dataset and keeps the best epoch, `export` makes a SavedModel of it, `check`
-builds the model with the weights that a training would begin with. One `train` process runs on every host. On a CPU the
-same seed, data and machine give the same weights to the last bit, whether the training was interrupted or not: weights,
-order, augmentation and the ops are seeded or deterministic.
+`train` trains a model on a transformed dataset and keeps the best epoch. `export` writes its SavedModel. `check` builds
+the model with the initial weights of a training. One `train` process runs on every host. On a CPU the same seed, data
+and machine give the same weights to the last bit, also after an interruption: weights, order, augmentation and
+operations are seeded or deterministic.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from shardwright.escaping import escape, escaping
 
 Message = dict[str, Any]
 
-# What `python -m` runs for the jobs `train`, `export` and `check`.
+# The module that `python -m` runs for the jobs `train`, `export` and `check`.
 WORKER = "shardwright.components.image_trainer.worker"
 
 _LAST_LINES = 12
-# What a worker that was told to end gets to save its state; Kubernetes gives as much by default.
+# A worker that received SIGTERM has this time to save its state; it is Kubernetes' default, too.
 _SECONDS_TO_SAVE = 30
 _ERROR, _EXIT_CODE = "error", "exit_code"
 
@@ -56,15 +56,15 @@ def run_worker(
     """Runs a worker to its end.
 
     Args:
-        program: what `python -m` runs, with its arguments: `(WORKER, "train")`.
+        program: module for `python -m`, with its arguments: `(WORKER, "train")`.
         spec_file: JSON file of its `TrainSpec`.
         log_file: gets the worker's standard error.
         environment: variables set for it, on top of this process's.
         on_message: called with every message.
 
     Raises:
-        ShardwrightError: the worker failed; with its own message where it knew the cause, else its last lines.
-        UsageError: the call or the configuration is wrong, as the worker found out.
+        ShardwrightError: the worker failed; with its own message if it knew the cause, else its last lines.
+        UsageError: the worker found an error in the call or the configuration.
     """
     command = [sys.executable, "-m", *program, "--spec", str(spec_file)]
     variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **environment}
@@ -77,7 +77,7 @@ def run_worker(
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=variables, text=True
         ) as process,
-        _told_on(process),
+        _forwarded_sigterm(process),
     ):
         try:
             for line in process.stdout or ():
@@ -100,10 +100,10 @@ def run_worker(
 
 
 @contextmanager
-def _told_on(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Tells the worker to end, too, when this process is: it saves its state, says so, and the error ends this one."""
+def _forwarded_sigterm(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Passes SIGTERM to the worker: it saves its state, and its error message ends this process."""
     if threading.current_thread() is not threading.main_thread():
-        # Then this process ends at once, and the worker hears of that from its pipe.
+        # No handler is possible: SIGTERM ends this process at once, and the worker notices that its pipe closes.
         yield
         return
     before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
@@ -125,7 +125,7 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
     """Runs a job on the specification of `--spec FILE`; an error of ours becomes a message and exit code 1.
 
     Args:
-        jobs: what to do, or several jobs by name, of which the first argument names one.
+        jobs: the job, or several jobs by name; the first argument then names one.
     """
     parser = argparse.ArgumentParser()
     if not callable(jobs):
@@ -144,7 +144,7 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
     except ShardwrightError as error:
         send({_ERROR: str(error), _EXIT_CODE: error.exit_code})
     except OSError as error:
-        # No space, a folder without permission: nothing of ours is wrong. The log says where, all the same.
+        # No space, no permission: not an error of the program. The log has the traceback nevertheless.
         traceback.print_exc()
         if error.strerror and not isinstance(error, ConnectionError):
             send({_ERROR: describe_os_error(error)})
@@ -152,7 +152,7 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
         traceback.print_exc()
     sys.stderr.flush()
     sys.stdout.flush()
-    # Not by the interpreter's regular end: it may wait for ever for threads of TensorFlow that wait for it.
+    # The interpreter's regular end may deadlock with threads of TensorFlow.
     os._exit(code)
 
 
@@ -162,11 +162,8 @@ def send(message: Message) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the one that started it is gone: killed, it cannot end its worker, but its pipe closes.
-
-    By the signal that a worker may take as the word to save its state first.
-    """
-    # Not through `sys.stdin`: its lock, held by this thread, would spoil a regular end of the interpreter.
+    """Sends SIGTERM to this process when its parent is gone: a killed parent cannot, but its pipe closes."""
+    # Not `sys.stdin`: its lock, held by this thread, would block a regular end of the interpreter.
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -196,10 +193,10 @@ def _unexplained(name: str, code: int, log_file: Path, needs: str) -> str:
 
 
 def check(spec: TrainSpec) -> None:
-    """Builds it, and lets go of it.
+    """Builds the model with its initial weights, and discards it.
 
     Raises:
-        UsageError: a model of the user's is not as asked for, or weights are of another architecture.
+        UsageError: a custom model does not meet the requirements, or weights are of another architecture.
     """
     from shardwright.components.image_trainer.models.build import model_of
     from shardwright.components.image_trainer.training.warm_start import begin_with
@@ -213,7 +210,7 @@ def train(spec: TrainSpec) -> None:
     """Trains, and writes `model.keras`, `history.json`, `training.json` and TensorBoard logs to `spec.output`.
 
     Raises:
-        ShardwrightError: the loss is no number any more, the memory does not do, or the process was told to end.
+        ShardwrightError: the loss is not finite, memory is exhausted, or a host received a signal to stop.
     """
     preemption = Preemption()
     preemption.listen()

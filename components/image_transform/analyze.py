@@ -1,11 +1,9 @@
-"""Full-pass analyzers over the figures of the train split, and the TransformGraph that serves.
+"""Full-pass analyzers over the figures of the train split, `statistics.json`, and the TransformGraph for serving.
 
-Analyzers and serving share one preprocessing function: raw image bytes become pixels by `pixels.decode_resized`, texts
-become numbers by `text.outputs`, the figures become sums by TFT's analyzers. The sums are whole numbers, so neither the
-order nor the number of Beam's workers can change a digit; mean and deviation are computed from them exactly and rounded
-once.
-
-`statistics.json`: figures of the train split, from exact sums.
+Analyzers and serving share one preprocessing function: `tf_ops.decode_resized` turns image bytes into pixels,
+`text.outputs` turns texts into numbers, and TFT's analyzers add up the figures. The sums are whole numbers, so neither
+the order nor the number of Beam's workers can change a digit. Mean and deviation are computed from them exactly and
+rounded once.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright.components.image_transform import text
 from shardwright.components.image_transform.figures import PIXELS, RECORDS, in_groups, read_sums
-from shardwright.components.image_transform.recipe import Recipe
+from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.serving_preprocess import as_ingested
 from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config.transform import KEEP, TextConfig
@@ -45,18 +43,18 @@ _PREFIX = "statistics/"
 
 @dataclass(frozen=True)
 class GraphPlan:
-    """What a TransformGraph does.
+    """The content of a TransformGraph.
 
     Attributes:
-        recipe: size, policy and what else was done.
+        recipe: size, policy and further options.
         classes: names in the order of their indices.
-        labels: what an image is given, see `Manifest.labels`.
-        size: height and width of all stored images; `None` where they differ.
-        texts: feature -> what becomes of its texts.
-        ingested: what the ingest did to pixels, which the graph repeats; see `as_ingested`.
+        labels: kind of labels, see `Manifest.labels`.
+        size: height and width of all stored images; `None` if they differ.
+        texts: feature -> its text options.
+        ingested: the ingest's image options, which the graph repeats; see `as_ingested`.
     """
 
-    recipe: Recipe
+    recipe: TransformRecipe
     classes: tuple[str, ...]
     labels: str
     size: tuple[int, int] | None
@@ -65,7 +63,7 @@ class GraphPlan:
 
     @property
     def widths(self) -> dict[str, int]:
-        """Name -> numbers of each sum."""
+        """Name -> length of each sum."""
         sums = {"channel_sum": 3, "channel_square_sum": 3, PIXELS: 1, RECORDS: 1}
         return {**sums, "present": len(self.classes), "area": len(self.classes)} if self.classes else sums
 
@@ -73,19 +71,19 @@ class GraphPlan:
 def write_transform_graph(sums: Sequence[str], output: str, plan: GraphPlan, temporary: str) -> None:
     """Runs the analyzers and writes a TransformGraph.
 
-    They run in this process, whatever Beam's runner is: TFT hands its graph to workers in a folder that TensorFlow must
-    reach, and there is one row a shard to look at.
+    They always run in this process: TFT passes its graph to workers in a folder that TensorFlow must reach, and there
+    is only one row per shard.
 
-    The graph takes `image/encoded` (string [B]) and gives `image`: float32 [B, H, W, 3], the resized uint8 values (a
-    TFT graph's outputs must be kinds a tf.train.Example can hold, and uint8 is none); where images keep sizes that
-    differ, string [B], their serialized uint8 tensors. `labels`, float32 [B, classes] of 0 and 1, is made of the names
-    in `image/class/text`, texts are made of theirs; without these inputs they are left out. `statistics/mean` and
+    The graph takes `image/encoded` (string [B]) and returns `image`: float32 [B, H, W, 3], the resized uint8 values (a
+    TFT graph's outputs must be of a type of tf.train.Example, so not uint8); for images of different sizes, string [B],
+    their serialized uint8 tensors. `labels`, float32 [B, classes] of 0 and 1, come from the names in
+    `image/class/text`, text outputs from their features; both are omitted without these inputs. `statistics/mean` and
     `statistics/std`, float32 [B, 3] on the 0..255 scale, and the sums they come from, int64 [B, n], need no input.
 
     Args:
         sums: files with the sums of the train split's shards; at least one image.
         output: folder of the TransformGraph, on this machine.
-        plan: what it does.
+        plan: its content.
         temporary: folder for TFT's scratch files.
     """
     spec: dict[str, Any] = {IMAGE_INPUT: tf.io.FixedLenFeature([], tf.string)}
@@ -147,9 +145,9 @@ def _images(encoded: Any, plan: GraphPlan) -> Any:
 
 
 def _labels(texts: Any, classes: Sequence[str]) -> Any:
-    """Float32 [B, classes] of 0 and 1. The vocabulary of what the train split shows is saved with the graph."""
+    """Returns float32 [B, classes] of 0 and 1. The graph saves the vocabulary of the train split's classes."""
     tft.vocabulary(texts, vocab_filename=CLASSES_ASSET, name=CLASSES_ASSET)
-    # What is no class fits no column.
+    # Unknown names match no column.
     shown = tf.cast(texts.values[:, tf.newaxis] == tf.constant(list(classes))[tf.newaxis, :], tf.float32)
     of_images = tf.RaggedTensor.from_sparse(texts).with_values(shown)
     return tf.ensure_shape(tf.minimum(tf.reduce_sum(of_images, axis=1), 1.0), [None, len(classes)])
@@ -163,7 +161,7 @@ def _moments(total: Any, squares: Any, pixel_count: Any) -> tuple[Any, Any]:
 
 
 def served_sums(output: str, plan: GraphPlan) -> dict[str, list[int]]:
-    """The sums as the written graph tells them to whoever serves it."""
+    """Returns the sums that the written graph gives when it is served."""
     height, width = plan.size or (1, 1)
     blank, _ = encode_image(Image.new("RGB", (width, height)), "png")
     served = tft.TFTransformOutput(output).transform_raw_features({IMAGE_INPUT: tf.constant([blank])})
@@ -171,18 +169,18 @@ def served_sums(output: str, plan: GraphPlan) -> dict[str, list[int]]:
 
 
 def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: bool) -> dict[str, Any]:
-    """Figures of the train split from exact sums.
+    """Returns figures of the train split from exact sums.
 
     Args:
         sums: `channel_sum`, `channel_square_sum`, `pixels`, `present`, `area`, `records`.
-        plan: what was done.
+        plan: content of the TransformGraph.
         masks: whether images have masks.
 
     Returns:
         `mean` and `std` per channel (RGB, 0..255 scale, over pixels), `class_frequency` (share of the images that show
         the class), `pixel_frequency` (share of the pixels its mask covers; empty without masks), `images` (their
-        number), `size` [height, width] (`None` where images of all splits differ in it), `policy`; `ingested` where the
-        ingest stored other pixels than the files': by which of the options `images`.
+        number), `size` [height, width] (`None` if images of any split differ in it), `policy`; `ingested`, if the
+        ingest changed pixels: the image options responsible.
     """
     pixel_count, images = sums[PIXELS][0], sums[RECORDS][0]
     means = [Fraction(total, pixel_count) for total in sums["channel_sum"]]

@@ -1,4 +1,4 @@
-"""What goes into ImageTransform and what comes out."""
+"""Inputs and outputs of ImageTransform."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class ImageTransformSpec(component_spec.ComponentSpec):
 
 
 class ImageTransform(base_beam_component.BaseBeamComponent):
-    """Brings all images of a dataset to one size, with their masks, and measures the train split.
+    """Resizes all images of a dataset, with their masks, and measures the train split.
 
-    Outputs `transformed_examples`, `transform_graph` and, as TFX's Transform, `post_transform_stats` and
+    Outputs `transformed_examples`, `transform_graph` and, like TFX's Transform, `post_transform_stats` and
     `post_transform_schema` of the transformed examples.
 
     Args:
         examples: ImageExampleGen's output.
         schema: the schema they were checked against; recorded in the lineage.
-        recipe: what `recipe.transform_recipe` made of the configuration.
+        recipe: result of `recipe.transform_recipe`.
     """
 
     SPEC_CLASS = ImageTransformSpec

@@ -1,7 +1,7 @@
-"""Maps every shard of a dataset to one of the wanted size, analyzes the train split, writes the TransformGraph.
+"""Transforms every shard of a dataset, analyzes the train split and writes the TransformGraph.
 
-Input, staging and outputs may each lie on this machine or on a bucket. What workers read and write lies in the input
-and in staging, so that they may be anywhere that reaches both; the rest is small and is done here.
+Input, staging and outputs may each be on this machine or on a bucket. Workers only read the input and write to staging,
+so they may run on any machine that reaches both. The rest is small and is done in this process.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _EXAMPLES = 3
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes a dataset of kind `transform`, the TransformGraph that belongs to it, its statistics and its schema.
 
-    Beam maps over shards: neither pixels nor masks cross a shuffle. Shards are staged under `SHARDWRIGHT_STAGING`, or
-    else in the component's own temporary folder, and those that an earlier attempt finished are used again.
+    Beam maps over shard numbers: neither pixels nor masks pass through a shuffle. Shards are staged in
+    `SHARDWRIGHT_STAGING`, or else in the component's temporary folder; shards of an earlier attempt are reused.
     """
 
     @flushed_outputs
@@ -67,10 +67,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """See the base class.
 
         Raises:
-            CheckFailed: too many records could not be transformed, or none of the train split; or workers did not write
-                what they were to write.
+            CheckFailed: too many records were rejected, or all of the train split; or a file of a worker is missing.
             ConfigError: the recipe does not fit the input.
-            DatasetError: the input is no finished dataset, or one in forms that only others read.
+            DatasetError: the input is not a finished dataset, or is stored in a foreign form.
             UsageError: Beam's workers are on other machines, and the input or the staging folder is not on a bucket.
         """
         source = ImageDataset.open(artifact_utils.get_single_uri(input_dict["examples"]))
@@ -106,7 +105,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         splits = artifact_utils.encode_split_names(list(manifest.splits))
         examples.split_names = outputs["post_transform_stats"].split_names = splits
-        # file_format stays unset: TFX knows no value for TFRecords that are not compressed.
+        # file_format stays unset: TFX has no value for uncompressed TFRecords.
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
@@ -124,7 +123,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             _ = (
                 pipeline
                 | "ShardNumbers" >> beam.Create(range(len(work.shards)))
-                # Without it the numbers stay one bundle, and one worker writes every shard.
+                # Without the reshuffle the numbers stay in one bundle, and one worker writes every shard.
                 | "Spread" >> beam.Reshuffle()
                 | "WriteShard" >> beam.Map(write_numbered, work=work)
             )
@@ -148,7 +147,7 @@ def _graph_plan(source: ImageDataset, plan: TransformPlan, staging: Staging) -> 
 
 
 def _write_graph(plan: TransformPlan, staging: Staging, folder: Path, graph_plan: GraphPlan) -> None:
-    """The TransformGraph, and in it the figures of the train split."""
+    """Writes the TransformGraph, and in it the figures of the train split."""
     sums = [staging.location(sums_file(planned)) for planned in plan.train]
     with tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
         write_transform_graph(sums, str(folder), graph_plan, scratch)
@@ -173,7 +172,7 @@ def _write_schema(source: ImageDataset, plan: TransformPlan, graph_plan: GraphPl
 def _parents(source: ImageDataset, input_dict: dict[str, list[Any]]) -> dict[str, str]:
     parents = {"examples": source.manifest.digest}
     if input_dict.get("schema"):
-        # Outside a pipeline nothing has checked the examples against one.
+        # Outside a pipeline there is no schema.
         schema = os.path.join(
             artifact_utils.get_single_uri(input_dict["schema"]), image_transform_statistics.SCHEMA_NAME
         )
@@ -188,6 +187,6 @@ def _check_train(staging: Staging, plan: TransformPlan) -> None:
     rejected = [row for row in map(json.loads, staging.ledger_lines(plan.train)) if row["status"] == REJECTED]
     shown = "".join(f"\n  {row['key']}: {row['code']}: {row['reason']}" for row in rejected[:_EXAMPLES])
     raise CheckFailed(
-        f"The split {TRAIN!r} has no image left to train on: {len(rejected)} were rejected. Mend the input or change "
+        f"The split {TRAIN!r} has no image left to train on: {len(rejected)} were rejected. Fix the input or change "
         f"the split.{' The first:' if shown else ''}{shown}"
     )

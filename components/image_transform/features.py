@@ -1,10 +1,10 @@
-"""Which features a transformed example has, under which names, before a single one is written."""
+"""The features of a transformed example, with their names, before any is written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shardwright.components.image_transform.recipe import Recipe
+from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.config.transform import COUNTS, PNG, TextConfig
 from shardwright.dataset.features import COMMON_FEATURES, StoredFeatures, feature_name
 from shardwright.dataset.resampled_annotations import ADDED_FEATURES, label_features
@@ -12,18 +12,18 @@ from shardwright.errors import ConfigError
 
 
 def stored_features(
-    recipe: Recipe, features: Mapping[str, str], *, labels: str, classes: int
+    recipe: TransformRecipe, features: Mapping[str, str], *, labels: str, classes: int
 ) -> tuple[StoredFeatures, dict[str, TextConfig]]:
-    """How the features of a transformed example are stored.
+    """Plans the stored features of a transformed example.
 
     Args:
-        recipe: what is done.
-        features: name -> kind of the ingested ones, by our own names.
-        labels: what an image is given, see `Manifest.labels`.
+        recipe: the options.
+        features: name -> kind of the ingested features, by internal names.
+        labels: kind of labels, see `Manifest.labels`.
         classes: number of classes.
 
     Returns:
-        The stored features, and by the name of a feature what becomes of its texts.
+        The stored features, and feature -> its text options.
 
     Raises:
         ConfigError: the input has no such texts, or its labels do not fit the preset or `transform.labels`.
@@ -41,7 +41,7 @@ def stored_features(
         added |= text_features(name, text)
     taken = sorted(set(added) & set(features) - set(ADDED_FEATURES))
     if taken:
-        raise ConfigError("transform", f"the input has a feature {taken[0]!r} of its own", "Leave it out of the input.")
+        raise ConfigError("transform", f"the input already has a feature {taken[0]!r}", "Leave it out of the input.")
     stored = StoredFeatures.of(
         recipe.preset,
         {},
@@ -55,19 +55,19 @@ def stored_features(
 
 
 def asset_name(feature: str) -> str:
-    """Name of the vocabulary of a feature among the assets of the TransformGraph."""
+    """Returns the name of a feature's vocabulary among the assets of the TransformGraph."""
     return "vocabulary_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in feature)
 
 
 def text_features(name: str, text: TextConfig) -> dict[str, str]:
-    """Name and kind of what is stored of the texts in a feature."""
+    """Returns name -> kind of the features stored for the texts of a feature."""
     if text.output == COUNTS:
         return {f"{name}/indices": "int64", f"{name}/counts": "int64"}
     return {f"{name}/{text.output}": "int64" if text.output == "ids" else "float32"}
 
 
 def _text_feature(column: str, features: Mapping[str, str]) -> str:
-    """The feature of a column, or that which is named in full."""
+    """Returns the feature of a column, which may also be a full feature name."""
     found = [name for name in (column, feature_name(column)) if features.get(name) == "bytes"]
     if found and found[0] not in COMMON_FEATURES:
         return found[0]

@@ -1,8 +1,8 @@
-"""What is kept beside a shard for the analyzers: of every image the sums of its pixels, and its features but pixels.
+"""The figures of a shard, for the analyzers: sums over the pixels of its images, and their other features.
 
-Two files a shard: an Example of each image without pixels and masks, for statistics, and one Example in which the sums
-of their pixels are added up, for TFT. Numbers and words only, so that whatever goes through Beam is small and no pixel
-is read again. Like the shard, they are written once, on the bucket where that is, and reused by a resumed run.
+There are two files per shard: one with an Example of each image without pixels and masks, for statistics, and one with
+a single Example of the added sums, for TFT. They contain only numbers and words, so little data passes through Beam and
+no pixel is read again. Like the shard, they are written to staging once, and a resumed run reuses them.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from shardwright.staging.staging import PlannedShard
 from shardwright.storage import map_threads, read_bytes, readers
 from shardwright.tfrecords import encode, records
 
-# No feature of an image is called so: sums, and what the TransformGraph takes by our own names.
+# Prefixes of the sums, and of the TransformGraph's inputs by internal names; no feature of an image has them.
 _PREFIX, _INPUTS = "shardwright/figures/", "shardwright/inputs/"
 _SIZES = "shardwright/sizes"
-_TOLD_SIZES = 2
-_AT_A_TIME = 256
+_MOST_SIZES = 2
+_FILES_PER_GROUP = 256
 PIXELS, RECORDS = "pixels", "records"
-# So many squares of bytes add up below 2**24, where float32 is exact.
+# The sum of so many squares of bytes is below 2**24, where float32 is exact.
 _ROWS = 256
 
 
 class Figures(NamedTuple):
-    """Sums over the pixels of one image as it is stored, exact whole numbers.
+    """Sums over the pixels of one stored image, exact whole numbers.
 
     Attributes:
         channel_sum: three sums of the values, RGB.
         channel_square_sum: three sums of their squares.
         size: height and width.
-        present: per class 1 where the image shows it, else 0.
+        present: per class 1 if the image shows it, else 0.
         area: per class the pixels its mask covers; zeros in classification.
     """
 
@@ -48,12 +48,12 @@ class Figures(NamedTuple):
 
 
 def channel_sums(values: npt.NDArray[np.uint8]) -> tuple[list[int], list[int]]:
-    """Sums up a picture of uint8 [height, width, 3]: of each channel its values, and their squares."""
+    """Returns the sums of the values and of their squares, per channel of uint8 [height, width, 3]."""
     height, width, _ = values.shape
     rows = values.reshape(height, width * 3)
     sums, squares = np.zeros(width * 3, np.int64), np.zeros(width * 3, np.int64)
     for begin in range(0, height, _ROWS):
-        # In float32, a few rows at a time: exact, four times as fast as in whole numbers, and other threads go on.
+        # In float32, a few rows per sum: exact, four times as fast as in whole numbers, and other threads continue.
         part = rows[begin : begin + _ROWS].astype(np.float32)
         sums += np.einsum("ij->j", part).astype(np.int64)
         squares += np.einsum("ij,ij->j", part, part).astype(np.int64)
@@ -61,12 +61,12 @@ def channel_sums(values: npt.NDArray[np.uint8]) -> tuple[list[int], list[int]]:
 
 
 def figures_file(planned: PlannedShard) -> str:
-    """Where in staging the features of a shard lie that statistics are made of: an Example per record, in its order."""
+    """Returns the path in staging of a shard's features for statistics: an Example per record, in its order."""
     return f"figures/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
 
 
 def sums_file(planned: PlannedShard) -> str:
-    """Where in staging the `Sums` of a shard lie."""
+    """Returns the path in staging of the `Sums` of a shard."""
     return f"sums/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
 
 
@@ -74,9 +74,9 @@ class Sums(NamedTuple):
     """The figures of all images of a shard, added up.
 
     Attributes:
-        sums: by name, those of `Figures`, `pixels` and `records`; empty where the shard has no image.
-        sizes: heights and widths of the images, those of the first two that differ.
-        inputs: the texts that the TransformGraph takes, of all images one after the other.
+        sums: by name, those of `Figures`, `pixels` and `records`; empty for a shard without images.
+        sizes: heights and widths of the images, the first two different ones.
+        inputs: the texts of all images for the TransformGraph, concatenated.
     """
 
     sums: dict[str, list[int]]
@@ -91,7 +91,7 @@ class Sums(NamedTuple):
         for name, values in parts.items():
             before = self.sums.get(name, [0] * len(values))
             self.sums[name] = [total + value for total, value in zip(before, values, strict=True)]
-        if len(self.sizes) < _TOLD_SIZES and figures.size not in self.sizes:
+        if len(self.sizes) < _MOST_SIZES and figures.size not in self.sizes:
             self.sizes.append(figures.size)
         for name, texts in inputs.items():
             self.inputs.setdefault(name, []).extend(texts)
@@ -108,7 +108,7 @@ def encode_sums(sums: Sums) -> bytes:
 
 
 def read_sums(files: Sequence[str]) -> Iterator[Sums]:
-    """Reads such files, many at a time where they are on a bucket."""
+    """Reads files of sums, many concurrently if they are on a bucket."""
     for example in read_examples(files):
         sides = np.asarray(example.pop(_SIZES)).tolist()
         sums, inputs = {}, {}
@@ -121,7 +121,7 @@ def read_sums(files: Sequence[str]) -> Iterator[Sums]:
 
 
 def read_examples(files: Sequence[str]) -> Iterator[dict[str, records.DecodedFeature]]:
-    """The one Example of each of some TFRecords."""
+    """Yields the one Example of each TFRecord."""
 
     def read(file: str) -> bytes:
         return records.unframe(read_bytes(file), file)
@@ -131,12 +131,12 @@ def read_examples(files: Sequence[str]) -> Iterator[dict[str, records.DecodedFea
 
 
 def in_groups(files: Sequence[str]) -> list[list[str]]:
-    """Files by as many as are read at a time."""
-    return [list(files[start : start + _AT_A_TIME]) for start in range(0, len(files), _AT_A_TIME)]
+    """Returns the files in groups that are read concurrently."""
+    return [list(files[start : start + _FILES_PER_GROUP]) for start in range(0, len(files), _FILES_PER_GROUP)]
 
 
 def encode_figures(rows: Iterable[bytes]) -> bytes:
-    """The bytes of a file of figures."""
+    """Serializes figures as a TFRecord."""
     file = io.BytesIO()
     writer = records.RecordWriter(file)
     for row in rows:
@@ -145,6 +145,6 @@ def encode_figures(rows: Iterable[bytes]) -> bytes:
 
 
 def one_size(files: Sequence[str]) -> tuple[int, int] | None:
-    """Height and width of all images that files of sums tell of; `None` where they differ, or there is none."""
+    """Returns height and width of all images in files of sums; `None` if they differ or there are no images."""
     found = {size for sums in read_sums(files) for size in sums.sizes}
     return found.pop() if len(found) == 1 else None

@@ -1,6 +1,6 @@
-"""What a transform will do, before anything is written, and what its workers are told.
+"""The plan of a transform, made before anything is written, and the work for its workers.
 
-No TFX here, so that Beam's worker processes start without it.
+TFX is not imported, so that Beam's worker processes start without it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import Recipe
+from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.rewrite import ShardTransform, transform_shard
 from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.components.image_transform.text import Text
@@ -28,17 +28,17 @@ TRAIN = "train"
 
 
 class TransformPlan(NamedTuple):
-    """What a run will do.
+    """The plan of a run.
 
     Attributes:
-        dataset: the dataset that will be written.
+        dataset: the dataset to write.
         recipe: options that change bytes.
-        stored: how features are stored.
-        texts: feature -> what becomes of its texts.
+        stored: forms of the stored features.
+        texts: feature -> its text options.
     """
 
     dataset: DatasetPlan
-    recipe: Recipe
+    recipe: TransformRecipe
     stored: StoredFeatures
     texts: Mapping[str, TextConfig]
 
@@ -55,13 +55,13 @@ class TransformPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class TransformWork:
-    """All that workers need, on whichever machine; picklable, and small: only a name and a hash a shard grow in it.
+    """The input of all workers; picklable and small: a name and a hash per shard.
 
     Attributes:
-        staging: where shards are written.
-        root: folder or URL of the dataset they are made from.
-        shards: every shard with the path below the root of what it is made from, and that one's SHA-256.
-        how: what becomes of their records.
+        staging: destination of the shards.
+        root: folder or URL of the source dataset.
+        shards: every shard with its source's path below the root, and the source's SHA-256.
+        how: the transformation of their records.
     """
 
     staging: Staging
@@ -71,7 +71,7 @@ class TransformWork:
 
     @staticmethod
     def of(source: ImageDataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> TransformWork:
-        """The work of a plan."""
+        """Returns the work of a plan."""
         dataset = plan.dataset
         pairs = zip(dataset.shards, source.manifest.shards, strict=True)
         shards = tuple((planned, shard.path, shard.sha256) for planned, shard in pairs)
@@ -86,20 +86,20 @@ def write_numbered(number: int, work: TransformWork) -> int:
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:
-    """The staging folder of a plan, one a TensorFlow: re-encoded pixels are promised to be equal within one only."""
+    """Opens the staging folder of a plan, one per TensorFlow version: re-encoded pixels may differ between versions."""
     return Staging.open(os.path.join(root, f"tensorflow-{tf.__version__}"), plan.fingerprint)
 
 
-def plan_transform(source: ImageDataset, recipe: Recipe, max_rejects: float) -> TransformPlan:
+def plan_transform(source: ImageDataset, recipe: TransformRecipe, max_rejects: float) -> TransformPlan:
     """Plans the transformed dataset: a shard for every shard, an input for every record.
 
     Raises:
         ConfigError: the recipe does not fit the input.
-        DatasetError: the input has other names or forms than our own.
+        DatasetError: the input's features have foreign names or forms.
     """
     manifest = source.manifest
     _check_foreign(source)
-    # What cannot be served is refused before anything is written.
+    # Options that serving cannot repeat are refused before anything is written.
     ingest_image_options(source.manifest.recipe)
     totals = {split: len(source.shards(split)) for split in source.splits}
     numbers = dict.fromkeys(totals, 0)

@@ -1,4 +1,4 @@
-"""The options of a transform: what the pipeline passes on, what the manifest records, what the writer needs."""
+"""The options of a transform, for the pipeline, the manifest and the writer."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from shardwright.config.dataset import TF_VISION
 from shardwright.config.transform import INDEX, RLE, TextConfig
 from shardwright.fingerprint import canonical_json
 
-# Raised whenever the same options make other bytes than before, so that no cache serves the old ones.
+# Raised whenever the same options give other bytes, so that caches drop the old ones.
 CODE_VERSION = 2
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TransformRecipe:
     """Options that change the bytes of a transformed dataset.
 
     Attributes:
-        size: height and width of the images; `None` where they keep theirs.
+        size: height and width of the images; `None` keeps theirs.
         resize: a policy of `geometry.plan_geometry`, or `keep`.
-        encoding: what pixels are stored as, see `shardwright.dataset.image_encoding`.
-        quality: JPEG quality; `None` for all others.
-        optimize: smaller and slower, of JPEG and PNG.
+        encoding: encoding of the pixels, see `shardwright.dataset.image_encoding`.
+        quality: JPEG quality; `None` for other encodings.
+        optimize: smaller JPEG and PNG files, encoded more slowly.
         chroma: chroma samples of a JPEG.
         masks: `rle` or `png`.
         labels: `index`, `one_hot` or `multi_hot`.
         preset: names and forms of the stored features, see `shardwright.dataset.features`.
-        text: column -> what becomes of its texts.
+        text: column -> its text options.
     """
 
     size: tuple[int, int] | None
@@ -46,11 +46,11 @@ class Recipe:
     text: Mapping[str, TextConfig] = field(default_factory=dict)
 
     @staticmethod
-    def of(config: Config) -> Recipe:
-        """The recipe of a configuration; an option that has no effect has its default here."""
+    def of(config: Config) -> TransformRecipe:
+        """Returns the recipe of a configuration; options without effect have their default."""
         given = config.transform
         jpeg = given.encoding == "jpeg"
-        return Recipe(
+        return TransformRecipe(
             size=given.size,
             resize=given.resize,
             encoding=given.encoding,
@@ -64,7 +64,7 @@ class Recipe:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as the manifest records them; later options only where they are not at their default."""
+        """Returns plain values for the manifest, without later options that have their default."""
         plain: dict[str, Any] = {
             "code": CODE_VERSION,
             "size": None if self.size is None else list(self.size),
@@ -77,15 +77,15 @@ class Recipe:
             if option.name not in plain and option.name not in ("preset", "text") and value != option.default:
                 plain[option.name] = value
         if self.preset != TF_VISION:
-            # Where an ingested dataset has it.
+            # In the same place as in an ingested dataset.
             plain["features"] = {"preset": self.preset}
         if self.text:
             plain["text"] = {column: dataclasses.asdict(text) for column, text in self.text.items()}
         return plain
 
     @staticmethod
-    def from_dict(plain: Mapping[str, Any]) -> Recipe:
-        """Reads what `to_dict` gave.
+    def from_dict(plain: Mapping[str, Any]) -> TransformRecipe:
+        """Reads the form of `to_dict`.
 
         Raises:
             ValueError: another version of the code wrote it.
@@ -93,25 +93,25 @@ class Recipe:
         values = dict(plain)
         code = values.pop("code")
         if code != CODE_VERSION:
-            raise ValueError(f"recipe of code version {code}, this is {CODE_VERSION}; compile the pipeline anew")
+            raise ValueError(f"recipe of code version {code}, this is {CODE_VERSION}; compile the pipeline again")
         size = values.pop("size")
         preset = values.pop("features", {"preset": TF_VISION})["preset"]
         text = {column: TextConfig(**options) for column, options in values.pop("text", {}).items()}
-        return Recipe(**values, size=None if size is None else (size[0], size[1]), preset=preset, text=text)
+        return TransformRecipe(**values, size=None if size is None else (size[0], size[1]), preset=preset, text=text)
 
 
 def transform_recipe(config: Config) -> str:
-    """The exec property `recipe` of ImageTransform: canonical JSON of all it needs to know of a configuration."""
-    return canonical_json({**Recipe.of(config).to_dict(), "max_rejects": config.rejects.max})
+    """Returns the exec property `recipe` of ImageTransform: canonical JSON of its options."""
+    return canonical_json({**TransformRecipe.of(config).to_dict(), "max_rejects": config.rejects.max})
 
 
-def read_recipe(text: str) -> tuple[Recipe, float]:
-    """Reads what `transform_recipe` wrote: the recipe, and the share of records that may be rejected.
+def read_recipe(text: str) -> tuple[TransformRecipe, float]:
+    """Reads the result of `transform_recipe`: the recipe, and the share of records that may be rejected.
 
     Raises:
         ValueError: another version of the code wrote it.
     """
     raw = json.loads(text)
-    return Recipe.from_dict({name: value for name, value in raw.items() if name != "max_rejects"}), float(
+    return TransformRecipe.from_dict({name: value for name, value in raw.items() if name != "max_rejects"}), float(
         raw["max_rejects"]
     )

@@ -1,9 +1,7 @@
-"""One shard in, one shard out: every record decoded, resized, re-encoded, what is said about it moved along.
+"""The transformation of one shard: every image is decoded, resized and re-encoded, its annotations are resampled.
 
-A record that cannot be decoded becomes a row of the ledger, not an error. Beside each shard lie the figures of its
-images, which the analyzers read.
-
-The picture of one record: decoded, brought to its size, summed up, encoded again.
+A record that cannot be decoded becomes a row of the ledger, not an error. The figures of the images are written with
+the shard, for the analyzers.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from shardwright.components.image_transform.figures import (
     figures_file,
     sums_file,
 )
-from shardwright.components.image_transform.recipe import Recipe
+from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config.transform import KEEP
 from shardwright.dataset.features import StoredFeatures
@@ -51,9 +49,9 @@ class Picture(NamedTuple):
     """A transformed picture.
 
     Attributes:
-        plan: what has happened to its pixels.
-        data: the bytes that are stored.
-        header: of these bytes.
+        plan: the geometry applied to its pixels.
+        data: the bytes to store.
+        header: header of these bytes.
         sums: see `figures.channel_sums`.
     """
 
@@ -63,29 +61,29 @@ class Picture(NamedTuple):
     sums: tuple[list[int], list[int]]
 
 
-def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Recipe) -> Picture:
+def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: TransformRecipe) -> Picture:
     """Transforms a picture.
 
     Args:
-        encoded: as ingested.
-        header: of these bytes.
-        plan: what is to happen to its pixels.
-        recipe: how it is stored.
+        encoded: the ingested bytes.
+        header: header of these bytes.
+        plan: the geometry to apply to its pixels.
+        recipe: options of the encoding.
 
     Raises:
-        ImageError: it cannot be decoded, or what comes out cannot be encoded.
+        ImageError: it cannot be decoded, or the result cannot be encoded.
     """
     try:
         decoded = tf_ops.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
     except tf.errors.InvalidArgumentError:
-        # TensorFlow's own words hold numbers that change from run to run; the ledger must not.
+        # TensorFlow's message has numbers that change from run to run; the ledger must not change.
         reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
         raise ImageError("undecodable", reason) from None
     # The tensor's own memory: `numpy()` would copy it.
     values = np.frombuffer(memoryview(decoded), np.uint8).reshape(plan.height, plan.width, 3)
     quality = recipe.quality or 0
     if recipe.encoding == "jpeg" and header.orientation == 1 and recipe.chroma in tf_ops.JPEG_CHROMA:
-        # The same bytes, and other threads go on meanwhile.
+        # The same bytes as below, but without Python's lock.
         data = tf_ops.encode_jpeg(decoded, quality, optimize=recipe.optimize, chroma=recipe.chroma)
         return Picture(plan, data, ImageHeader("jpeg", plan.height, plan.width, 3, 1), channel_sums(values))
     data, written = encode_image(
@@ -99,7 +97,7 @@ def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Re
     return Picture(plan, data, written, channel_sums(values))
 
 
-# So many records, or records of so many bytes, are taken apart or written in a row.
+# Records per group, and the bytes at which a group ends.
 _AT_ONCE = 8
 _MOST_BYTES = 8 << 20
 _READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", CLASSES))
@@ -109,17 +107,17 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class ShardTransform:
-    """What becomes of every record; picklable.
+    """The transformation of every record; picklable.
 
     Attributes:
-        recipe: what to do.
+        recipe: the options.
         task: `segmentation` or `classification`.
         classes: names in the order of their indices.
-        stored: how features are stored.
-        texts: feature -> what becomes of its texts.
+        stored: forms of the stored features.
+        texts: feature -> its text options and vocabulary.
     """
 
-    recipe: Recipe
+    recipe: TransformRecipe
     task: str
     classes: tuple[str, ...]
     stored: StoredFeatures
@@ -127,32 +125,32 @@ class ShardTransform:
 
 
 def transform_shard(staging: Staging, planned: PlannedShard, source: str, sha256: str, how: ShardTransform) -> int:
-    """Writes a shard and its figures, unless an earlier attempt has; returns the number of records.
+    """Writes a shard and its figures, unless an earlier attempt did; returns the number of records.
 
     Args:
-        staging: where the shard is written.
-        planned: which shard.
-        source: file of the shard it is made from, or its URL.
-        sha256: that file's, as its manifest says.
-        how: what becomes of its records.
+        staging: destination of the shard.
+        planned: the shard.
+        source: file or URL of the source shard.
+        sha256: the SHA-256 of that file in its manifest.
+        how: the transformation of its records.
 
     Raises:
-        DatasetError: the file is damaged, or another one.
+        DatasetError: the file is damaged, or has been replaced.
     """
-    beside = (figures_file(planned), sums_file(planned))
-    return staging.write_shard(planned, _outcomes(staging, planned, source, sha256, how), further=beside).info.records
+    extra = (figures_file(planned), sums_file(planned))
+    return staging.write_shard(planned, _outcomes(staging, planned, source, sha256, how), further=extra).info.records
 
 
 class TransformedRecord(NamedTuple):
-    """What is kept of one image beside its record.
+    """The figures of one image.
 
     Attributes:
-        told: an Example of the stored features that statistics are made of.
-        figures: of its pixels.
-        inputs: the texts that the TransformGraph takes, by our own names.
+        scalars: an Example of the stored features that have statistics.
+        figures: sums over its pixels.
+        inputs: the texts for the TransformGraph, by internal names.
     """
 
-    told: bytes
+    scalars: bytes
     figures: Figures
     inputs: dict[str, list[bytes]]
 
@@ -160,15 +158,15 @@ class TransformedRecord(NamedTuple):
 def _outcomes(
     staging: Staging, planned: PlannedShard, source: str, sha256: str, how: ShardTransform
 ) -> Iterator[RecordResult]:
-    told: list[bytes] = []
+    scalars: list[bytes] = []
     sums = Sums({}, [], {})
     for outcome, made in rewritten((payload for _, payload in iter_records(source, sha256)), how):
         if made is not None:
-            told.append(made.told)
+            scalars.append(made.scalars)
             sums.add(made.figures, made.inputs)
         yield outcome
-    # Runs when the last outcome is taken, before the shard counts as finished.
-    staging.write_file(figures_file(planned), encode_figures(told))
+    # Runs after the last outcome, before the shard counts as finished.
+    staging.write_file(figures_file(planned), encode_figures(scalars))
     staging.write_file(sums_file(planned), encode_sums(sums))
 
 
@@ -177,22 +175,22 @@ def rewritten(
 ) -> Iterator[tuple[RecordResult, TransformedRecord | None]]:
     """Transforms records.
 
-    As many threads as there are cores do what is done to pixels, and nothing else; the calling one does all else, for a
-    few records in a row. So Python's lock changes hands a third as often as if each record went through one thread, and
-    what works on masks is in the processor's caches for all but the first of them.
+    One thread per core works on pixels only. The calling thread does everything else, for groups of a few records. So
+    Python's lock changes hands a third as often as with one thread per record, and the code that works on masks stays
+    in the processor's caches within a group.
 
     Args:
-        payloads: serialized examples as ingested.
-        how: what becomes of them.
+        payloads: serialized ingested examples.
+        how: the transformation.
 
     Yields:
-        In their order the new record with what is kept beside it, or a reject and `None`.
+        In their order the new record with its figures, or a reject and `None`.
     """
-    opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.beside)
+    opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.rest)
     pictured = map_threads(
         partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=os.cpu_count() or 1
     )
-    for group in _in_groups(pictured, lambda pair: pair[0].beside + _size(pair[1])):
+    for group in _in_groups(pictured, lambda pair: pair[0].rest + _size(pair[1])):
         for one, picture in group:
             yield _finished(one, picture, how)
 
@@ -202,7 +200,7 @@ def _size(picture: Picture | ImageError) -> int:
 
 
 def _in_groups(items: Iterable[_Item], size: Callable[[_Item], int]) -> Iterator[Iterator[_Item]]:
-    """Takes a few items before it hands them on one by one, fewer where they are large."""
+    """Reads a few items before yielding them one by one; fewer if they are large."""
     group: deque[_Item] = deque()
     held = 0
     for item in items:
@@ -220,20 +218,20 @@ def _emptied(group: deque[_Item]) -> Iterator[_Item]:
 
 
 class _Opened(NamedTuple):
-    """A record taken apart.
+    """A parsed record.
 
     Attributes:
         key: its key.
-        example: its features but the picture.
+        example: its features without the picture.
         encoded: the picture, until it has been decoded.
-        beside: bytes of the record beside the picture: many, where masks are of many runs.
-        known: the picture's header and what is to happen to it, or why it is refused.
+        rest: bytes of the record without the picture: many for masks of many runs.
+        known: the picture's header and geometry, or the reason of its reject.
     """
 
     key: str
     example: dict[str, records.DecodedFeature | encode.EncodedFeature]
     encoded: bytes
-    beside: int
+    rest: int
     known: tuple[ImageHeader, Geometry] | ImageError
 
 
@@ -243,36 +241,36 @@ def _opened(payload: bytes, how: ShardTransform) -> _Opened:
     key = bytes(parsed(example, "image/key")[0]).decode("utf-8")
     encoded = bytes(parsed(example, "image/encoded")[0])
     del example["image/encoded"]
-    beside = len(payload) - len(encoded)
+    rest = len(payload) - len(encoded)
     height, width = (int(parsed(example, f"image/{side}")[0]) for side in ("height", "width"))
     try:
-        # The ingest has looked at the whole file, and the record's checksum tells that it is the same.
+        # The ingest has checked the whole file, and the record's checksum shows that it is unchanged.
         header = read_header(encoded, max_pixels=height * width, known=True)
         if (header.height, header.width) != (height, width):
-            said = f"the image is {header.height} x {header.width}, its record says {height} x {width}"
-            raise ImageError("size_mismatch", said)
+            reason = f"the image is {header.height} x {header.width}, but its record has {height} x {width}"
+            raise ImageError("size_mismatch", reason)
     except ImageError as error:
-        return _Opened(key, example, b"", beside, error)
+        return _Opened(key, example, b"", rest, error)
     policy = "stretch" if recipe.resize == KEEP else recipe.resize
     plan = plan_geometry(policy, height, width, *(recipe.size or (height, width)))
-    return _Opened(key, example, encoded, beside, (header, plan))
+    return _Opened(key, example, encoded, rest, (header, plan))
 
 
-def _pictured(opened: _Opened, recipe: Recipe) -> tuple[_Opened, Picture | ImageError]:
-    """Makes the picture; the record is handed on without the one it had."""
-    rest = opened._replace(encoded=b"")
+def _pictured(opened: _Opened, recipe: TransformRecipe) -> tuple[_Opened, Picture | ImageError]:
+    """Transforms the picture; returns the record without its old one."""
+    record = opened._replace(encoded=b"")
     if isinstance(opened.known, ImageError):
-        return rest, opened.known
+        return record, opened.known
     try:
-        return rest, make_picture(opened.encoded, *opened.known, recipe)
+        return record, make_picture(opened.encoded, *opened.known, recipe)
     except ImageError as error:
-        return rest, error
+        return record, error
 
 
 def _finished(
     opened: _Opened, picture: Picture | ImageError, how: ShardTransform
 ) -> tuple[RecordResult, TransformedRecord | None]:
-    """The new record of a picture."""
+    """Returns the new record of a picture."""
     if isinstance(picture, ImageError):
         return RecordResult(opened.key, None, REJECTED, picture.code, picture.reason), None
     features, present, area = resample_annotations(
@@ -282,12 +280,11 @@ def _finished(
         features |= text_values(name, text, opened.example.get(name, []))
     stored = how.stored.apply({**features, "image/encoded": picture.data})
     entries = encode.encode_entries(stored)
-    told = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
+    scalars = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
     inputs = {name: _texts(features[name]) for name in (CLASSES, *how.texts) if name in features}
     figures = Figures(*picture.sums, (picture.plan.height, picture.plan.width), present, area)
-    return RecordResult(opened.key, encode.join_entries(entries)), TransformedRecord(
-        encode.join_entries(told), figures, inputs
-    )
+    made = TransformedRecord(encode.join_entries(scalars), figures, inputs)
+    return RecordResult(opened.key, encode.join_entries(entries)), made
 
 
 def _texts(value: encode.FeatureValue) -> list[bytes]:

@@ -1,14 +1,12 @@
-"""What the ingest does to pixels, as TensorFlow ops: a file as the camera wrote it becomes what was trained on.
+"""The ingest's changes of pixels as TensorFlow operations: serving turns a camera's file into a training image.
 
-With `images.orientation: apply`, `images.resize`, `images.reencode` or `images.convert` the stored image is not the
-file. What serves begins with the file, so it repeats these steps, and encodes as the ingest did: the same turns to the
-last pixel, the same JPEG of them, the same filter up to its rounding. Of other formats than JPEG and PNG TensorFlow
-reads a BMP of 24 bits as Pillow does, and no other; these are refused by what the graph says (`shardwright predict`
-converts them before it asks).
+With `images.orientation: apply`, `images.resize`, `images.reencode` or `images.convert` the stored image differs from
+the file. Serving begins with the file, so the graph repeats these steps: orientation and JPEG encoding are identical to
+the ingest's, resizing is up to rounding. Besides JPEG and PNG, TensorFlow reads only BMP of 24 bits like Pillow; the
+graph rejects other formats (`shardwright predict` converts them first).
 
-Exif is read as `shardwright.images.exif` reads it; a test holds the two against each other.
-
-What an ingest did to pixels, told by its recipe; what serves repeats it, so what cannot be repeated is refused.
+Exif is read as in `shardwright.images.exif`; a test compares the two. The options come from the ingest's recipe. Those
+that serving cannot repeat are refused before a dataset is written.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ _SOS, _EOI, _APP1 = 0xDA, 0xD9, 0xE1
 _EXIF_PREFIX = b"Exif\0\0"
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _TAG, _SHORT, _LONG = 0x0112, 3, 4
-# Segments, chunks and bytes of junk that are passed over; encoders write a dozen.
+# Maximum number of segments, chunks and junk bytes to skip; encoders write a dozen.
 _MOST_STEPS = 4096
-# Where a BMP says how many bits a pixel has, and how they are compressed: not at all.
+# Place and length of two numbers in a BMP: bits per pixel, and compression.
 _BMP_KIND = ((28, 2), (30, 4))
 _UNREAD = (
     "the bytes are neither JPEG nor PNG nor a BMP of 24 bits. images.convert has made such files JPEG or PNG for the "
@@ -39,22 +37,22 @@ _UNREAD = (
 
 
 def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
-    """Makes of a file what the ingest stores of it.
+    """Turns a file into the image that the ingest stores.
 
     Args:
         encoded: string scalar, JPEG or PNG.
-        options: what `ingested.ingest_image_options` gave.
+        options: result of `ingest_image_options`.
 
     Returns:
-        String scalar, JPEG or PNG; `encoded` itself where there is nothing to do.
+        String scalar, JPEG or PNG; `encoded` itself if there is nothing to do.
 
     Raises:
-        tf.errors.InvalidArgumentError: of a format that cannot be repeated, see above.
+        tf.errors.InvalidArgumentError: the format is not supported, see above.
     """
     if not options:
         return encoded
     images = images_config(options)
-    # Whether it has to become a JPEG because its own format is none that is stored.
+    # True if the file becomes a JPEG because its own format is not stored.
     converted = tf.constant(False)
     if images.convert != "reject":
         other = ~(tf_ops.is_jpeg(encoded) | (tf.strings.substr(encoded, 0, len(_PNG_SIGNATURE)) == _PNG_SIGNATURE))
@@ -83,20 +81,20 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
 def _png_of_bmp(encoded: Tensor) -> Tensor:
     octets = tf.io.decode_raw(encoded, tf.uint8)
     kind = [_number(octets, tf.constant(place, tf.int64), count, True) for place, count in _BMP_KIND]
-    plain = _says(octets, tf.constant(0, tf.int64), b"BM") & (kind[0] == 24) & (kind[1] == 0)
-    # Before the decoder, which says less.
+    plain = _matches(octets, tf.constant(0, tf.int64), b"BM") & (kind[0] == 24) & (kind[1] == 0)
+    # Before the decoder, whose message is less specific.
     with tf.control_dependencies([tf.debugging.Assert(plain, [_UNREAD])]):
         return tf.io.encode_png(tf.io.decode_bmp(tf.identity(encoded), channels=3))
 
 
 def exif_orientation(encoded: Tensor) -> Tensor:
-    """The orientation that a file's Exif block says.
+    """Reads the orientation in a file's Exif block.
 
     Args:
         encoded: string scalar, JPEG or PNG.
 
     Returns:
-        int64 scalar, 1-8; 1 where there is none or it cannot be read.
+        int64 scalar, 1-8; 1 if it is missing or cannot be read.
     """
     octets = tf.io.decode_raw(encoded, tf.uint8)
     begin, end = tf.cond(tf_ops.is_jpeg(encoded), lambda: _jpeg_block(octets), lambda: _png_block(octets))
@@ -104,7 +102,7 @@ def exif_orientation(encoded: Tensor) -> Tensor:
 
 
 def _wanted(images: ImagesConfig, height: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-    """The size that the ingest brings pixels to, int64 scalars."""
+    """Returns the size that the ingest stores, int64 scalars."""
     if isinstance(images.size, int):
         return tf_ops.longest_side(height, width, images.size)
     if images.size is not None:
@@ -135,7 +133,7 @@ def _encoded(image: Tensor, jpeg: Tensor, images: ImagesConfig) -> Tensor:
 
 
 def _at(octets: Tensor, place: Tensor) -> Tensor:
-    """The bytes at some places, int64; 0 where there are none."""
+    """Returns the bytes at some places, int64; 0 beyond the end."""
     size = tf.size(octets, tf.int64)
     inside = (place >= 0) & (place < size)
     padded = tf.concat([octets, tf.zeros([1], tf.uint8)], 0)
@@ -143,7 +141,7 @@ def _at(octets: Tensor, place: Tensor) -> Tensor:
 
 
 def _number(octets: Tensor, place: Tensor, count: int, little: Tensor | bool = False) -> Tensor:
-    """Whole numbers of so many bytes."""
+    """Reads whole numbers of `count` bytes."""
     places = tf.expand_dims(place, -1) + tf.range(count, dtype=tf.int64)
     values = _at(octets, places)
     weights = [256**power for power in range(count)]
@@ -151,12 +149,12 @@ def _number(octets: Tensor, place: Tensor, count: int, little: Tensor | bool = F
     return tf.reduce_sum(values * order, -1)
 
 
-def _says(octets: Tensor, place: Tensor, text: bytes) -> Tensor:
+def _matches(octets: Tensor, place: Tensor, text: bytes) -> Tensor:
     return tf.reduce_all(_at(octets, place + tf.range(len(text), dtype=tf.int64)) == tf.constant(list(text), tf.int64))
 
 
 def _walk(octets: Tensor, start: int, step: Any) -> tuple[Tensor, Tensor]:
-    """Begin and end of the block that `step` finds; it gives next place, begin and end, 0 for none."""
+    """Returns begin and end of the block that `step` finds; `step` returns next place, begin and end, 0 for none."""
     size, zero = tf.size(octets, tf.int64), tf.constant(0, tf.int64)
     _, begin, end = tf.while_loop(
         lambda place, begin, _: (begin == 0) & (place + 4 <= size),
@@ -173,7 +171,7 @@ def _jpeg_block(octets: Tensor) -> tuple[Tensor, Tensor]:
         segment = (_at(octets, place) == 0xFF) & (marker != 0) & (marker != 0xFF)
         bare = (marker == 1) | ((marker >= 0xD0) & (marker <= 0xD7))
         length = tf.where(bare, tf.constant(0, tf.int64), tf.maximum(_number(octets, place + 2, 2), 2))
-        found = segment & (marker == _APP1) & _says(octets, place + 4, _EXIF_PREFIX)
+        found = segment & (marker == _APP1) & _matches(octets, place + 4, _EXIF_PREFIX)
         ends = segment & ((marker == _SOS) | (marker == _EOI))
         after = tf.where(segment, place + 2 + length, place + 1)
         zero = tf.zeros([], tf.int64)
@@ -187,15 +185,15 @@ def _png_block(octets: Tensor) -> tuple[Tensor, Tensor]:
     def step(place: Tensor, size: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         del size
         length = _number(octets, place, 4)
-        found, zero = _says(octets, place + 4, b"eXIf"), tf.zeros([], tf.int64)
+        found, zero = _matches(octets, place + 4, b"eXIf"), tf.zeros([], tf.int64)
         return place + 12 + length, tf.where(found, place + 8, zero), tf.where(found, place + 8 + length, zero)
 
     return _walk(octets, len(_PNG_SIGNATURE), step)
 
 
 def _tiff_orientation(block: Tensor) -> Tensor:
-    little = _says(block, tf.constant(0, tf.int64), b"II*\0")
-    sound = little | _says(block, tf.constant(0, tf.int64), b"MM\0*")
+    little = _matches(block, tf.constant(0, tf.int64), b"II*\0")
+    sound = little | _matches(block, tf.constant(0, tf.int64), b"MM\0*")
     size = tf.size(block, tf.int64)
     directory = _number(block, tf.constant(4, tf.int64), 4, little)
     sound = sound & (directory >= 8) & (directory + 2 <= size)
@@ -209,20 +207,20 @@ def _tiff_orientation(block: Tensor) -> Tensor:
     return tf.reduce_max(tf.concat([tf.constant([1], tf.int64), tf.boolean_mask(value, good)], 0))
 
 
-# Any of them may store other pixels than the file's.
+# Each of them may change pixels.
 _STEPS = ("orientation", "resize", "reencode", "convert")
 _OPTIONS = (*_STEPS, "size", "quality", "optimize", "chroma")
 _NOT_WRITTEN = 422
 
 
 def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that tell what was done to pixels; empty where files are stored as they came.
+    """Returns the image options that changed pixels; none if files are stored unchanged.
 
     Args:
-        recipe: of an ingested dataset, or a mapping with a section `images`.
+        recipe: recipe of an ingested dataset, or a mapping with a section `images`.
 
     Raises:
-        ConfigError: what serves cannot do the same.
+        ConfigError: serving cannot repeat an option.
     """
     given = recipe.get("images", {})
     plain = ImagesConfig()
@@ -235,8 +233,8 @@ def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     if found.get("chroma") == _NOT_WRITTEN and encoded == "jpeg":
         raise ConfigError(
             "images.chroma",
-            f"{_NOT_WRITTEN}, and what serves does to images what the ingest did, but TensorFlow's encode_jpeg writes "
-            "444 and 420 only",
+            f"{_NOT_WRITTEN} cannot be served: serving repeats the encoding of the ingest, and TensorFlow's "
+            "encode_jpeg writes 444 and 420 only",
             "Use one of these, or images.reencode: png; transform.chroma may be 422.",
         )
     return found

@@ -1,7 +1,7 @@
-"""What TFX's own Transform also tells: statistics and schema of the examples that came out.
+"""Statistics and schema of the transformed examples, like those of TFX's Transform.
 
-Laid out as StatisticsGen and SchemaGen lay theirs out, so ExampleValidator and others take them. Statistics are of
-numbers and words: neither pixels nor runs, which as strings and lists of offsets say nothing.
+They have the layout of StatisticsGen and SchemaGen, so ExampleValidator and others read them. Statistics cover numbers
+and words, but not pixels and runs, whose statistics mean nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx_bsl.tfxio import tf_example_record
 
 from shardwright.components.image_transform.figures import figures_file
-from shardwright.components.image_transform.recipe import Recipe
+from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.config.transform import COUNTS, TextConfig
 from shardwright.dataset.features import ONE_HOT, SIZE, StoredFeatures
 from shardwright.dataset.schema import parse_schema, render_schema
@@ -31,12 +31,12 @@ _IMAGE = "image/encoded"
 def write_statistics(p: Any, shards: Mapping[str, int], staging: Staging) -> None:
     """Writes the statistics of every split into staging, as `statistics_file`, within a pipeline.
 
-    Only numbers of shards go in: workers anywhere read the figures and write what comes out where staging is.
+    The pipeline gets shard numbers only: workers read the figures from staging and write the statistics there.
 
     Args:
         p: the Beam pipeline.
         shards: split -> number of its shards.
-        staging: where figures of them lie.
+        staging: contains their figures.
     """
     source = tf_example_record.TFExampleBeamRecord("inmem", ["ImageTransform"])
     for split, total in shards.items():
@@ -44,7 +44,7 @@ def write_statistics(p: Any, shards: Mapping[str, int], staging: Staging) -> Non
             p
             | f"ShardsOf[{split}]" >> beam.Create(range(total))
             | f"SpreadOf[{split}]" >> beam.Reshuffle()
-            | f"RowsOf[{split}]" >> beam.FlatMap(_told, split=split, total=total, staging=staging)
+            | f"RowsOf[{split}]" >> beam.FlatMap(_figures, split=split, total=total, staging=staging)
             | f"BatchesOf[{split}]" >> source.BeamSource()
             | f"StatisticsOf[{split}]" >> tfdv.GenerateStatistics(tfdv.StatsOptions())
             | f"KeepOf[{split}]" >> beam.Map(_keep, split=split, staging=staging)
@@ -52,29 +52,29 @@ def write_statistics(p: Any, shards: Mapping[str, int], staging: Staging) -> Non
 
 
 def statistics_file(split: str) -> str:
-    """Where in staging the statistics of a split lie, and where in the artifact."""
+    """Returns the path of a split's statistics, in staging and in the artifact."""
     return f"Split-{split}/{STATISTICS_NAME}"
 
 
-def _told(number: int, split: str, total: int, staging: Staging) -> Iterator[bytes]:
+def _figures(number: int, split: str, total: int, staging: Staging) -> Iterator[bytes]:
     for _, record in read_records(staging.location(figures_file(PlannedShard(split, number, total)))):
         yield record
 
 
 def _keep(statistics: statistics_pb2.DatasetFeatureStatisticsList, split: str, staging: Staging) -> None:
     for dataset in statistics.datasets:
-        # They come in the order of a hash that is another one in every process.
+        # Their order is that of a hash which differs between processes.
         dataset.features.sort(key=lambda feature: tuple(feature.path.step))
         for feature in dataset.features:
             if feature.HasField("num_stats"):
-                # Their last digit depends on which worker's figures were added first.
+                # The last digit depends on the order in which workers' results are added.
                 numbers = feature.num_stats
                 numbers.mean, numbers.std_dev = (float(f"{x:.12g}") for x in (numbers.mean, numbers.std_dev))
     staging.share(statistics_file(split), statistics.SerializeToString(deterministic=True))
 
 
 def render_post_schema(
-    recipe: Recipe,
+    recipe: TransformRecipe,
     features: Mapping[str, str],
     stored: StoredFeatures,
     texts: Mapping[str, TextConfig],
@@ -84,20 +84,17 @@ def render_post_schema(
     labels: str,
     size: tuple[int, int] | None,
 ) -> str:
-    """The schema of the transformed examples, as code; nothing in it is guessed from data.
+    """Returns the schema of the transformed examples as a text proto, without inference from data.
 
     Args:
-        recipe: what was done.
+        recipe: the options.
         features: name -> kind of the ingested features.
-        stored: how features are stored now.
-        texts: feature -> what became of its texts.
+        stored: forms of the stored features.
+        texts: feature -> its text options.
         task: `segmentation` or `classification`.
         classes: names in the order of their indices.
-        labels: what an image is given, see `Manifest.labels`.
-        size: height and width of all images; `None` where they differ.
-
-    Returns:
-        Text proto.
+        labels: kind of labels, see `Manifest.labels`.
+        size: height and width of all images; `None` if they differ.
     """
     rendered = parse_schema(render_schema(task, classes, labels, features), "the schema")
     known = {feature.name: feature for feature in rendered.feature}
@@ -110,39 +107,49 @@ def render_post_schema(
             made.value_count.min = 0
         made.name, made.type = name, _TYPES[kind]
         if form == "png":
-            _one(made)
+            _fix_length(made, 1)
             made.image_domain.SetInParent()
-        elif ours == _IMAGE and recipe.encoding not in ("jpeg", "png"):
-            made.ClearField("domain_info")
-        elif ours == "image/format":
-            del made.string_domain.value[:]
-            made.string_domain.value.append(recipe.encoding)
-        elif size is not None and ours in ("image/height", "image/width"):
-            side = size[ours == "image/width"]
-            made.int_domain.min = made.int_domain.max = side
-        elif ours.startswith("image/original/"):
-            _one(made)
-            made.int_domain.min = 1
-        elif ours == SIZE:
-            _one(made, 2)
-        elif ours in (ONE_HOT, "image/class/one_hot", "image/class/multi_hot"):
-            _one(made, len(classes))
-    shapes = {f"{name}/{text.output}": text for name, text in texts.items()}
+        else:
+            _describe(made, ours, recipe.encoding, size, len(classes))
+    _describe_texts(schema, texts)
+    return text_format.MessageToString(schema, as_utf8=True)
+
+
+def _describe(made: schema_pb2.Feature, ours: str, encoding: str, size: tuple[int, int] | None, classes: int) -> None:
+    """Sets what the transform changed about a feature, given by its internal name."""
+    if ours == _IMAGE and encoding not in ("jpeg", "png"):
+        made.ClearField("domain_info")
+    elif ours == "image/format":
+        del made.string_domain.value[:]
+        made.string_domain.value.append(encoding)
+    elif size is not None and ours in ("image/height", "image/width"):
+        side = size[ours == "image/width"]
+        made.int_domain.min = made.int_domain.max = side
+    elif ours.startswith("image/original/"):
+        _fix_length(made, 1)
+        made.int_domain.min = 1
+    elif ours == SIZE:
+        _fix_length(made, 2)
+    elif ours in (ONE_HOT, "image/class/one_hot", "image/class/multi_hot"):
+        _fix_length(made, classes)
+
+
+def _describe_texts(schema: schema_pb2.Schema, texts: Mapping[str, TextConfig]) -> None:
+    outputs = {f"{name}/{text.output}": text for name, text in texts.items()}
     for made in schema.feature:
-        text = shapes.get(made.name)
+        text = outputs.get(made.name)
         length = text and (text.vocabulary if text.output == "dense" else text.length)
         if length:
-            _one(made, length)
+            _fix_length(made, length)
     for name, text in texts.items():
         if text.output == COUNTS:
             sparse = schema.sparse_feature.add(name=name + "/sparse")
             sparse.index_feature.add(name=f"{name}/indices")
             sparse.value_feature.name = f"{name}/counts"
-    return text_format.MessageToString(schema, as_utf8=True)
 
 
-def _one(feature: schema_pb2.Feature, numbers: int = 1) -> None:
-    """Says that every example has so many values."""
+def _fix_length(feature: schema_pb2.Feature, numbers: int) -> None:
+    """Declares that every example has so many values."""
     feature.ClearField("value_count")
     del feature.shape.dim[:]
     feature.shape.dim.add(size=numbers)

@@ -1,6 +1,6 @@
-"""Columns of texts: words, a vocabulary of the train split, and what of it is stored.
+"""Columns of texts: words, a vocabulary of the train split, and the stored features.
 
-The same TensorFlow ops cut texts into words for the vocabulary, in the stored examples and in the TransformGraph.
+The same TensorFlow operations split texts into words for the vocabulary, the stored examples and the TransformGraph.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from shardwright.tfrecords.encode import FeatureValue
 
 Tensor = Any
 TextConfigs: TypeAlias = Mapping[str, TextConfig]
-# What will be written, the file or URL that it is made from, and that one's SHA-256.
+# The planned shard, the file or URL of its source, and the source's SHA-256.
 TextShard: TypeAlias = tuple[PlannedShard, str, str]
 
 
 @dataclass(frozen=True)
 class Text:
-    """What becomes of the texts in one feature; picklable.
+    """The transformation of the texts in one feature; picklable.
 
     Attributes:
         config: the options.
-        vocabulary: file of its words, or its URL: one a line, the most frequent first.
+        vocabulary: file or URL of its words, one per line, the most frequent first.
     """
 
     config: TextConfig
@@ -50,18 +50,18 @@ class Text:
 
 
 def outputs(places: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
-    """What is made of words.
+    """Returns the stored values of words.
 
     Args:
-        places: ragged int64 [B, words]: place in the vocabulary, -1 for what is not in it.
+        places: ragged int64 [B, words]: place in the vocabulary, -1 for unknown words.
         name: the feature.
-        config: what is wanted.
+        config: the options.
 
     Returns:
         Stored name -> ragged (`counts`, and `ids` without a length) or dense [B, n].
     """
     if config.output not in (COUNTS, DENSE):
-        # On the values: on ragged tensors the same is traced to a hundred times as many ops.
+        # On the values: on ragged tensors the trace has a hundred times as many operations.
         ids = places.with_values(tf.where(places.values < 0, tf.constant(UNKNOWN, tf.int64), places.values + FIRST))
         if config.length is None:
             return {f"{name}/ids": ids}
@@ -69,7 +69,7 @@ def outputs(places: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
     known = tf.ragged.boolean_mask(places, places >= 0)
     if config.output == DENSE:
         return {f"{name}/dense": _counted(known, config.vocabulary)}
-    # Sorted places of every row; equal ones are neighbours, and are counted by where they begin.
+    # Sorted by row and place, equal words are neighbours and are counted.
     rows, count = tf.cast(known.value_rowids(), tf.int64), known.nrows(tf.int64)
     both, _, times = tf.unique_with_counts(tf.sort(rows * config.vocabulary + known.values), tf.int64)
     begins = [tf.RaggedTensor.from_value_rowids(part, both // config.vocabulary, count) for part in (both, times)]
@@ -83,11 +83,11 @@ def _counted(known: Tensor, words: int) -> Tensor:
 
 
 def text_values(name: str, text: Text, texts: Any) -> dict[str, FeatureValue]:
-    """What is stored of one image's texts.
+    """Returns the features to store for one image's texts.
 
     Args:
         name: the feature.
-        text: what becomes of it.
+        text: its transformation.
         texts: the image's texts, possibly none.
     """
     made = _maker(name, text)(tf.constant([*texts], tf.string, [len(texts)]))
@@ -97,7 +97,7 @@ def text_values(name: str, text: Text, texts: Any) -> dict[str, FeatureValue]:
 
 @lru_cache(maxsize=64)
 def _maker(name: str, text: Text) -> Callable[[Tensor], dict[str, Tensor]]:
-    """A function from strings [N] to the stored values, traced once a process."""
+    """Returns a function from strings [N] to the stored values, traced once per process."""
     words = tf.constant(read_bytes(text.vocabulary).decode("utf-8").split("\n")[:-1])
     places = tf.range(tf.size(words, tf.int64), dtype=tf.int64)
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, places), -1)
@@ -111,12 +111,12 @@ def _maker(name: str, text: Text) -> Callable[[Tensor], dict[str, Tensor]]:
 
 
 def in_graph(texts: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
-    """The same within a preprocessing function: the vocabulary is an analyzer's, and is saved with the graph.
+    """Does the same within a preprocessing function: an analyzer makes the vocabulary, and the graph saves it.
 
     Args:
         texts: sparse strings [B, N].
         name: the feature.
-        config: what is wanted.
+        config: the options.
 
     Returns:
         Stored name -> sparse or dense tensor.
@@ -130,7 +130,7 @@ def in_graph(texts: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
 
 
 def _analyzed(texts: Tensor, name: str, config: TextConfig) -> tuple[Tensor, Tensor]:
-    """Words of sparse texts, sparse, and the vocabulary that an analyzer makes of them."""
+    """Returns the words of sparse texts, sparse, and the vocabulary of an analyzer."""
     words, asset = tokenize(tf.RaggedTensor.from_sparse(texts)).to_sparse(), asset_name(name)
     return words, tft.vocabulary(words, top_k=config.vocabulary, vocab_filename=asset, name=asset)
 
@@ -138,19 +138,19 @@ def _analyzed(texts: Tensor, name: str, config: TextConfig) -> tuple[Tensor, Ten
 def write_vocabularies(
     pipeline: Callable[[], Any], staging: Staging, shards: Sequence[TextShard], texts: TextConfigs
 ) -> dict[str, Text]:
-    """A full pass over the texts of the train split, before its shards are written.
+    """Makes the vocabularies in a full pass over the texts of the train split, before its shards are written.
 
-    Workers read the shards and keep their texts in staging. Words are cut and counted in this process, as the graph is
-    analyzed (`analyze.write_transform_graph`).
+    Workers read the shards and store their texts in staging. Words are split and counted in this process, like the
+    graph (`analyze.write_transform_graph`).
 
     Args:
         pipeline: makes a Beam pipeline.
-        staging: where texts and vocabularies are kept.
-        shards: those of the split with their files as ingested, and what these are to be.
-        texts: feature -> what is wanted of it.
+        staging: destination of texts and vocabularies.
+        shards: shards of the split with their source files.
+        texts: feature -> its options.
 
     Returns:
-        Feature -> what becomes of its texts.
+        Feature -> transformation of its texts.
     """
     assets = {name: asset_name(name) for name in texts}
     names = {name: f"vocabularies/{asset}" for name, asset in assets.items()}
@@ -164,7 +164,7 @@ def write_vocabularies(
 
 
 def _vocabularies(files: Sequence[str], texts: TextConfigs) -> dict[str, bytes]:
-    """Feature -> its words, one a line."""
+    """Returns feature -> its words, one per line."""
     spec = dict.fromkeys(texts, tf.io.VarLenFeature(tf.string))
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
 
@@ -189,7 +189,7 @@ def _rows(files: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, list
 
 
 def keep_texts(number: int, shards: Sequence[TextShard], names: Sequence[str], staging: Staging) -> None:
-    """Keeps the texts of a shard in staging, unless an earlier attempt has."""
+    """Stores the texts of a shard in staging, unless an earlier attempt did."""
     planned, file, sha256 = shards[number]
     target = _texts_file(planned)
     if staging.is_shared(target):
@@ -207,7 +207,7 @@ def _texts_file(planned: PlannedShard) -> str:
 
 
 def read_texts(shard: str, sha256: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
-    """The texts of every record of a shard, and nothing else of it."""
+    """Yields the texts of every record of a shard; other features are not parsed."""
     for _, record in iter_records(shard, sha256):
         found = {name: records.find_feature(record, name) for name in names}
         yield {name: [bytes(text) for text in values or ()] for name, values in found.items()}

@@ -1,1 +1,1 @@
-"""ImportSchemaGen for compiled pipelines: the schema comes with the specification, not from a file beside it."""
+"""ImportSchemaGen for compiled pipelines: the schema is part of the specification, not a separate file."""

@@ -1,4 +1,4 @@
-"""What goes into InlineSchema and what comes out."""
+"""Inputs and outputs of InlineSchema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class InlineSchemaSpec(component_spec.ComponentSpec):
 
 
 class InlineSchema(base_component.BaseComponent):
-    """Gives a schema that is one of its parameters, so that it is cached by its content.
+    """Writes the schema in its parameter, so that the cache key depends on the schema's content.
 
     Args:
         schema_text: the schema as text-format protobuf.

@@ -1,4 +1,4 @@
-"""The work of InlineSchema: writes the schema down."""
+"""The executor of InlineSchema: writes the schema to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Executor(base_executor.BaseExecutor):
         """See the base class.
 
         Raises:
-            UsageError: the text is no schema.
+            UsageError: the text is not a schema.
         """
         del input_dict
         text = exec_properties[SCHEMA_TEXT]

@@ -1,1 +1,1 @@
-"""InputResolver: which spans there are now, and the content fingerprint of what they hold."""
+"""InputResolver: the current spans of the input, and the fingerprint of their content."""

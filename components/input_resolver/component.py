@@ -1,4 +1,4 @@
-"""What goes into InputResolver and what comes out."""
+"""Inputs and outputs of InputResolver."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class InputResolverSpec(component_spec.ComponentSpec):
 
 
 class InputResolver(base_component.BaseComponent):
-    """Looks at the input when the pipeline runs, so that a compiled, scheduled one sees what came in since.
+    """Lists the input when the pipeline runs, so that a compiled, scheduled pipeline reads new data.
 
-    Its outputs are handed on as parameters: what follows is cached by the content of the input. It must never be cached
-    itself. Locally none of this is needed: `shardwright run` looks before it builds the graph.
+    Its outputs are parameters of the next components, so their cache keys depend on the input's content. It must not be
+    cached itself. Local runs do not need it: `shardwright run` lists the input before it builds the graph.
 
     Args:
-        recipe: ImageExampleGen's options as canonical JSON; they say what belongs to the input.
-        places: where the input lies below `data_root`, as JSON (`shardwright.ingest.recipe`).
+        recipe: ImageExampleGen's options as canonical JSON; they decide which files belong to the input.
+        places: paths of the input below `data_root`, as JSON (`shardwright.ingest.recipe`).
         data_root: folder or URL; a runtime parameter.
         span: `input.span`; a runtime parameter. `newest` is pinned to the span that is newest now.
-        blessed: what is to be looked up of the model in force, where a dataset is named `blessed`: then there are also
-            outputs `settled_recipe` and `settled_drift`, with what was found.
+        blessed: request for the dataset of the baseline model, if the configuration names `blessed`; adds the outputs
+            `settled_recipe` and `settled_drift`.
     """
 
     SPEC_CLASS = InputResolverSpec

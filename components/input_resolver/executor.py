@@ -1,4 +1,4 @@
-"""The work of InputResolver: lists and hashes the input."""
+"""The executor of InputResolver: lists and hashes the input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTLED_RECIPE, SETTLED_DRIFT = SETTLED = ("settled_recipe", "settled_drift")
 
 
 class Executor(base_executor.BaseExecutor):
-    """Says where the input lies and what it holds; ImageExampleGen refuses to read anything else."""
+    """Writes location and fingerprint of the input; ImageExampleGen refuses any other content."""
 
     @flushed_outputs
     def Do(
@@ -44,7 +44,7 @@ class Executor(base_executor.BaseExecutor):
             exec_properties: see `InputResolver`.
 
         Raises:
-            ShardwrightError: something about the input, or about the dataset of the model in force, is wrong.
+            ShardwrightError: the input, or the dataset of the baseline model, is invalid.
         """
         del input_dict
         places = InputLocation.from_json(exec_properties[PLACES])
@@ -52,7 +52,7 @@ class Executor(base_executor.BaseExecutor):
         recipe = IngestRecipe.from_json(exec_properties[RECIPE])
         asked = BaselineRequest.from_json(exec_properties[BLESSED]) if exec_properties.get(BLESSED) else None
         found = None if asked is None else asked.find()
-        # What that dataset knows of the files is not read again; the fingerprint is the same.
+        # Files that this dataset covers are not read again; the fingerprint is the same.
         copied = None if asked is None or found is None else asked.copied_from(found)
         surveyed = survey_input(recipe, location if copied is None else replace(location, earlier=copied))
         for note in surveyed.survey.notes:

@@ -1,1 +1,1 @@
-"""What an exported model says of images that no one has annotated."""
+"""Predictions of an exported model for images without annotations."""

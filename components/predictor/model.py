@@ -1,4 +1,4 @@
-"""An exported model, opened to be asked: the SavedModel and what its assets tell of it."""
+"""An exported model, opened for predictions: the SavedModel and the facts in its assets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shardwright.untrusted import parse_untrusted_json
 
 _SERVING = "serving_default"
 _SAVED = "saved_model.pb"
-# Where TFX's Trainer puts it within its artifact.
+# Folder of the SavedModel in an artifact of TFX's Trainer.
 _FORMAT = "Format-Serving"
 
 
@@ -48,21 +48,21 @@ _RECORDS = {
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model that answers.
+    """A model that predicts.
 
     Attributes:
-        folder: where it lies.
+        folder: folder of the SavedModel.
         task: `segmentation` or `classification`.
         multi: whether an image may have several classes.
         classes: names in the order of the outputs.
         height: rows of the model's images.
         width: their columns.
-        resize: how images are brought to that size.
-        fingerprint: of the training.
-        submission: the layout of the table it was trained from; empty where that is not known.
-        loaded: what `tf.saved_model.load` gave.
+        resize: policy that brings images to that size.
+        fingerprint: fingerprint of the training.
+        submission: the layout of the table it was trained from; empty if unknown.
+        loaded: result of `tf.saved_model.load`.
         texts: columns of texts that it reads, and the feature of each, in their order.
-        ingested: what the ingest did to pixels, which the model repeats.
+        ingested: the ingest's image options, which the model repeats.
     """
 
     folder: str
@@ -79,11 +79,11 @@ class ExportedModel:
     ingested: Mapping[str, Any] = field(default_factory=dict)
 
     def answer(self, images: list[bytes], texts: Sequence[Sequence[bytes]] | None = None) -> dict[str, Any]:
-        """What the model says of encoded images: numpy arrays by the names of the signature's outputs.
+        """Predicts for encoded images; returns numpy arrays by the names of the signature's outputs.
 
         Args:
             images: JPEG or PNG.
-            texts: of each image a text for each of `self.texts`; without, nothing is said of any.
+            texts: for each image a text for each of `self.texts`; empty texts by default.
 
         Raises:
             tf.errors.InvalidArgumentError: one of them cannot be decoded.
@@ -92,17 +92,17 @@ class ExportedModel:
 
         inputs = {"image_bytes": tf.constant(images, tf.string)}
         if self.texts:
-            told = [[b""] * len(self.texts)] * len(images) if texts is None else [list(row) for row in texts]
-            inputs["texts"] = tf.constant(told, tf.string, [len(images), len(self.texts)])
+            rows = [[b""] * len(self.texts)] * len(images) if texts is None else [list(row) for row in texts]
+            inputs["texts"] = tf.constant(rows, tf.string, [len(images), len(self.texts)])
         outputs = self.loaded.signatures[_SERVING](**inputs)
         return {name: np.asarray(value) for name, value in outputs.items()}
 
 
 def model_folder(place: str) -> Path:
-    """The SavedModel that a path means: itself, the blessed one of a push folder, or that of a Trainer's `model`.
+    """Finds the SavedModel of a path: itself, the blessed one of a push folder, or that of a Trainer's `model`.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no SavedModel.
     """
     if is_remote(place):
         raise UsageError(f"{place}: models are opened on this machine. Copy it here first.")
@@ -114,8 +114,8 @@ def model_folder(place: str) -> Path:
         if Path(candidate, _SAVED).is_file():
             return candidate
     raise UsageError(
-        f"{place}: no {_SAVED} and no {BLESSING_FILE} there. Give a SavedModel that a pipeline exported, or its push "
-        "folder."
+        f"{place}: contains neither {_SAVED} nor {BLESSING_FILE}. Give a SavedModel exported by a pipeline, "
+        "or its push folder."
     )
 
 
@@ -127,7 +127,7 @@ def open_model(place: str) -> ExportedModel:
 
     Raises:
         UsageError: there is no model.
-        DatasetError: it is none that this version exported.
+        DatasetError: this version did not export it.
     """
     folder = model_folder(place)
     import tensorflow as tf
@@ -152,7 +152,7 @@ def open_model(place: str) -> ExportedModel:
     except (OSError, ValueError, KeyError, TypeError, tf.errors.OpError) as error:
         problem = str(error).splitlines()[0][:200]
         raise DatasetError(
-            f"{folder}: not a model that this version of Shardwright exported ({problem}). Export it anew."
+            f"{folder}: not a model exported by this version of Shardwright ({problem}). Export it again."
         ) from None
 
 

@@ -1,9 +1,8 @@
-"""Images in, a table out: masks in the layout of a published set, or labels with their probabilities.
+"""The prediction of a folder of images: a table of masks in a published layout, or of labels with probabilities.
 
-Images are read with many reads in flight, checked by their header before any decoder sees them, and asked about in
-batches. What cannot be read or decoded is named and left out; the table appears whole, in the order of the keys.
-
-What is said of the images that are predicted, for a model that reads texts: a table with a row or more an image.
+Many images are read concurrently, checked by their headers before decoding, and predicted in batches. Images that
+cannot be read or decoded are reported and left out. The table appears whole, in the order of the keys. A model that
+reads texts takes them from a CSV with one or more rows per image.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ def read_texts(path: str, columns: Iterable[str], keys: Iterable[str]) -> Texts:
 
     Args:
         path: a CSV with a column that names images, by key or by file name, and a column for each of `columns`.
-        columns: headers, in the order in which the model reads them.
-        keys: of the images that are predicted; rows of others are passed over.
+        columns: headers, in the order of the model.
+        keys: keys of the images to predict; rows of others are ignored.
 
     Returns:
-        Key -> a text for each column, those of several rows joined by a space; images without a row are missing.
+        Key -> a text for each column, texts of several rows joined by a space; images without a row are missing.
 
     Raises:
         UsageError: the table cannot be read, or lacks a column.
@@ -81,7 +80,7 @@ _DIGITS = 6
 
 
 class Failure(NamedTuple):
-    """An image that was left out: its key, why as a word, why as a sentence."""
+    """An image that was left out: its key, the reason as a code and as a sentence."""
 
     key: str
     code: str
@@ -90,13 +89,13 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a prediction came to.
+    """The result of a prediction.
 
     Attributes:
         out: the table.
         dialect: layout of its masks; empty for labels.
-        images: images that were predicted.
-        rows: rows of the table.
+        images: number of predicted images.
+        rows: number of rows of the table.
         failures: images that were left out.
     """
 
@@ -129,14 +128,12 @@ def predict(
     """Predicts a folder of images.
 
     Args:
-        model: a SavedModel that a pipeline exported, or the folder that models are pushed to.
+        model: a SavedModel exported by a pipeline, or the folder that models are pushed to.
         images: folder or glob of images, also on a bucket.
-        out: the table to write, a CSV; replaced when it is there.
-        dialect: a layout of `shardwright.evaluation.submission`, for masks; by default that of the table the model
-            learned from.
-        texts: a CSV of what is said of the images, for a model that reads texts; see `texts.read_texts`. Without one,
-            and of images without a row, nothing is said.
-        batch_size: images that the model is asked about at a time.
+        out: the table to write, a CSV; an existing one is replaced.
+        dialect: a layout of `shardwright.evaluation.submission`, for masks; by default that of the training's table.
+        texts: a CSV for a model that reads texts, see `read_texts`; images without a row have empty texts.
+        batch_size: images per batch.
         quiet: show no progress.
 
     Raises:
@@ -148,7 +145,7 @@ def predict(
     target = _checked_target(out)
     listing = list_inputs(images if is_remote(images) else os.path.abspath(os.path.expanduser(images)))
     opened = open_model(model)
-    said = _texts(opened, texts, listing)
+    text_rows = _texts(opened, texts, listing)
     writer = _writer(opened, dialect)
     failures = [Failure(refused.key, refused.code, refused.reason) for refused in listing.refused]
     done = rows = 0
@@ -163,7 +160,7 @@ def predict(
             for batch in _batches(_read_all(listing, images_config(opened.ingested)), batch_size):
                 failures += [read.failure for read in batch if read.failure]
                 good = [read for read in batch if not read.failure]
-                answers, undecodable = _ask(opened, good, said)
+                answers, undecodable = _answers(opened, good, text_rows)
                 failures += undecodable
                 for read, answer in answers:
                     written = list(writer.rows(read, answer))
@@ -194,12 +191,12 @@ def _checked_target(out: str) -> Path:
     if target.is_dir():
         raise UsageError(f"--out {out}: is a folder. Give the name of a file, e.g. {out.rstrip('/')}/submission.csv.")
     if not target.parent.is_dir():
-        raise UsageError(f"--out {out}: there is no folder {target.parent}. Make it first.")
+        raise UsageError(f"--out {out}: there is no folder {target.parent}. Create it first.")
     return target
 
 
 def _read_all(listing: Listing, options: ImagesConfig) -> Iterator[_Read]:
-    """All images, checked, and converted as the ingest has converted those that were learned from."""
+    """Reads all images, checked, and converted like the training images."""
 
     def read(position: int) -> _Read:
         key = listing.keys[position]
@@ -217,14 +214,14 @@ def _read_all(listing: Listing, options: ImagesConfig) -> Iterator[_Read]:
 
 
 def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, CoordinateFrame]:
-    """Makes of a file one that the model takes; what else the ingest did, the model does.
+    """Converts a file to a format that the model reads; the model repeats the ingest's other changes.
 
     Args:
         data: the file.
-        options: what the ingest did to pixels.
+        options: the ingest's image options.
 
     Returns:
-        The file itself where it is JPEG or PNG, else a conversion of it; what lies between the file and stored pixels.
+        The file itself if it is JPEG or PNG, else a converted one; and the coordinate frame of the stored pixels.
 
     Raises:
         ImageError: the file is refused.
@@ -233,11 +230,11 @@ def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, CoordinateFrame
     if header is not None:
         return data, frames_of(header.height, header.width, header.orientation, options)
     if options.reencode == KEEP:
-        # Done whole: the model finds it turned and resized, and leaves it alone.
+        # All changes are made here: the model finds the image already turned and resized.
         stored, _, frames = prepare(data, options)
         return stored, frames
     picture, header = convert(data, max_pixels=options.max_pixels)
-    # Lossless, so that it is encoded once.
+    # Lossless, so that only the model encodes it with losses.
     stored, _ = encode_image(picture, "png", orientation=header.orientation)
     return stored, frames_of(header.height, header.width, header.orientation, options)
 
@@ -248,10 +245,10 @@ def _batches(reads: Iterable[_Read], size: int) -> Iterator[list[_Read]]:
         yield batch
 
 
-def _ask(
+def _answers(
     model: ExportedModel, reads: Sequence[_Read], texts: Texts
 ) -> tuple[list[tuple[_Read, dict[str, Any]]], list[Failure]]:
-    """What the model says of every image; where one breaks the batch, each is asked about alone."""
+    """Predicts for every image; if one breaks the batch, each is predicted alone."""
     import tensorflow as tf
 
     if not reads:
@@ -263,7 +260,7 @@ def _ask(
         if len(reads) == 1:
             reason = f"the header is sound, but these {len(reads[0].data)} bytes cannot be decoded"
             return [], [Failure(reads[0].key, "undecodable", reason)]
-        alone = [_ask(model, [read], texts) for read in reads]
+        alone = [_answers(model, [read], texts) for read in reads]
         return [pair for pairs, _ in alone for pair in pairs], [f for _, failed in alone for f in failed]
     answers = [{name: values[i] for name, values in outputs.items()} for i in range(len(reads))]
     return list(zip(reads, answers, strict=True)), []
@@ -287,7 +284,7 @@ class _MaskRows:
 
 
 class _LabelRows:
-    """A row of labels and probabilities an image."""
+    """A row of labels and probabilities per image."""
 
     name = ""
 

@@ -1,1 +1,1 @@
-"""The Pusher: TFX's own, which then says in `BLESSED.json` which model is in force."""
+"""The Pusher: TFX's own, which then names the pushed model in `BLESSED.json`."""

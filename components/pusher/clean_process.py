@@ -1,9 +1,9 @@
-"""Asks a SavedModel as a server would: TensorFlow alone, none of our code. A script, run in a process of its own.
+"""Tries a SavedModel like a server: a script for a separate process, with TensorFlow and without our code.
 
     python -I clean_process.py MODEL
 
-Two images of sizes that no training saw, a JPEG and a PNG, go in; out must come a probability, 0 to 1, for every class
-in `assets/classes.json`. Says what is wrong on standard error and ends with exit code 1.
+The input is a JPEG and a PNG of uncommon sizes. The model must return a probability, 0 to 1, for every class in
+`assets/classes.json`. Otherwise the script writes the problem to standard error and ends with exit code 1.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def problem_of(folder: str) -> str:
-    """What is wrong with the answers of a model; empty: nothing."""
+    """Returns the problem with a model's answers; empty if there is none."""
     import numpy as np
     import tensorflow as tf
 
@@ -45,7 +45,7 @@ def problem_of(folder: str) -> str:
 if __name__ == "__main__":
     try:
         problem = problem_of(sys.argv[1])
-    except Exception as error:  # Whatever a broken model raises, it is what is wrong with it.
+    except Exception as error:  # Any error of a broken model is its problem.
         problem = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
     if problem:
         print(problem, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What goes into the Pusher and what comes out: as TFX's Pusher, and the evaluation."""
+"""Inputs and outputs of the Pusher: those of TFX's, and the evaluation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shardwright.components.pusher import executor
 
 
 class PusherSpec(component_spec.ComponentSpec):
-    """Channels and parameters of TFX's Pusher, and the evaluation that the blessing tells of."""
+    """Channels and parameters of TFX's Pusher, and the evaluation that belongs to the blessing."""
 
     PARAMETERS = standard_component_specs.PusherSpec.PARAMETERS
     INPUTS = {
@@ -21,13 +21,13 @@ class PusherSpec(component_spec.ComponentSpec):
 
 
 class Pusher(base_component.BaseComponent):
-    """Copies a blessed model into the push folder and puts it in force; leaves everything as it was otherwise.
+    """Copies a blessed model into the push folder and makes it the baseline; changes nothing otherwise.
 
     Args:
         model: the Trainer's `model`.
         model_blessing: the Evaluator's `blessing`.
-        evaluation: the Evaluator's `evaluation`; its figures go into `BLESSED.json`.
-        push_directory: folder with a subfolder per pushed model, as TensorFlow Serving wants it; relative to the run.
+        evaluation: the Evaluator's `evaluation`; its metrics are written to `BLESSED.json`.
+        push_directory: folder with a subfolder per pushed model, as in TensorFlow Serving; relative to the run.
     """
 
     SPEC_CLASS = PusherSpec

@@ -1,6 +1,6 @@
-"""The work of the Pusher: TFX's, then the blessing.
+"""The executor of the Pusher: TFX's, then the blessing.
 
-Whether a model answers where none of our code is: asked in a clean process before it is put in force.
+Before the push, a separate process without our code checks that the model answers.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _SECONDS = 900
 
 
 def check_answers(model: str | os.PathLike[str]) -> None:
-    """Refuses a model that does not load, or does not answer, in a process of its own.
+    """Checks in a separate process that a model loads and answers.
 
     Args:
         model: folder of a SavedModel.
 
     Raises:
-        CheckFailed: says what it does instead.
+        CheckFailed: it does not.
     """
-    # Isolated: neither the working folder nor variables of this process lead to our code.
+    # Isolated (-I): neither the working folder nor variables of this process make our code importable.
     command = [sys.executable, "-I", str(_SCRIPT), str(Path(model).absolute())]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
     try:
@@ -66,8 +66,8 @@ class Executor(executor.Executor):
             exec_properties: `push_destination`, see TFX's Pusher.
 
         Raises:
-            CheckFailed: the model does not answer in a clean process, or what lies in the push folder afterwards is not
-                this model. What was in force stays so.
+            CheckFailed: the model does not answer in a clean process, or the push folder then has another model. The
+                baseline model stays the same.
         """
         pushed = artifact_utils.get_single_instance(output_dict[PUSHED_MODEL_KEY])
         if not self.CheckBlessing(input_dict):
@@ -76,9 +76,9 @@ class Executor(executor.Executor):
         folder = _push_folder(exec_properties)
         model = self.GetModelPath(input_dict)
         digest = model_digest(model)
-        in_force = read_blessing(folder)
-        if in_force and in_force.digest == digest:
-            version = in_force.model
+        current = read_blessing(folder)
+        if current and current.digest == digest:
+            version = current.model
             io_utils.copy_dir(model, pushed.uri)
             self._MarkPushed(pushed, os.path.join(folder, version), version)
         else:
@@ -104,13 +104,13 @@ class Executor(executor.Executor):
 
 
 def _examples(evaluation: Artifact) -> dict[str, str]:
-    """Where the images lie that a model was evaluated on, and what they are, for the next run to look up."""
+    """Returns path and digest of the evaluated dataset, for the next run."""
     place = evaluation.get_string_custom_property(EXAMPLES_PLACE)
     return {PLACE: place, DIGEST: read_lineage(evaluation.uri)["parents"]["examples"]} if place else {}
 
 
 def _check_copy(folder: Path, digest: str) -> None:
-    # TFX names the folder by the second and skips the copy when there is one already, whatever is in it.
+    # TFX names the folder by the second, and skips the copy if the folder exists, with any content.
     if model_digest(folder) != digest:
         raise CheckFailed(f"{folder}: another model was pushed there in the same second. Run again.")
 

@@ -1,1 +1,1 @@
-"""Report: the dataset as one HTML file, there also when the gate stops the run."""
+"""Report: the dataset as one HTML file, also if the gate stops the run."""

@@ -1,4 +1,4 @@
-"""What goes into Report and what comes out."""
+"""Inputs and outputs of Report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shardwright.components.report import executor
 
 
 class ReportSpec(component_spec.ComponentSpec):
-    """Channels of Report. Its output holds `report.html`, for people, and `verdict.json`, for DataGate."""
+    """Channels of Report. Its output has `report.html`, for people, and `verdict.json`, for DataGate."""
 
     PARAMETERS = {"drift": component_spec.ExecutionParameter(type=str)}
     INPUTS = {
@@ -22,15 +22,15 @@ class ReportSpec(component_spec.ComponentSpec):
 
 
 class Report(base_component.BaseComponent):
-    """Writes the report of the examples and of what is odd about them. Never stops a run; that is for DataGate.
+    """Writes the report of the examples and their anomalies. It never stops a run; DataGate does.
 
     Args:
         examples: ImageExampleGen's output.
         anomalies: ExampleValidator's output.
         schema: the schema they were validated against.
-        drift: `gate.drift` and `gate.skew` as canonical JSON, those that are asked for; the former with the digest of
-            its reference, and its `location` where the environment (`shardwright.drift.monitor.REFERENCE_VARIABLE`)
-            does not say it. Empty for neither.
+        drift: `gate.drift` and `gate.skew`, if configured, as canonical JSON; the former with the digest of its
+            reference, and its `location` unless `shardwright.drift.monitor.REFERENCE_VARIABLE` is set. Empty for
+            neither.
     """
 
     SPEC_CLASS = ReportSpec

@@ -1,4 +1,4 @@
-"""Writes the report, and what the gate has to know of it."""
+"""The executor of Report: writes the report, and the verdict for the gate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shardwright.report.page import REPORT_FILE, collect_page, render, write_pag
 
 
 class Executor(base_executor.BaseExecutor):
-    """Looks at the examples once, at the anomalies, and at the reference where there is one."""
+    """Reads the examples once, the anomalies, and the reference if there is one."""
 
     @flushed_outputs
     def Do(
@@ -51,7 +51,7 @@ class Executor(base_executor.BaseExecutor):
 
 
 def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> list[DriftCheck]:
-    """What `gate.drift` and `gate.skew` ask for; tells the parents of a reference."""
+    """Runs the checks of `gate.drift` and `gate.skew`; adds the reference to the parents."""
     options = json.loads(asked) if asked else {}
     found = []
     if "drift" in options:
@@ -65,7 +65,7 @@ def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> lis
 
 
 def _without_place(asked: str) -> str:
-    """What is asked for, but for where the reference lies, which makes no other report."""
+    """Returns the options without the path of the reference, which does not change the report."""
     options = json.loads(asked) if asked else {}
     options.get("drift", {}).pop("location", None)
     return canonical_json(options) if options else ""

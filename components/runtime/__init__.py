@@ -1,1 +1,1 @@
-"""What every component runs in: containers, mounts, Beam, artifacts, JobSets."""
+"""The surroundings of every component: containers, mounts, Beam, artifacts, JobSets."""

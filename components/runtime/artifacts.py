@@ -1,10 +1,7 @@
-"""Artifacts of a bucket as folders of this machine: many objects at a time, whatever their sizes.
+"""Artifacts: copies of those on a bucket, records in JSON files, and the flush of an executor's outputs.
 
-Records that lie as a JSON file beside what they tell of: a training's history and summary, an evaluation.
-
-What an executor has written survives a power failure before the pipeline records that the component is done.
-
-The metadata store flushes its own records: without this, a cached artifact may be a folder of empty files.
+The outputs of an executor are on stable storage before the pipeline records that the component is done. The metadata
+store flushes its records: otherwise a power failure could leave a cached artifact that is a folder of empty files.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from shardwright.untrusted import fields, parse_untrusted_json
 
 
 def fetch_folder(url: str, folder: Path) -> None:
-    """Copies all objects below a URL into a folder of this machine, which is made.
+    """Copies all objects below a URL into a new folder on this machine, many concurrently.
 
     Raises:
         DatasetError: the name of an object leads out of the folder.
@@ -45,7 +42,7 @@ def fetch_folder(url: str, folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         source.place(name, target)
 
-    # Some tools make an empty object for a folder.
+    # Names ending in "/" are empty objects that some tools create for folders.
     names = (info.name[start:] for info in buckets.list_objects(f"{url}/"))
     list(map_threads(fetch, (name for name in names if name and not name.endswith("/")), readers(url)))
 
@@ -59,26 +56,26 @@ def write_record(file: Path, record: object, *, allow_nan: bool = True) -> None:
     Args:
         file: the file to write.
         record: the dataclass.
-        allow_nan: whether a value may be no number; JSON proper has none.
+        allow_nan: whether values may be NaN or infinite, which standard JSON lacks.
 
     Raises:
-        ValueError: a value is no number, and may not be.
+        ValueError: a value is NaN or infinite, and must not be.
     """
     text = json.dumps(vars(record), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=allow_nan) + "\n"
     write_file(file, text)
 
 
 def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record:
-    """Reads what `write_record` wrote.
+    """Reads a file of `write_record`.
 
     Args:
         file: the file.
         kind: the dataclass.
-        name: what to call it in an error.
-        fix: what to do where there is none.
+        name: its name for error messages.
+        fix: advice for error messages.
 
     Raises:
-        DatasetError: there is no such file, or something else is in it.
+        DatasetError: there is no such file, or it has another content.
     """
     try:
         return kind(**fields(kind)(parse_untrusted_json(file.read_text(encoding="utf-8")), ""))

@@ -1,4 +1,4 @@
-"""Which of Beam's runners is used where nobody names one, and what is not shipped to workers that have it already."""
+"""Beam's default runner, places that workers can reach, and options that keep TFX from packing itself for workers."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def in_process_beam() -> Iterator[None]:
 
 
 def in_process_pipeline() -> beam.Pipeline:
-    """A pipeline that runs in this process, whatever the runner of all others is."""
+    """Returns a pipeline that runs in this process, also if a runner is configured."""
     with in_process_beam():
         return beam.Pipeline(argv=[])
 
 
 def staging_root(options: Sequence[str], temporary: Callable[[], str]) -> str:
-    """Where shards are staged, for workers that may be on other machines.
+    """Returns the staging folder for workers that may be on other machines.
 
     Args:
-        options: of Beam.
-        temporary: gives a folder where `SHARDWRIGHT_STAGING` names none.
+        options: Beam's options.
+        temporary: returns a folder, in case `SHARDWRIGHT_STAGING` is not set.
 
     Raises:
         UsageError: workers cannot reach it.
@@ -57,7 +57,7 @@ def staging_root(options: Sequence[str], temporary: Callable[[], str]) -> str:
 
 
 def reachable(options: Sequence[str], what: str, place: str) -> None:
-    """Looks whether Beam's workers can reach a place; only of Dataflow's it is known that they share no folder.
+    """Checks that Beam's workers can reach a place; only workers of Dataflow are known to share no folder.
 
     Raises:
         UsageError: they cannot.
@@ -66,16 +66,16 @@ def reachable(options: Sequence[str], what: str, place: str) -> None:
     if runner is not None and runner.rpartition(".")[2] == _ON_OTHER_MACHINES and not is_remote(place):
         raise UsageError(
             f"{what}, {place}, is a folder of this machine, and the workers of {_ON_OTHER_MACHINES} are on others. "
-            "Name a place on a bucket, gs://BUCKET/FOLDER."
+            "Use a folder on a bucket, gs://BUCKET/FOLDER."
         )
 
 
 def beam_args(options: Sequence[str]) -> list[str]:
-    """Options of Beam with which TFX packs up no copy of itself.
+    """Adds an option to Beam's so that TFX does not build a package of itself.
 
-    TFX does that for every component that has options, seconds and 49 MB in the temporary folder each, unless they name
-    the image that the workers run. Local workers run none, and those with an environment of their own have all of
-    Shardwright in it (source: tfx/utils/dependency_utils.py).
+    TFX builds one for every component with options, in seconds and with 49 MB in the temporary folder each, unless the
+    options name the workers' image. Local workers need no image, and a configured environment already contains
+    Shardwright (source: tfx/utils/dependency_utils.py).
     """
     if not options:
         return []

@@ -1,9 +1,9 @@
-"""What the containers of a compiled pipeline start: TFX's own entry point, with places that every component can open.
+"""The entry point of a compiled pipeline's containers: TFX's own, with paths that every component can open.
 
     python -m shardwright.components.runtime.container --artifacts HOW [--jobset …] --executor_class_path … (TFX's)
 
-See `mounts` for what `--artifacts` says, `jobset` for a task that starts one. What TFX tells of the outputs is turned
-back into the service's own places.
+See `mounts` for the values of `--artifacts`, and `jobset` for `--jobset`. The paths of the outputs that TFX reports are
+converted back to those of the service.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: `--artifacts HOW`, then those of TFX's `kubeflow_v2_run_executor`.
 
     Returns:
-        0, or the exit code of an error that a user is meant to see.
+        0, or the exit code of an error for the user.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", allow_abbrev=False)
     parser.add_argument("--artifacts", choices=HOW, default=AS_THEY_ARE)
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[str]], None]:
-    """What is done with TFX's arguments once their places can be opened; `arguments` are those of the service."""
+    """Returns the task, called with TFX's arguments and paths that can be opened; `arguments` are the service's."""
     if options.jobset is None:
         return lambda changed: tfx_entry.main(tfx_entry._parse_flags(changed))
     place = arguments.index(_INVOCATION) + 1
@@ -80,7 +80,7 @@ def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[s
 
 def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:
     if how == STREAMED:
-        # For whoever tells a place to people, or to the next run.
+        # For code that reports a path to people, or to the next run.
         os.environ[MOUNTS_VARIABLE] = scratch
     root = os.environ.get(MOUNTS_VARIABLE, "/")
     place = arguments.index(_INVOCATION) + 1
@@ -88,10 +88,10 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
     changed = json.loads(json.dumps(opened(invocation, how, root)))
     publishes = this_host(os.environ).publishes
     if not publishes:
-        # TFX looks for what a task made, and what this host makes does not count.
+        # TFX requires the outputs of a task, and those of this host are not used.
         changed = elsewhere(changed, os.path.join(scratch, "host"), "outputs")
     elif how != AS_THEY_ARE:
-        # TFX puts a component's temporary folder beside it, which must be one of this machine, too.
+        # TFX puts a component's temporary folder next to this file, so it must be on this machine.
         changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
     arguments[place] = json.dumps(changed)
     if how == STREAMED:
@@ -128,7 +128,7 @@ def _with_types(invocation: dict[str, Any], arguments: list[str]) -> dict[str, A
 
 
 def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> list[tuple[str, str]]:
-    """URL and folder of each artifact that is opened elsewhere than it lies."""
+    """Returns URL and folder of each artifact that has a local copy."""
     before, after = (value.get(side, {}).get("artifacts", {}) for value in (invocation, changed))
     pairs = [
         (one["uri"], other["uri"])
@@ -139,12 +139,12 @@ def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> li
 
 
 def _turn_back(written: str, output_file: str, root: str) -> None:
-    """Hands on what TFX says of the outputs, with their places as the service knows them."""
-    said = json.loads(Path(written).read_text(encoding="utf-8"))
-    change_uris(said.get("artifacts", {}), partial(url_of, root=root))
+    """Passes TFX's report of the outputs to the service, with the service's URLs."""
+    report = json.loads(Path(written).read_text(encoding="utf-8"))
+    change_uris(report.get("artifacts", {}), partial(url_of, root=root))
     fileio.makedirs(os.path.dirname(output_file))
     with fileio.open(output_file, "w") as file:
-        file.write(json.dumps(said, sort_keys=True))
+        file.write(json.dumps(report, sort_keys=True))
 
 
 if __name__ == "__main__":

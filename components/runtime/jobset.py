@@ -1,26 +1,24 @@
-"""The Trainer's task on a slice of several hosts: it starts a JobSet, waits, and files what that made.
+"""The Trainer's task on a slice of several hosts: it creates a JobSet, waits for it, and copies its results.
 
-The pods of the set run the very task that this one was given, on copies of its artifacts in a folder of a volume that
-all of them mount. Host 0 publishes there; then it is copied to where Kubeflow's launcher looks. A task that starts
-again finds the set that runs and waits for it; one that is told to end takes it away, and the training goes on from its
-last checkpoint when the task is run again.
+The pods of the set run the same task, on copies of its artifacts in a folder of a volume that all of them mount. Host 0
+writes the outputs there; they are then copied to the folders of Kubeflow's launcher. A task that is started again waits
+for the set that still runs. A task that receives SIGTERM deletes its set; run again, the training continues from its
+last checkpoint.
 
-The copies go when the set has ended, well or not. What a task has left that could not clear up, a later one of the
-same namespace does: of other namespaces' sets it could not know, so each has a folder of its own on the volume. Whoever
-starts, and whoever waits, marks the copies as used.
+The copies are deleted when the set has ended or failed. A later task of the same namespace deletes those of a killed
+task, once they have not been used for a day; starting and waiting tasks mark their copies as used. Sets of other
+namespaces are not visible, so each namespace has a separate folder on the volume.
 
-The Kubernetes API as a pod sees it: create, look at and delete one object, with the pod's own service account.
+`Cluster` creates, reads and deletes sets by the Kubernetes client, with the pod's service account.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
 import shutil
 import signal
-import ssl
 import sys
 import time
 import uuid
@@ -43,9 +41,10 @@ from shardwright.storage.mirror import put_folder
 # The address of `kubectl proxy`, outside a pod.
 PROXY_VARIABLE = "SHARDWRIGHT_KUBERNETES"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_JOBSETS = {"group": "jobset.x-k8s.io", "version": "v1alpha2", "plural": "jobsets"}
 _SECONDS = 60.0
-# About four minutes: so long takes the upgrade of a control plane that has no second one.
-_ATTEMPTS, _LONGEST_PAUSE = 16, 30.0
+# With a pause of a second about four minutes in all, the time to upgrade a control plane without a replica.
+_RETRIES = 8
 _BUSY = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -53,140 +52,140 @@ _BUSY = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
+_FIXES: dict[int, str] = {
+    HTTPStatus.FORBIDDEN: "Let the run's service account {verb} it: docs/kubeflow.md has the Role.",
+    HTTPStatus.UNAUTHORIZED: "Give the run a service account: docs/kubeflow.md.",
+    HTTPStatus.NOT_FOUND: "It does not exist: it was deleted, or JobSet is not installed in the cluster.",
+}
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the API is.
+    """The JobSets of a namespace, through the Kubernetes API.
 
     Attributes:
-        host: its name.
-        port: its port.
-        namespace: this pod's.
-        account: folder with the pod's token and the authority's certificate; `None` talks without both.
-        pause: seconds to wait before asking again where there is no answer, longer each time.
+        namespace: namespace of this pod.
+        proxy: URL of `kubectl proxy`; empty connects with the pod's service account.
+        pause: seconds before the second retry of a request; each further one waits twice as long, up to two minutes.
     """
 
-    host: str
-    port: int
     namespace: str
-    account: Path | None
-    pause: float = 2.0
+    proxy: str = ""
+    pause: float = 1.0
 
     @staticmethod
     def of_this_pod(environment: Mapping[str, str]) -> Cluster:
-        """The cluster that this pod runs in.
+        """Returns the cluster of this pod.
 
         Raises:
-            ShardwrightError: this is no pod, or it has no service account.
+            ShardwrightError: this is not a pod, or it has no service account.
         """
         proxy = environment.get(PROXY_VARIABLE)
         if proxy:
             parts = urlsplit(proxy)
-            return Cluster(parts.hostname or "127.0.0.1", parts.port or 8001, parts.path.strip("/") or "default", None)
+            return Cluster(parts.path.strip("/") or "default", f"{parts.scheme}://{parts.netloc}")
         try:
-            host, port = environment["KUBERNETES_SERVICE_HOST"], int(environment["KUBERNETES_SERVICE_PORT"])
-            namespace = (_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
-        except (KeyError, ValueError, OSError) as error:
+            return Cluster((_ACCOUNT / "namespace").read_text(encoding="utf-8").strip())
+        except OSError as error:
+            raise _no_account(error) from None
+
+    def create(self, manifest: Mapping[str, Any]) -> bool:
+        """Creates a set; returns `False` if one of that name exists."""
+        return self._ask("create", manifest["metadata"]["name"], HTTPStatus.CONFLICT, body=manifest) is not None
+
+    def get(self, name: str) -> dict[str, Any]:
+        """Returns a set."""
+        return self._ask("get", name) or {}
+
+    def find(self, name: str) -> dict[str, Any] | None:
+        """Returns a set; `None` if it does not exist."""
+        return self._ask("get", name, HTTPStatus.NOT_FOUND)
+
+    def delete(self, name: str) -> None:
+        """Deletes a set, if it exists, and all objects that it owns."""
+        self._ask("delete", name, HTTPStatus.NOT_FOUND, propagation_policy="Foreground")
+
+    def _ask(self, verb: str, name: str, expected: int = 0, **arguments: Any) -> dict[str, Any] | None:
+        """Sends a request; returns `None` for an error with the expected status."""
+        # The import takes seconds.
+        from kubernetes import client
+        from urllib3.exceptions import HTTPError
+
+        configuration = self._configuration()
+        api = client.CustomObjectsApi(client.ApiClient(configuration))
+        request = getattr(api, f"{verb}_namespaced_custom_object")
+        named = {} if verb == "create" else {"name": name}
+        try:
+            found = request(namespace=self.namespace, _request_timeout=_SECONDS, **_JOBSETS, **named, **arguments)
+        except client.ApiException as error:
+            if error.status == expected:
+                return None
+            fix = _FIXES.get(error.status, "Look at the manifest in the pipeline's document.").format(verb=verb)
             raise ShardwrightError(
-                f"This is no pod with a service account ({error}). Give the run one that may create JobSets "
-                f"(docs/kubeflow.md), or set {PROXY_VARIABLE} to http://HOST:PORT/NAMESPACE of `kubectl proxy`."
+                f"Kubernetes refused to {verb} JobSet {self.namespace}/{name}: {_reason(error)}. {fix}"
             ) from None
-        return Cluster(host, port, namespace, _ACCOUNT)
+        except HTTPError as error:
+            raise ShardwrightError(f"Kubernetes at {configuration.host} does not answer: {error}.") from None
+        return dict(found)
 
-    def create(self, path: str, manifest: Mapping[str, Any]) -> bool:
-        """Creates an object; `False` where there is one of that name."""
-        status, answer = self._ask("POST", path, json.dumps(manifest))
-        if status == HTTPStatus.CONFLICT:
-            return False
-        self._check("create", path, status, answer)
-        return True
+    def _configuration(self) -> Any:
+        """Returns the settings of a request, with the current token: tokens are renewed while a pod runs."""
+        from kubernetes import client
+        from kubernetes.config import ConfigException
+        from kubernetes.config.incluster_config import InClusterConfigLoader
+        from urllib3 import Retry
 
-    def get(self, path: str) -> dict[str, Any]:
-        """An object."""
-        status, answer = self._ask("GET", path)
-        self._check("get", path, status, answer)
-        return answer
-
-    def find(self, path: str) -> dict[str, Any] | None:
-        """An object; `None` where there is none."""
-        status, answer = self._ask("GET", path)
-        if status == HTTPStatus.NOT_FOUND:
-            return None
-        self._check("get", path, status, answer)
-        return answer
-
-    def delete(self, path: str) -> None:
-        """Deletes an object and all that it made; nothing where there is none."""
-        status, answer = self._ask("DELETE", f"{path}?propagationPolicy=Foreground")
-        if status != HTTPStatus.NOT_FOUND:
-            self._check("delete", path, status, answer)
-
-    def _check(self, verb: str, path: str, status: int, answer: dict[str, Any]) -> None:
-        if status < HTTPStatus.BAD_REQUEST:
-            return
-        fixes: dict[int, str] = {
-            HTTPStatus.FORBIDDEN: f"Let the run's service account {verb} it: docs/kubeflow.md has the Role.",
-            HTTPStatus.UNAUTHORIZED: "Give the run a service account: docs/kubeflow.md.",
-            HTTPStatus.NOT_FOUND: "It is not there; was it deleted, or is JobSet not installed in the cluster?",
-        }
-        fix = fixes.get(status, "Look at the manifest in the pipeline's document.")
-        raise ShardwrightError(f"Kubernetes refused to {verb} {path}: {answer.get('message', status)}. {fix}")
-
-    def _ask(self, method: str, path: str, body: str | None = None) -> tuple[int, dict[str, Any]]:
-        """Asks, and asks again where the API does not answer: its servers are replaced now and then."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                status, answer = self._ask_once(method, path, body)
-                if status not in _BUSY or attempt == _ATTEMPTS:
-                    return status, answer
-            except (OSError, http.client.HTTPException) as error:
-                if attempt == _ATTEMPTS:
-                    raise ShardwrightError(f"Kubernetes at {self.host}:{self.port} does not answer: {error}.") from None
-            time.sleep(min(self.pause * attempt, _LONGEST_PAUSE))
-        raise AssertionError("unreachable")
-
-    def _ask_once(self, method: str, path: str, body: str | None) -> tuple[int, dict[str, Any]]:
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        connection: http.client.HTTPConnection
-        if self.account is None:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=_SECONDS)
+        configuration = client.Configuration()
+        if self.proxy:
+            configuration.host = self.proxy
         else:
-            # Tokens are replaced while a pod runs.
-            headers["Authorization"] = f"Bearer {(self.account / 'token').read_text(encoding='utf-8').strip()}"
-            context = ssl.create_default_context(cafile=os.fspath(self.account / "ca.crt"))
-            connection = http.client.HTTPSConnection(self.host, self.port, timeout=_SECONDS, context=context)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            text = response.read()
-        finally:
-            connection.close()
-        try:
-            answer = json.loads(text)
-        except ValueError:
-            answer = {}
-        return response.status, answer if isinstance(answer, dict) else {}
+            try:
+                InClusterConfigLoader(str(_ACCOUNT / "token"), str(_ACCOUNT / "ca.crt")).load_and_set(configuration)
+            except ConfigException as error:
+                raise _no_account(error) from None
+        # The API's servers are replaced now and then.
+        configuration.retries = Retry(
+            _RETRIES,
+            status_forcelist=_BUSY,
+            allowed_methods=None,
+            backoff_factor=self.pause,
+            raise_on_status=False,
+        )
+        return configuration
 
 
-_JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
+def _no_account(error: Exception) -> ShardwrightError:
+    return ShardwrightError(
+        f"This is not a pod with a service account ({error}). Give the run one that may create JobSets "
+        f"(docs/kubeflow.md), or set {PROXY_VARIABLE} to http://HOST:PORT/NAMESPACE of `kubectl proxy`."
+    )
+
+
+def _reason(error: Any) -> str:
+    """Returns the message in the body of an answer, or its status."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (ValueError, TypeError, KeyError):
+        return str(error.status)
+
+
 _PORT = 8476
 _FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
 _NAME = re.compile(r"shardwright-[0-9a-f]{12}")
-# Longer than any task takes from its first copy to its set.
+# Longer than any task needs from its first copy to its set.
 _SECONDS_LEFT_ALONE = 24 * 3600
 _GONE = ".gone-"
 
 
 @dataclass(frozen=True)
 class JobSetTask:
-    """What a task hands over to a JobSet.
+    """A task to run as a JobSet.
 
     Attributes:
-        template: the manifest, but for name and command.
-        arguments: those of TFX's entry point, `choose_placement` of them the ExecutorInput.
-        place: its position.
-        shared: this namespace's own folder of a volume that this pod and those of the set mount.
+        template: the manifest without name and command.
+        arguments: arguments of TFX's entry point; one of them is the ExecutorInput.
+        place: the index of that argument.
+        shared: this namespace's folder on a volume that this pod and those of the set mount.
     """
 
     template: dict[str, Any]
@@ -196,37 +195,37 @@ class JobSetTask:
 
     @property
     def name(self) -> str:
-        """The same for the same task, so that its next attempt finds it."""
+        """The name of the set: the same for the same task, so that its next attempt finds it."""
         return f"shardwright-{fingerprint(self.arguments)[:12]}"
 
     @property
     def folder(self) -> Path:
-        """The set's own folder."""
+        """The folder of the set on the volume."""
         return self.shared / self.name
 
-    def handed_over(self, invocation: dict[str, Any]) -> dict[str, Any]:
-        """The ExecutorInput of the pods: every artifact in the shared folder."""
+    def pod_input(self, invocation: dict[str, Any]) -> dict[str, Any]:
+        """Returns the ExecutorInput of the pods: every artifact is in the shared folder."""
         return elsewhere(invocation, str(self.folder), "inputs", "outputs")
 
     def manifest(self, invocation: dict[str, Any]) -> dict[str, Any]:
-        """The whole manifest."""
+        """Returns the complete manifest."""
         manifest: dict[str, Any] = json.loads(json.dumps(self.template))
         manifest["metadata"]["name"] = self.name
         (job,) = manifest["spec"]["replicatedJobs"]
         spec = job["template"]["spec"]
         (container,) = spec["template"]["spec"]["containers"]
         arguments = list(self.arguments)
-        arguments[self.place] = json.dumps(self.handed_over(invocation), sort_keys=True)
+        arguments[self.place] = json.dumps(self.pod_input(invocation), sort_keys=True)
         container["command"] = ["python", "-m", MODULE, "--artifacts", AS_THEY_ARE]
         container["args"] = arguments
-        # The number of a pod is JOB_COMPLETION_INDEX, which Kubernetes sets.
-        told = {
+        # Kubernetes sets the number of a pod, JOB_COMPLETION_INDEX.
+        variables = {
             COORDINATOR: f"{self.name}-{job['name']}-0-0.{self.name}:{_PORT}",
             HOSTS: str(spec["completions"]),
-            # Not in the set's own folder: another run of the same training goes on from its checkpoints.
+            # Not in the folder of the set: another run of the same training continues from its checkpoints.
             STAGING_VARIABLE: os.environ.get(STAGING_VARIABLE) or str(self.shared / "staging"),
         }
-        container["env"] = [{"name": name, "value": value} for name, value in told.items()]
+        container["env"] = [{"name": name, "value": value} for name, value in variables.items()]
         return manifest
 
 
@@ -235,64 +234,69 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
 
     Args:
         task: the task.
-        opened: its ExecutorInput with folders of this pod; what TFX tells of the outputs goes to its `outputFile`.
-        cluster: where.
+        opened: its ExecutorInput with folders of this pod; its `outputFile` gets TFX's report of the outputs.
+        cluster: the cluster of this pod.
 
     Raises:
         CheckFailed: the set failed.
-        ShardwrightError: the cluster refused.
+        ShardwrightError: the cluster refused a request.
     """
-    handed = task.handed_over(opened)
+    pod_input = task.pod_input(opened)
     _mark_used(task)
-    sets = _JOBSETS.format(namespace=cluster.namespace)
-    _clear_up_after_others(cluster, sets, task)
-    for source, target in _places(opened, handed, "inputs"):
+    _delete_unused_copies(cluster, task)
+    for source, target in _places(opened, pod_input, "inputs"):
         _copy_once(Path(source), Path(target))
-    with _taken_away_at_the_end(cluster, f"{sets}/{task.name}"):
-        made = _create(cluster, sets, task, opened)
-        print(f"JobSet {cluster.namespace}/{task.name} {'started' if made else 'is there already'}", flush=True)
-        _wait(cluster, f"{sets}/{task.name}", task)
-        for target, source in _places(opened, handed, "outputs"):
-            put_folder(Path(source), target)
-        said = json.loads(Path(handed["outputs"]["outputFile"]).read_text(encoding="utf-8"))
-        backwards = {there: here for here, there in _places(opened, handed, "outputs")}
-        change_uris(said.get("artifacts", {}), lambda uri: backwards.get(uri, uri))
-        output_file = Path(opened["outputs"]["outputFile"])
-        output_file.parent.mkdir(parents=True, exist_ok=True)
-        output_file.write_text(json.dumps(said, sort_keys=True), encoding="utf-8")
-    # What stays, such as a file that NFS keeps for a pod that is just ending, a later task removes.
+    with _deleted_at_the_end(cluster, task.name):
+        created = _create(cluster, task, opened)
+        print(f"JobSet {cluster.namespace}/{task.name} {'started' if created else 'exists already'}", flush=True)
+        _wait(cluster, task)
+        _copy_outputs(opened, pod_input)
+    # Some files may stay, for example those that NFS keeps for an ending pod; a later task deletes them.
     shutil.rmtree(task.folder, ignore_errors=True)
 
 
-def _create(cluster: Cluster, sets: str, task: JobSetTask, opened: dict[str, Any]) -> bool:
-    """Creates the set, in place of one that an earlier attempt left because it failed; `False` where one is there."""
-    path, manifest = f"{sets}/{task.name}", task.manifest(opened)
-    if cluster.create(sets, manifest):
+def _copy_outputs(opened: dict[str, Any], pod_input: dict[str, Any]) -> None:
+    """Copies the outputs of the pods, and TFX's report of them with the URIs of this task."""
+    uris = {}
+    for target, source in _places(opened, pod_input, "outputs"):
+        put_folder(Path(source), target)
+        uris[source] = target
+    report = json.loads(Path(pod_input["outputs"]["outputFile"]).read_text(encoding="utf-8"))
+    change_uris(report.get("artifacts", {}), lambda uri: uris.get(uri, uri))
+    output_file = Path(opened["outputs"]["outputFile"])
+    output_file.parent.mkdir(parents=True, exist_ok=True)
+    output_file.write_text(json.dumps(report, sort_keys=True), encoding="utf-8")
+
+
+def _create(cluster: Cluster, task: JobSetTask, opened: dict[str, Any]) -> bool:
+    """Creates the set, and replaces the failed one of an earlier attempt; returns `False` if one runs already."""
+    manifest = task.manifest(opened)
+    if cluster.create(manifest):
         return True
-    there = cluster.find(path)
-    if there is not None and "Failed" not in _conditions(there):
+    found = cluster.find(task.name)
+    if found is not None and "Failed" not in _conditions(found):
         return False
-    cluster.delete(path)
-    while cluster.find(path) is not None:
+    cluster.delete(task.name)
+    while cluster.find(task.name) is not None:
         time.sleep(_FIRST_LOOK)
-    return cluster.create(sets, manifest)
+    return cluster.create(manifest)
 
 
-def _clear_up_after_others(cluster: Cluster, sets: str, task: JobSetTask) -> None:
-    """Removes copies of tasks that were ended before they could, and whose sets have ended, too."""
+def _delete_unused_copies(cluster: Cluster, task: JobSetTask) -> None:
+    """Deletes the copies of killed tasks whose sets have ended, too."""
     for folder in sorted(task.shared.glob("shardwright-*")):
         if not _NAME.fullmatch(folder.name) or folder == task.folder or not folder.is_dir():
             continue
         try:
             touched = max(place.stat().st_mtime for place in (folder, *folder.glob("*"), *folder.glob("*/*")))
         except FileNotFoundError:
-            # Its own task is at work there, or another one is clearing up, too.
+            # The task of these copies is running, or another one deletes them, too.
             continue
         if time.time() - touched < _SECONDS_LEFT_ALONE:
             continue
-        there = cluster.find(f"{sets}/{folder.name}")
-        if there is None or {"Completed", "Failed"} & _conditions(there).keys():
-            # Whoever comes just now finds all of it, or nothing.
+        found = cluster.find(folder.name)
+        if found is None or {"Completed", "Failed"} & _conditions(found).keys():
+            # A task that starts right now finds all of the folder, or nothing.
             with suppress(FileNotFoundError):
                 folder.rename(folder.with_name(f"{_GONE}{folder.name}-{uuid.uuid4().hex}"))
     for gone in task.shared.glob(f"{_GONE}*"):
@@ -305,13 +309,14 @@ def _mark_used(task: JobSetTask) -> None:
 
 
 def _conditions(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What is true of a set, by its kind."""
+    """Returns the true conditions of a set by their type."""
     listed = found.get("status", {}).get("conditions", [])
     return {one["type"]: one for one in listed if one.get("status") == "True"}
 
 
-def _places(opened: dict[str, Any], handed: dict[str, Any], side: str) -> list[tuple[str, str]]:
-    here, there = (value.get(side, {}).get("artifacts", {}) for value in (opened, handed))
+def _places(opened: dict[str, Any], pod_input: dict[str, Any], side: str) -> list[tuple[str, str]]:
+    """Returns the URIs of artifacts in this task and in the pods."""
+    here, there = (value.get(side, {}).get("artifacts", {}) for value in (opened, pod_input))
     return [
         (one["uri"], other["uri"])
         for key in sorted(here)
@@ -320,7 +325,7 @@ def _places(opened: dict[str, Any], handed: dict[str, Any], side: str) -> list[t
 
 
 def _copy_once(source: Path, target: Path) -> None:
-    """Copies a folder that appears whole; an earlier attempt may have done so."""
+    """Copies a folder, which appears whole, unless an earlier attempt did."""
     if target.exists():
         return
     part = target.with_name(f".{target.name}.part")
@@ -329,39 +334,39 @@ def _copy_once(source: Path, target: Path) -> None:
     durable.rename_folder(part, target)
 
 
-def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:
-    pause, told = _FIRST_LOOK, ""
+def _wait(cluster: Cluster, task: JobSetTask) -> None:
+    pause, shown = _FIRST_LOOK, ""
     while True:
         _mark_used(task)
-        found = cluster.get(path)
+        found = cluster.get(task.name)
         status, conditions = found.get("status", {}), _conditions(found)
         if "Completed" in conditions:
             return
         if "Failed" in conditions:
-            # No pod of it runs any more. The set itself stays a while, for its logs.
+            # No pod of it runs any more. The set itself is kept for its logs.
             shutil.rmtree(task.folder, ignore_errors=True)
-            reason = conditions["Failed"].get("message", "no reason told")
+            reason = conditions["Failed"].get("message", "no reason given")
             raise CheckFailed(
-                f"JobSet {cluster.namespace}/{task.name} failed: {reason}. `kubectl logs -n {cluster.namespace} -l "
-                f"jobset.sigs.k8s.io/jobset-name={task.name}` tells why. Checkpoints are kept: run the step again, and "
-                "it goes on from the last one."
+                f"JobSet {cluster.namespace}/{task.name} failed: {reason}. See `kubectl logs -n {cluster.namespace} -l "
+                f"jobset.sigs.k8s.io/jobset-name={task.name}`. Checkpoints are kept: run the step again, and it "
+                "continues from the last one."
             )
         jobs = ", ".join(f"{job.get('ready', 0)} ready" for job in status.get("replicatedJobsStatus", []))
         now = f"{jobs or 'waiting for nodes'}; restarts {status.get('restarts', 0)}"
-        if now != told:
+        if now != shown:
             print(f"JobSet {cluster.namespace}/{task.name}: {now}", flush=True)
-            told = now
+            shown = now
         time.sleep(pause)
         pause = min(pause * 1.5, _LAST_LOOK)
 
 
 @contextmanager
-def _taken_away_at_the_end(cluster: Cluster, path: str) -> Iterator[None]:
-    """Deletes the set when all is done, and when this pod is told to end; not when it fails, for its logs' sake."""
+def _deleted_at_the_end(cluster: Cluster, name: str) -> Iterator[None]:
+    """Deletes the set at the end and on SIGTERM; a failed set is kept for its logs."""
 
     def end(number: int, frame: object) -> None:
         del frame
-        cluster.delete(path)
+        cluster.delete(name)
         sys.exit(128 + number)
 
     before = signal.signal(signal.SIGTERM, end)
@@ -369,4 +374,4 @@ def _taken_away_at_the_end(cluster: Cluster, path: str) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-    cluster.delete(path)
+    cluster.delete(name)

@@ -1,11 +1,13 @@
-"""Buckets as folders: what stands for `gs://` and the like inside a container, and back.
+"""Buckets as folders inside a container: the folder for a URL such as `gs://`, and back.
 
-Some components read and write folders with Python's own functions, which know no `gs://`. Both services offer buckets
-as folders. Vertex AI mounts them below /gcs: `mounted` turns every `gs://` of a task into that. Kubeflow's launcher
-copies a task's artifacts to /gcs, /s3 or /minio before it starts, and back when it has ended: `local` turns the
-artifacts' places into those and leaves parameters alone, whose places no one copies. `streamed` needs no mount either:
-it copies what is small, and leaves examples, which may be larger than any disk, where they are, for a component that
-reads them with `shardwright.storage`.
+Some components read and write folders with Python's own functions, which cannot open `gs://`. Both services offer
+buckets as folders:
+
+* `mounted`: Vertex AI mounts buckets below /gcs. Every `gs://` of a task becomes such a folder.
+* `local`: Kubeflow's launcher copies a task's artifacts to /gcs, /s3 or /minio before it starts, and back afterwards.
+  The paths of artifacts become those folders; parameters stay, since nobody copies their places.
+* `streamed`: small artifacts are copied. Examples, which may be larger than any disk, stay on the bucket, for a
+  component that reads them with `shardwright.storage`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ MODULE = "shardwright.components.runtime.container"
 MOUNTED, LOCAL, STREAMED, AS_THEY_ARE = "mounted", "local", "streamed", "as-they-are"
 HOW = (MOUNTED, LOCAL, STREAMED, AS_THEY_ARE)
 
-# Names another folder than / for tests.
+# Names another folder than /, for tests and for `streamed`.
 MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
 
 # Artifacts that are a file, not a folder.
@@ -52,17 +54,17 @@ def url_of(folder: str, root: str = "/") -> str:
 
 
 def place_of(folder: str) -> str:
-    """A folder of this container as other ones know it."""
+    """Returns the URL of a folder of this container, valid outside of it."""
     return url_of(folder, os.environ.get(MOUNTS_VARIABLE, "/"))
 
 
 def opened(invocation: dict[str, Any], how: str, root: str = "/") -> dict[str, Any]:
-    """An ExecutorInput whose places can be opened as files.
+    """Returns an ExecutorInput whose paths can be opened as files.
 
     Args:
         invocation: the input as plain values.
         how: one of `HOW`.
-        root: folder that holds the buckets' folders.
+        root: folder with the buckets' folders.
     """
     if how == AS_THEY_ARE:
         return invocation
@@ -81,7 +83,7 @@ def opened(invocation: dict[str, Any], how: str, root: str = "/") -> dict[str, A
 
 
 def elsewhere(invocation: dict[str, Any], folder: str, *sides: str) -> dict[str, Any]:
-    """An ExecutorInput with the artifacts of `sides`, and what is told of the outputs, in another folder."""
+    """Returns an ExecutorInput with the artifacts of `sides`, and the report of the outputs, in another folder."""
     changed: dict[str, Any] = json.loads(json.dumps(invocation))
     for side in sides:
         for key, listed in changed.get(side, {}).get("artifacts", {}).items():
@@ -92,7 +94,7 @@ def elsewhere(invocation: dict[str, Any], folder: str, *sides: str) -> dict[str,
 
 
 def _in_text(value: str, root: str) -> str:
-    """A parameter with its `gs://` as a folder, also inside JSON, where TFX keeps a Pusher's destination."""
+    """Returns a parameter with folders for `gs://`, also inside JSON, where TFX stores a Pusher's destination."""
     try:
         parsed = json.loads(value)
     except ValueError:
@@ -112,7 +114,7 @@ def _in_json(value: Any, root: str) -> Any:
 
 
 def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None:
-    """Changes the places in the artifacts of an ExecutorInput or ExecutorOutput."""
+    """Changes the URIs of artifacts in an ExecutorInput or ExecutorOutput."""
     for listed in artifacts.values():
         for artifact in listed.get("artifacts", []):
             if "uri" in artifact:
@@ -120,7 +122,7 @@ def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None
 
 
 def output_folders(invocation: dict[str, Any]) -> list[str]:
-    """The folders that must be there for the outputs of an ExecutorInput: of a value's the one that holds its file."""
+    """Returns the folders that the outputs of an ExecutorInput need; for a value, the folder of its file."""
     found = []
     for listed in invocation["outputs"].get("artifacts", {}).values():
         for artifact in listed.get("artifacts", []):
@@ -130,6 +132,6 @@ def output_folders(invocation: dict[str, Any]) -> list[str]:
 
 
 def _is_of(types: re.Pattern[str], listed: dict[str, Any]) -> bool:
-    """Whether artifacts are of a type, however that is written."""
+    """Returns whether artifacts are of a type, in either notation."""
     kinds = [artifact.get("type", {}) for artifact in listed.get("artifacts", [])]
     return any(types.search(kind.get("instanceSchema", "") + kind.get("schemaTitle", "")) for kind in kinds)

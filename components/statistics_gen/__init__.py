@@ -1,1 +1,1 @@
-"""StatisticsGen: TFDV's statistics of what is beside the pixels, of all images, of every class and of every source."""
+"""StatisticsGen: TFDV's statistics of the features besides the pixels, of all images, each class and each source."""

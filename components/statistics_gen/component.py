@@ -1,4 +1,4 @@
-"""What goes into StatisticsGen and what comes out."""
+"""Inputs and outputs of StatisticsGen."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class StatisticsGenSpec(component_spec.ComponentSpec):
 
 
 class StatisticsGen(base_beam_component.BaseBeamComponent):
-    """Writes the statistics of every split, as TFX's component of the same name does, and those of slices of it.
+    """Writes the statistics of every split, like TFX's component of the same name, and those of its slices.
 
-    TFX's own can slice by the values of a feature only, cannot be given functions, and parses the pixels of every
-    image before it leaves them out.
+    TFX's own can slice by the values of a feature only, not by functions, and parses the pixels of every image before
+    it drops them.
 
     Args:
         examples: ImageExampleGen's output.
-        features: names of the features that are looked at; others are not read.
+        features: names of the features with statistics; others are not read.
     """
 
     SPEC_CLASS = StatisticsGenSpec

@@ -1,7 +1,4 @@
-"""Computes statistics of all images, of every class and of every source, in one pass over what is beside the pixels.
-
-Which slices there are, and how a batch is cut into them.
-"""
+"""The executor of StatisticsGen: statistics of all images, each class and each source, in one pass without pixels."""
 
 from __future__ import annotations
 
@@ -25,14 +22,14 @@ from shardwright.report.samples import key_folder
 
 SliceFunction = Callable[[pa.RecordBatch], Iterator[tuple[str, pa.RecordBatch]]]
 
-# Of more classes the first have statistics of their own, of more sources the most frequent: images are counted again.
+# The most slices by class (the first classes) and by source (the largest): each slice counts its images again.
 MOST = 24
 CLASS, SOURCE = "class/", "source/"
 _CLASSES, _KEY = "image/class/text", "image/key"
 
 
 def sources(dataset: ImageDataset) -> list[str]:
-    """First folders of the keys, the most frequent ones first; none where all lie in one."""
+    """Returns the first folders of the keys, the most frequent ones first; none if there is only one."""
     counts = Counter(
         key_folder(key)
         for split in dataset.splits
@@ -44,11 +41,11 @@ def sources(dataset: ImageDataset) -> list[str]:
 
 
 def slices(dataset: ImageDataset, features: Sequence[str]) -> list[SliceFunction]:
-    """How batches of a dataset are sliced.
+    """Returns functions that slice batches of a dataset.
 
     Args:
-        dataset: what the batches are read from.
-        features: names of the columns that they have.
+        dataset: source of the batches.
+        features: names of their columns.
     """
     stored = dataset.manifest.stored
     found = []
@@ -57,7 +54,7 @@ def slices(dataset: ImageDataset, features: Sequence[str]) -> list[SliceFunction
         wanted = {name.encode(): f"{CLASS}{name}" for name in classes}
         found.append(_slicer(stored(_CLASSES), wanted, _itself))
     folders = sources(dataset) if stored(_KEY) in features else []
-    # Where folders are the classes they would say the same twice.
+    # Folders that are the classes would give the same slices twice.
     if folders and set(folders) != set(classes):
         wanted = {folder.encode(): f"{SOURCE}{folder or '(none)'}" for folder in folders}
         found.append(_slicer(stored(_KEY), wanted, _folder))
@@ -73,7 +70,7 @@ def _folder(key: bytes) -> bytes:
 
 
 def _slicer(column: str, wanted: Mapping[bytes, str], kind: Callable[[bytes], bytes]) -> SliceFunction:
-    """A function that cuts a batch by the values of a column of texts; a row may be in several slices, or in none."""
+    """Returns a function that slices a batch by a column of texts; a row may be in several slices, or in none."""
 
     def cut(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         place = batch.schema.get_field_index(column)
@@ -93,7 +90,7 @@ _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Writes `Split-<name>/FeatureStats.pb`: the data set `All Examples`, which all readers take, and one a slice."""
+    """Writes `Split-<name>/FeatureStats.pb`: the data set `All Examples`, which all readers use, and one per slice."""
 
     @flushed_outputs
     def Do(
@@ -106,7 +103,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         features = [name for name in json.loads(exec_properties["features"]) if name in dataset.manifest.features]
         statistics.split_names = examples.split_names
         statistics.span = examples.span
-        # What the schema does not name is not even parsed: no pixel is copied.
+        # Features outside the schema are not parsed: no pixel is copied.
         schema = schema_pb2.Schema()
         for name in features:
             schema.feature.add(name=name, type=_TYPES[dataset.manifest.features[name]])
@@ -116,7 +113,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 source = tfxio_utils.get_split_tfxio(
                     examples=[examples], split=split, telemetry_descriptors=["StatisticsGen"], schema=schema
                 )
-                # On a bucket, as on Dataflow, only Beam and TFDV read and write: a URL is no `Path`.
+                # A URL is not a `Path`: on a bucket, as on Dataflow, only Beam and TFDV read and write.
                 file = os.path.join(artifact_utils.get_split_uri([statistics], split), STATISTICS_FILE)
                 _ = (
                     pipeline

@@ -17,7 +17,7 @@ def write_shapes() -> DatasetWriter:
     """Writes a dataset of easy images: bright discs and bars on noise for masks, coloured ones for labels.
 
     Arguments: folder, task, kind (`ingest` or `transform`), size (height, width), counts (split -> images), words (of
-    a text beside each image, `note`, stored as counts; none by default).
+    a text with each image, `note`, stored as counts; none by default).
     """
     from shardwright.formats.base import Survey
     from shardwright.ingest import example_features
@@ -57,7 +57,7 @@ def write_shapes() -> DatasetWriter:
 
 
 def _noted(key: str, words: int) -> bytes:
-    """Counts of words, to stand behind an example: the messages are one then."""
+    """Counts of words, to be appended to an example: two concatenated messages are one."""
     from shardwright.tfrecords.encode import encode_example, ints
 
     if not words:

@@ -188,7 +188,7 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     assert read_blessing(line.push) == in_force
     assert sorted(os.listdir(line.push)) == sorted([in_force.model, BLESSING_FILE])
 
-    # Where it is to be better by something, it is not good enough.
+    # With a minimum change it is not good enough.
     evaluator = dataclasses.replace(line.config.evaluator, min_change=0.2)
     line.config = dataclasses.replace(line.config, evaluator=evaluator)
     refused = line.run(good_model)
@@ -196,7 +196,7 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     assert refused.baseline["mean_dice"] == pytest.approx(0.75)
     assert "a change of +0.0000 is less than min_change +0.2000" in refused.reasons[0]
 
-    # Another set of classes cannot be compared: the model stands alone, and that is said.
+    # Other classes cannot be compared: there is no baseline, and the summary has the reason.
     other = line.run(segmenter(0.625, classes=["Disc", "Ring"]))
     assert other.blessed
     assert "classes are others: Disc, Bar instead of Disc, Ring" in other.reasons[0]
@@ -234,10 +234,10 @@ def test_slices_and_pictures_are_there_to_be_looked_at(masks, half):
     from shardwright.tfrecords.records import decode_example
 
     _, found, folder = half
-    told = json.loads((folder / "evaluation.json").read_text())
-    assert told["metrics"] == found.metrics
-    assert (told["classes"], told["confusion"], told["splits"]) == (SHAPES, None, ["test"])
-    slices = {(row["by"], row["value"]): row for row in told["slices"]}
+    details = json.loads((folder / "evaluation.json").read_text())
+    assert details["metrics"] == found.metrics
+    assert (details["classes"], details["confusion"], details["splits"]) == (SHAPES, None, ["test"])
+    slices = {(row["by"], row["value"]): row for row in details["slices"]}
     examples = {key: decode_example(record) for key, record in ImageDataset.open(masks).records("test")}
     shown = {n: [k for k, e in examples.items() if e[f"image/segmentation/{n}/area"][0]] for n in SHAPES}
     for name, keys in shown.items():
@@ -246,12 +246,12 @@ def test_slices_and_pictures_are_there_to_be_looked_at(masks, half):
         assert slices["class", name]["metrics"][f"dice/{name}"] == pytest.approx(0.5)
         assert sum(areas) > 0
     assert slices["folder", "test"]["images"] == len(examples)
-    assert sum(row["images"] for row in told["slices"] if row["by"] == "brightness") == len(examples)
-    assert [row["kind"] for row in told["pictures"]] == ["worst"] * 6
-    scores = [row["score"] for row in told["pictures"]]
+    assert sum(row["images"] for row in details["slices"] if row["by"] == "brightness") == len(examples)
+    assert [row["kind"] for row in details["pictures"]] == ["worst"] * 6
+    scores = [row["score"] for row in details["pictures"]]
     assert scores == sorted(scores)
-    assert {row["key"] for row in told["pictures"]} == set(examples)
-    for row in told["pictures"]:
+    assert {row["key"] for row in details["pictures"]} == set(examples)
+    for row in details["pictures"]:
         with Image.open(folder / row["file"]) as picture:
             assert picture.size == (3 * 40 + 8, 24)
 
@@ -295,11 +295,11 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
     right = line.run(_saved(tmp_path / "right", always_right, COLOURS, "right", "classification"))
     assert right.blessed
     assert right.metrics["accuracy"] == 1.0
-    told = json.loads((tmp_path / "run-1/evaluation/evaluation.json").read_text())
+    details = json.loads((tmp_path / "run-1/evaluation/evaluation.json").read_text())
     true = [decode_example(record)["image/class/label"][0] for _, record in ImageDataset.open(data).records("test")]
-    assert told["confusion"] == np.diag(np.bincount(true, minlength=3)).tolist()
-    assert [row["file"] for row in told["pictures"] if row["kind"] == "confusion"] == ["pictures/confusion.png"]
-    assert all(row["score"] == 1.0 and len(row["truth"]) == 1 for row in told["pictures"] if row["kind"] == "best")
+    assert details["confusion"] == np.diag(np.bincount(true, minlength=3)).tolist()
+    assert [row["file"] for row in details["pictures"] if row["kind"] == "confusion"] == ["pictures/confusion.png"]
+    assert all(row["score"] == 1.0 and len(row["truth"]) == 1 for row in details["pictures"] if row["kind"] == "best")
     red = line.run(_saved(tmp_path / "red", always_red, COLOURS, "red", "classification"))
     assert not red.blessed
     assert len(red.reasons) == 2
@@ -332,10 +332,10 @@ def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
 
 def test_an_empty_split_cannot_be_evaluated(tmp_path, write_shapes, segmenter):
     data = write_shapes(tmp_path / "raw", kind="ingest", counts={"train": 2, "test": 0})
-    with pytest.raises(CheckFailed, match=r"split test of .* holds no image.*evaluator\.split"):
+    with pytest.raises(CheckFailed, match=r"split test of .* has no image.*evaluator\.split"):
         Line(tmp_path, data).run(segmenter(0.5))
 
 
-def test_a_folder_without_an_evaluation_is_told(tmp_path):
+def test_a_folder_without_an_evaluation_is_reported(tmp_path):
     with pytest.raises(DatasetError, match="Run the Evaluator again"):
         read_evaluation(tmp_path)

@@ -43,12 +43,12 @@ def resolved(config, data_root, span, folder):
     return Path(folder, "fingerprint").read_text(), InputLocation.from_json(Path(folder, "location").read_text())
 
 
-def test_the_newest_span_is_pinned_and_its_content_told(deliveries, tmp_path):
+def test_the_newest_span_is_pinned_with_its_fingerprint(deliveries, tmp_path):
     config = configuration(deliveries)
     fingerprint, location = resolved(config, None, "newest", tmp_path / "out")
     assert location.span == "2"
     assert location.images == f"{deliveries}/{{SPAN}}/train_images"
-    # What follows reads exactly that, and comes to the same content.
+    # ImageExampleGen reads exactly that span, with the same fingerprint.
     assert input_fingerprint(config, location) == fingerprint == input_fingerprint(config, locate(config))
 
 
@@ -90,7 +90,7 @@ def test_a_schema_comes_out_as_it_went_in(tmp_path):
     ("name", "value", "found"),
     [("int_value", 1, True), ("double_value", 1.0, True), ("int_value", 0, False), ("double_value", 0.0, False)],
 )
-def test_a_baseline_is_told_by_either_number(name, value, found):
+def test_a_baseline_is_detected_by_either_number(name, value, found):
     model = standard_artifacts.Model()
     setattr(model.mlmd_artifact.custom_properties[HAS_BASELINE], name, value)
     assert has_baseline(model) is found

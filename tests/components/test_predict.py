@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.predictor.predict import predict
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
@@ -24,7 +24,7 @@ from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
 
-RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "stretch", None, None, "run", "export")
 
 
@@ -129,10 +129,10 @@ def test_hostile_files_are_named_and_the_others_written(segmenter, tmp_path, cap
     (folder / "=cmd.jpg").write_bytes(b"<html>")
     (folder / "empty.jpg").write_bytes(b"")
     code = main(["predict", str(segmenter), str(folder), "--out", str(tmp_path / "out.csv"), "--json"])
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     assert code == 1
-    assert (told["images"], told["rows"]) == (2, 4)
-    assert [(f["key"], f["code"]) for f in told["failures"]] == [
+    assert (result["images"], result["rows"]) == (2, 4)
+    assert [(f["key"], f["code"]) for f in result["failures"]] == [
         ("=cmd.jpg", "not_an_image"),
         ("empty.jpg", "empty_file"),
         ("hollow.png", "undecodable"),
@@ -153,7 +153,7 @@ def test_nothing_is_written_where_nothing_could_be_predicted(segmenter, tmp_path
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.csv"]
 
 
-def test_the_push_folder_means_its_blessed_model_and_a_sample_tells_the_layout(segmenter, pictures, tmp_path, capsys):
+def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(segmenter, pictures, tmp_path, capsys):
     write_blessing(segmenter.parent, Blessing(segmenter.name, model_digest(segmenter)))
     (tmp_path / "sample.csv").write_text("ImageId,ClassId,EncodedPixels\nx,1,\n")
     arguments = ["predict", str(segmenter.parent), str(pictures[0]), "--out", str(tmp_path / "out.csv")]

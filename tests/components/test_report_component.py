@@ -1,4 +1,4 @@
-"""Report: the page and the verdict, with anomalies, leaks and drift; DataGate stops on what it says."""
+"""Report: the page and the verdict, with anomalies, leaks and drift; DataGate stops on the verdict."""
 
 import json
 from pathlib import Path
@@ -120,7 +120,7 @@ def test_near_copies_within_a_split_are_no_leak(small_dataset: Any, tmp_path: Pa
     assert read_verdict(reported(given, tmp_path)) == []
 
 
-def test_the_environment_says_where_the_reference_lies_and_its_digest_what_it_is(
+def test_the_environment_has_the_place_of_the_reference_and_the_parameter_its_digest(
     small_dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())

@@ -31,7 +31,7 @@ def elsewhere(split, number):
 
 
 def written(small_dataset, root, **options):
-    """A dataset whose keys lie in folders, and the statistics of its splits."""
+    """A dataset whose keys are in folders, and the statistics of its splits."""
     names = ("Fish", "Sugar", "Ünïq")
     dataset = ImageDataset.open(small_dataset(root, classes=names, change=measured, key_of=elsewhere, **options))
     examples, statistics = standard_artifacts.Examples(), standard_artifacts.ExampleStatistics()
@@ -93,12 +93,12 @@ def test_tfdv_opens_them(counted, monkeypatch):
         read["train"], tfdv.get_slice_stats(read["train"], "class/Fish"), lhs_name="all", rhs_name="Fish"
     )
     (page,) = shown
-    told = statistics_pb2.DatasetFeatureStatisticsList()
-    told.ParseFromString(base64.b64decode(re.search(r'proto-input="(.*?)"', page)[1]))
-    assert [one.name for one in told.datasets] == ["all", "Fish"]
-    assert told.datasets[0].num_examples == dataset.num_records("train") > told.datasets[1].num_examples > 0
-    assert {".".join(f.path.step) or f.name for f in told.datasets[0].features} == set(FEATURES)
-    # And what stands on them takes the whole, whatever slices there are.
+    parsed = statistics_pb2.DatasetFeatureStatisticsList()
+    parsed.ParseFromString(base64.b64decode(re.search(r'proto-input="(.*?)"', page)[1]))
+    assert [one.name for one in parsed.datasets] == ["all", "Fish"]
+    assert parsed.datasets[0].num_examples == dataset.num_records("train") > parsed.datasets[1].num_examples > 0
+    assert {".".join(f.path.step) or f.name for f in parsed.datasets[0].features} == set(FEATURES)
+    # Components that read them use the whole split, with any slices.
     manifest = dataset.manifest
     schema = parse_schema(render_schema(manifest.task, manifest.classes, manifest.labels, manifest.features), "x")
     del schema.feature[:]
@@ -123,7 +123,7 @@ def test_on_a_bucket_they_are_written_to_its_url(small_dataset, tmp_path, monkey
     assert not (tmp_path / "gs:").exists()
 
 
-def test_folders_that_are_the_classes_are_not_told_twice(small_dataset, tmp_path):
+def test_folders_that_are_the_classes_give_no_second_slices(small_dataset, tmp_path):
     root = small_dataset(
         tmp_path, task="classification", key_of=lambda _, number: f"{('Fish', 'Sugar')[number % 2]}/{number}"
     )

@@ -67,13 +67,13 @@ def test_a_training_goes_on_after_ctrl_c_and_after_it_was_told_to_end_to_the_sam
     second = interrupted(tmp_path, signal.SIGTERM)
     assert second.code == 1, second.err
     assert {"ImageExampleGen", "StatisticsGen", "ImageTransform"} <= second.cached
-    assert re.search(r"told to end \(SIGTERM\) and saved its state at step \d+ of \d+. Run it again", second.err)
+    assert re.search(r"stopped \(SIGTERM\) and saved its state at step \d+ of \d+. Run it again", second.err)
     assert "Traceback" not in second.err
 
     again = run(tmp_path, "run", "small.yaml")
     assert again.code == 0, again.err
     assert {"ImageExampleGen", "StatisticsGen", "ImageTransform"} <= again.cached
-    steps = [int(re.search(r"goes on from its checkpoint: step (\d+) of", one.err)[1]) for one in (second, again)]
+    steps = [int(re.search(r"continues from its checkpoint: step (\d+) of", one.err)[1]) for one in (second, again)]
     assert re.search(rf"saved its state at step {steps[1]} of", second.err)
     (run_folder,) = (file.parent for file in tmp_path.glob("root/artifacts/Trainer/model_run/*/history.json"))
     assert read_summary(run_folder).resumed == steps

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shardwright.components.image_trainer.spec import Recipe as TrainRecipe
+from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import Config, load_config, parse_config
 from shardwright.errors import ConfigError

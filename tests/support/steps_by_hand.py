@@ -17,12 +17,12 @@ def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
 
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
-    from shardwright.components.image_trainer.spec import Recipe
+    from shardwright.components.image_trainer.spec import TrainRecipe
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
     from shardwright.components.image_trainer.training.steps import build_steps, connect
 
     recipe = replace(
-        Recipe("unet", 4, 1, 1, RATE, 1, "unit", (), 1, 0.5, ""),
+        TrainRecipe("unet", 4, 1, 1, RATE, 1, "unit", (), 1, 0.5, ""),
         optimizer="adam", schedule="constant", warm_up=0.0, ema=ema, accumulate=accumulate,
     )  # fmt: skip
     inputs = keras.Input((1,))

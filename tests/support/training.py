@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from shardwright.components.image_trainer.spec import Recipe, RunOptions, TrainSpec
+from shardwright.components.image_trainer.spec import RunOptions, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.history import read_summary
 from shardwright.dataset.reader import ImageDataset
 
-RECIPE = Recipe("unet", 4, 2, 8, 1e-2, 3, "unit", ("flip_left_right",), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 4, 2, 8, 1e-2, 3, "unit", ("flip_left_right",), 64, 0.5, "eval")
 SIZE = (32, 32)
 COUNTS = {"train": 40, "eval": 12, "test": 2}
 

@@ -1,7 +1,7 @@
-"""Which of the hosts of a training this process is, told by its environment.
+"""The place of this process among the hosts of a training, detected from its environment.
 
-A training over several hosts is the same program, started once on each of them, with the same specification. Looked at
-in this order:
+A training over several hosts is the same program, started once on each host, with the same specification. These
+variables are read, in this order:
 
 | environment | who sets it |
 |---|---|
@@ -10,8 +10,8 @@ in this order:
 | `CLUSTER_SPEC`, where it names several | Vertex AI, in every replica of a custom job; a TPU slice is one replica |
 | `TPU_WORKER_HOSTNAMES`, `TPU_WORKER_ID` | GKE, in pods of a multi-host TPU slice |
 
-Where none is set there is one host, unless a custom job expects more: then the machine's metadata server is asked,
-which knows the hosts of a slice that is no part of a cluster (as JAX does: `jax/_src/clusters/cloud_tpu_cluster.py`).
+If none is set there is one host, unless a custom job expects more: then the machine's metadata server is asked, which
+knows the hosts of a slice outside a cluster (JAX does the same: `jax/_src/clusters/cloud_tpu_cluster.py`).
 Port 8476 is JAX's own for its coordinator; the pods must reach each other on it.
 Every host reads the same dataset; only host 0 needs to write to the staging folder and to publish.
 """
@@ -33,7 +33,7 @@ _TPU_NAMES, _TPU_INDEX = "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"
 _PORT = 8476
 # Google's libraries know the variable, too.
 _METADATA, _METADATA_HOST = "GCE_METADATA_HOST", "metadata.google.internal"
-# Elsewhere there is no such server, and to look for its name may take long.
+# Elsewhere there is no such server, and the lookup of its name may take long.
 _HAVE_METADATA = (_VERTEX, "CLOUD_ML_JOB_ID", _METADATA)
 _METADATA_SECONDS = 5.0
 
@@ -54,30 +54,30 @@ class HostPlace:
 
     @property
     def publishes(self) -> bool:
-        """Whether what this host makes is what counts."""
+        """True on the host whose results are used."""
         return self.index == 0
 
     def to_environment(self) -> dict[str, str]:
-        """The variables that tell a worker process the same."""
+        """Returns the variables that give a worker process the same place."""
         if self.count == 1:
             return {}
         return {COORDINATOR: self.coordinator, HOSTS: str(self.count), HOST: str(self.index)}
 
 
 def this_host(environment: Mapping[str, str], expected: int | None = None) -> HostPlace:
-    """This host, from the environment.
+    """Returns the place of this host.
 
     Args:
         environment: `os.environ`.
-        expected: `trainer.hosts`; `None` takes any number.
+        expected: `trainer.hosts`; `None` accepts any number.
 
     Raises:
-        UsageError: the variables contradict themselves.
-        ConfigError: there are not so many hosts as the configuration says.
+        UsageError: the variables contradict each other.
+        ConfigError: the number of hosts differs from `trainer.hosts`.
     """
     found = _explicit(environment) or _vertex(environment) or _tpu(environment)
     if found is None and expected is not None and expected > 1:
-        found = _told_by_metadata(environment)
+        found = _from_metadata(environment)
     found = found or HostPlace()
     if not 0 <= found.index < found.count:
         raise UsageError(f"{HOST}: host {found.index} of {found.count}; count hosts from 0.")
@@ -106,11 +106,11 @@ def _vertex(environment: Mapping[str, str]) -> HostPlace | None:
     if _VERTEX not in environment:
         return None
     try:
-        told = json.loads(environment[_VERTEX])
-        # Pool 0 holds the chief, the others the rest; evaluators and reduction servers would be pools 3 and 2.
-        pools = sorted((name, list(hosts)) for name, hosts in told["cluster"].items())
+        spec = json.loads(environment[_VERTEX])
+        # Pool 0 has the chief, pool 1 the workers; reduction servers and evaluators would be pools 2 and 3.
+        pools = sorted((name, list(hosts)) for name, hosts in spec["cluster"].items())
         names = [(pool, index, name) for pool, hosts in pools for index, name in enumerate(hosts)]
-        task = (str(told["task"]["type"]), int(told["task"]["index"]))
+        task = (str(spec["task"]["type"]), int(spec["task"]["index"]))
         index = [(pool, number) for pool, number, _ in names].index(task)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{_VERTEX}: not readable ({error}). Set {COORDINATOR}, {HOSTS} and {HOST} instead.") from None
@@ -127,8 +127,8 @@ def _tpu(environment: Mapping[str, str]) -> HostPlace | None:
     return HostPlace(_number(environment, _TPU_INDEX), len(names), _with_port(names[0]))
 
 
-def _told_by_metadata(environment: Mapping[str, str]) -> HostPlace | None:
-    """The place in a TPU slice of virtual machines; `None` where there is no metadata server, or no slice."""
+def _from_metadata(environment: Mapping[str, str]) -> HostPlace | None:
+    """Returns the place in a TPU slice of virtual machines; `None` without a metadata server or a slice."""
     if not any(name in environment for name in _HAVE_METADATA):
         return None
     server = environment.get(_METADATA, _METADATA_HOST)
@@ -159,5 +159,5 @@ def _with_port(name: str) -> str:
 def _number(environment: Mapping[str, str], name: str) -> int:
     text = environment.get(name, "")
     if not text.isdecimal() or not text.isascii():
-        raise UsageError(f"{name}: {text!r} is no number. Set {COORDINATOR}, {HOSTS} and {HOST} on every host.")
+        raise UsageError(f"{name}: {text!r} is not a number. Set {COORDINATOR}, {HOSTS} and {HOST} on every host.")
     return int(text)

@@ -1,18 +1,18 @@
-"""Where a training runs: accelerator, backend of Keras and how batches are spread, as one value from one table.
+"""The placement of a training: accelerator, backend of Keras and devices of a batch, from one table.
 
 | accelerator | hosts | backend | devices |
 |---|---|---|---|
 | cpu | 1 | TensorFlow | one |
-| cpu | 1, `SHARDWRIGHT_CPU_DEVICES` set | JAX | so many virtual ones, to try what a TPU does |
+| cpu | 1, `SHARDWRIGHT_CPU_DEVICES` set | JAX | so many virtual ones, to try the code path of a TPU |
 | cpu | more | JAX, collectives by gloo | one a host, or as above |
-| gpu | any | JAX where it can use GPUs | all |
-| gpu | 1 | TensorFlow where JAX cannot | one |
+| gpu | any | JAX if it can use GPUs | all |
+| gpu | 1 | TensorFlow if JAX cannot | one |
 | tpu | any | JAX | all |
 
-On JAX a batch is split over all devices of all hosts and every device holds all weights (data parallelism). TensorFlow
+On JAX a batch is split over all devices of all hosts and every device has all weights (data parallelism). TensorFlow
 has no TPU wheel any more. On two cores of a CPU it is the faster one: `python -m benchmarks train` compares them.
 
-How much memory a training step takes, by arithmetic on a model's layers.
+The memory of a training step is estimated from the layers of the model.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _GOOGLE_NETWORK_CARD = "0x0042"
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine has.
+    """The accelerators of this machine.
 
     Attributes:
         gpu: there is a GPU.
         tpu: there is a TPU, and JAX can use it.
         idle_tpu: there is a TPU, and the package that JAX needs for it is missing.
         jax_on_gpu: JAX can use GPUs.
-        cpu_devices: virtual devices that were asked for; 0: none.
+        cpu_devices: requested virtual devices; 0: none.
     """
 
     gpu: bool = False
@@ -66,15 +66,15 @@ class Machine:
     def look(
         environment: Mapping[str, str], devices: Path = Path("/dev"), pci: Path = Path("/sys/bus/pci/devices")
     ) -> Machine:
-        """Looks for device files and plug-ins, not by starting JAX: a TPU belongs to the first process that does.
+        """Looks for device files and plug-ins without starting JAX: a TPU belongs to the first process that starts it.
 
         Raises:
-            ConfigError: `SHARDWRIGHT_CPU_DEVICES` is no number.
+            ConfigError: `SHARDWRIGHT_CPU_DEVICES` is not a number.
         """
         names = [entry.name for entry in devices.iterdir()] if devices.is_dir() else []
         virtual = environment.get(CPU_DEVICES, "0")
         if not (virtual.isdecimal() and virtual.isascii()):
-            raise ConfigError(CPU_DEVICES, f"{virtual!r} is no number", "Set it to e.g. 8, or not at all.")
+            raise ConfigError(CPU_DEVICES, f"{virtual!r} is not a number", "Set it to e.g. 8, or not at all.")
         on_tpu = any(_TPU_FILE.fullmatch(name) for name in names) or _tpu_by_vfio(devices / "vfio", pci)
         usable = importlib.util.find_spec("libtpu") is not None
         return Machine(
@@ -87,7 +87,7 @@ class Machine:
 
 
 def _tpu_by_vfio(vfio: Path, pci: Path) -> bool:
-    """Whether a device that this machine was given is a TPU, where only its PCI numbers show what it is."""
+    """Returns whether a device passed to this virtual machine is a TPU, by its PCI numbers."""
     if not vfio.is_dir() or not any(_VFIO_GROUP.fullmatch(entry.name) for entry in vfio.iterdir()):
         return False
     if not pci.is_dir():
@@ -122,31 +122,30 @@ class Placement:
     cpu_devices: int = 0
 
     def to_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """What a worker's environment needs on top of this one; it must be there before Keras and JAX are imported."""
+        """Returns variables to add to a worker's environment, before it imports Keras and JAX."""
         variables = {BACKEND: self.backend}
         if self.backend == _JAX:
-            # All that are named must be there, cuda and rocm are never both: of a GPU JAX finds out itself.
+            # All named platforms must exist, and cuda and rocm never both do: JAX detects the kind of GPU.
             variables["JAX_PLATFORMS"] = {"gpu": "", "tpu": "tpu,cpu"}.get(self.accelerator, "cpu")
             if self.cpu_devices:
                 flags = [f for f in environment.get("XLA_FLAGS", "").split() if not f.startswith(_VIRTUAL_FLAG)]
                 variables["XLA_FLAGS"] = " ".join([*flags, f"{_VIRTUAL_FLAG}={self.cpu_devices}"])
         elif self.accelerator == "cpu":
-            # A GPU that nobody asked for would give other weights than the next machine's.
+            # An unrequested GPU would give other weights than the next machine.
             variables["CUDA_VISIBLE_DEVICES"] = "-1"
         return variables
 
 
 def choose_placement(accelerator: str, hosts: int, machine: Machine) -> Placement:
-    """Where to train.
+    """Chooses accelerator and backend.
 
     Args:
         accelerator: `trainer.accelerator`.
         hosts: `trainer.hosts`.
-        machine: what this machine has.
+        machine: the accelerators of this machine.
 
     Raises:
-        ConfigError: this machine has no such accelerator, has one that stays idle, or has one that so many hosts cannot
-            use.
+        ConfigError: this machine has no such accelerator, one that stays idle, or one that so many hosts cannot use.
     """
     chosen = accelerator
     if machine.idle_tpu and accelerator in ("auto", "tpu"):
@@ -175,7 +174,7 @@ def choose_placement(accelerator: str, hosts: int, machine: Machine) -> Placemen
 
 
 def check_machine(accelerator: str, hosts: int, batch_size: int, environment: Mapping[str, str]) -> None:
-    """Refuses at once what the Trainer would refuse after all that comes before it.
+    """Checks before the run what the Trainer would reject after all earlier steps.
 
     Args:
         accelerator: `trainer.accelerator`.
@@ -185,7 +184,7 @@ def check_machine(accelerator: str, hosts: int, batch_size: int, environment: Ma
 
     Raises:
         ConfigError: this machine has no such accelerator, is not one of so many hosts, or cannot share such a batch.
-        UsageError: the variables that name the hosts contradict themselves.
+        UsageError: the variables that name the hosts contradict each other.
     """
     host = this_host(environment, hosts)
     placement = choose_placement(accelerator, host.count, Machine.look(environment))
@@ -195,7 +194,7 @@ def check_machine(accelerator: str, hosts: int, batch_size: int, environment: Ma
 
 
 def device_batch(batch_size: int, records: int, devices: int) -> int:
-    """Images of a batch of all devices together: what was asked for, or what there is.
+    """Returns the images of a batch over all devices: the requested number, or all images there are.
 
     Args:
         batch_size: `trainer.batch_size`.
@@ -203,7 +202,7 @@ def device_batch(batch_size: int, records: int, devices: int) -> int:
         devices: devices of all hosts.
 
     Raises:
-        ConfigError: it cannot be split into equal parts, one a device.
+        ConfigError: it cannot be split into equal parts, one per device.
     """
     if batch_size % devices:
         near = sorted({max(batch_size // devices, 1) * devices, -(-batch_size // devices) * devices})
@@ -221,7 +220,7 @@ def device_batch(batch_size: int, records: int, devices: int) -> int:
     return min(batch_size, records - records % devices)
 
 
-# Forward values are kept for the way back, where each has a gradient of its size for a while.
+# Values of the forward pass are kept for the backward pass, where each has a gradient of its size for a while.
 _FORWARD_AND_BACK = 2
 # A weight, its gradient and two moments of Adam.
 _COPIES_OF_WEIGHTS = 4
@@ -229,13 +228,13 @@ _FLOAT = 4
 
 
 def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT, kept: int = 0) -> int:
-    """Bytes that a step needs at most, without what the libraries take themselves.
+    """Estimates the bytes of a step, without the libraries' own memory.
 
     Args:
         model: a built Keras model of the functional kind.
         batch_size: images of one device.
         itemsize: bytes of a value between layers, 2 for bfloat16.
-        kept: copies of the weights that the optimizer keeps beside its moments: a running mean, gradients it adds up.
+        kept: copies of the weights that the optimizer keeps besides its moments: a running mean, accumulated gradients.
     """
     values = sum(_values(layer) for layer in model._flatten_layers(include_self=False))
     copies = model.count_params() * _FLOAT * (_COPIES_OF_WEIGHTS + kept)
@@ -243,21 +242,21 @@ def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT, kept: int
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error of TensorFlow, JAX or Python says that there was no memory left."""
+    """Returns whether an error of TensorFlow, JAX or Python means that memory is exhausted."""
     known = isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"
     return known or "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error)
 
 
 def readable(size: int) -> str:
-    """A size for people, e.g. `1.4 GB`."""
+    """Formats a size for people, e.g. `1.4 GB`."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def _values(layer: Any) -> int:
-    """Numbers that a layer puts out for one image."""
+    """Returns how many numbers a layer computes for one image."""
     try:
         outputs = layer.output
     except AttributeError:
-        return 0  # A layer inside another one that was never called by itself.
+        return 0  # A layer inside another one, never called directly.
     shapes = [tensor.shape for tensor in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
     return sum(prod(side or 1 for side in shape[1:]) for shape in shapes)

@@ -1,7 +1,7 @@
 """From `model.keras` to a SavedModel, in a process that runs Keras on TensorFlow.
 
-A model trained on another backend is exported this way too. The graph holds plain TensorFlow ops that TFMA and TF
-Serving run on any machine.
+Models trained on another backend are exported in the same way. The graph has plain TensorFlow operations only, which
+TFMA and TF Serving run on any machine.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from shardwright.evaluation.thresholds import DECISION_FILE, Thresholds, write_d
 def export_model(spec: TrainSpec) -> None:
     """Writes the SavedModel of a finished training to `spec.export`, with its assets, and pictures for TensorBoard.
 
-    `assets/classes.json`: class names in the order of the outputs. `assets/preparation.json`: size, resize policy and
-    normalization. `assets/decision.json`: threshold and smallest region of every class. `assets/training.json`: task,
-    fingerprints of training and data, recipe.
+    Assets: `classes.json`, class names in the order of the outputs. `preparation.json`, size, resize policy and
+    normalization. `decision.json`, threshold and smallest region of every class. `training.json`, task, fingerprints of
+    training and data, recipe.
     """
     from shardwright.components.image_trainer.export.signatures import FlippedMean
     from shardwright.components.image_trainer.export.thresholds import choose_thresholds
@@ -28,10 +28,10 @@ def export_model(spec: TrainSpec) -> None:
     from shardwright.components.image_trainer.training.tensorboard import log_images
 
     model = load_trained(Path(spec.output, MODEL_FILE), spec)
-    seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
-    decision = choose_thresholds(seen, spec)
+    flipped = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
+    decision = choose_thresholds(flipped, spec)
     save_model(model, spec, decision)
-    log_images(seen, spec, decision)
+    log_images(flipped, spec, decision)
 
 
 def save_model(model: Any, spec: TrainSpec, decision: Thresholds) -> None:

@@ -1,6 +1,6 @@
-"""Small regions out of masks, as TensorFlow ops: what `shardwright.masks.regions` does, inside the exported model.
+"""Removal of small regions from masks, as TensorFlow operations: `shardwright.masks.regions` inside the exported model.
 
-So what is served, what is evaluated and what `shardwright predict` writes are the same masks.
+So serving, evaluation and `shardwright predict` give the same masks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Tensor = Any
 
 
 def remove_small(masks: Tensor, min_areas: Sequence[int]) -> Tensor:
-    """Takes regions with fewer pixels than allowed out of the masks of one image; corners connect.
+    """Removes regions with fewer pixels than allowed from the masks of one image; corners connect.
 
     Args:
         masks: bool [H, W, C].
@@ -24,7 +24,7 @@ def remove_small(masks: Tensor, min_areas: Sequence[int]) -> Tensor:
         bool [H, W, C].
     """
     height, width, classes = masks.shape
-    # Column after column and class after class, with empty places between, so that only true neighbours touch.
+    # All columns of all classes in one vector, with empty places between them, so that only true neighbours touch.
     stride = height + 2
     flat = tf.reshape(tf.pad(tf.transpose(masks, [2, 1, 0]), [[0, 0], [0, 1], [0, 2]]), [-1])
     before = tf.concat([[False], flat[:-1]], 0)
@@ -40,7 +40,7 @@ def remove_small(masks: Tensor, min_areas: Sequence[int]) -> Tensor:
     roots = _roots(tf.range(pieces), left, right)
     areas = tf.gather(tf.math.unsorted_segment_sum(ends - starts, roots, pieces), roots)
     least = tf.gather(tf.constant(min_areas, tf.int64), starts // (stride * (width + 1)))
-    # One place more, for where there is no piece at all.
+    # One place more, for masks without any piece.
     kept = tf.concat([areas >= least, [False]], 0)
     piece = tf.cumsum(tf.cast(flat & ~before, tf.int32)) - 1
     cleaned = flat & tf.gather(kept, tf.maximum(piece, 0))
@@ -63,7 +63,7 @@ def _roots(own: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def _jumped(roots: Tensor) -> Tensor:
-    """Everyone's root's root, until all are roots."""
+    """Replaces each root by its root, until all are roots."""
     return tf.while_loop(
         lambda r: tf.reduce_any(tf.gather(r, r) != r), lambda r: [tf.gather(r, r)], [roots], parallel_iterations=1
     )[0]

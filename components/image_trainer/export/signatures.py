@@ -1,10 +1,10 @@
-"""What the exported model answers: raw image bytes for serving, serialized examples for evaluation.
+"""The signatures of the exported model: raw image bytes for serving, serialized examples for evaluation.
 
-Both begin with the pixel ops that the transform and the loader use, so a served image is prepared as a training image
-was. The evaluation signature takes the examples as ImageExampleGen wrote them: the truth is what their run lengths say
-at the image's own size, sampled to the model's size by the same geometry as the pixels.
+Both begin with the pixel operations of the transform and the loader, so a served image is prepared like a training
+image. The evaluation signature takes the examples of ImageExampleGen. Their run lengths at the image's own size are the
+truth; it is sampled to the model's size by the same geometry as the pixels.
 
-Test-time flips: the mean of what a model says of an image and of the image flipped, flipped back.
+With test-time flips the answer is the mean over the image and its flipped copies, flipped back.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _AXES = {"left_right": 2, "up_down": 1}
 
 
 class FlippedMean:
-    """A model that also looks at flipped images.
+    """A model that also predicts for flipped images.
 
     Args:
-        model: Keras model on the TensorFlow backend, images [B, H, W, 3], and perhaps words, to probabilities.
-        flips: any of `left_right` and `up_down`; each is one more look.
+        model: Keras model on the TensorFlow backend, images [B, H, W, 3], and possibly words, to probabilities.
+        flips: any of `left_right` and `up_down`; each is one more prediction.
         masks: whether the probabilities are [B, H, W, C], which are flipped back, or [B, C], which are not.
     """
 
@@ -40,20 +40,20 @@ class FlippedMean:
         self._model, self._axes, self._masks = model, [_AXES[flip] for flip in flips], masks
 
     def __call__(self, images: Any, training: bool = False) -> Any:
-        """Probabilities, float32, as ops of a graph."""
-        looks = [self._model(images, training=training)]
+        """Returns probabilities, float32, as operations of a graph."""
+        parts = [self._model(images, training=training)]
         for axis in self._axes:
-            seen = self._model(_reversed(images, axis), training=training)
-            looks.append(tf.reverse(seen, [axis]) if self._masks else seen)
-        return tf.add_n(looks) / float(len(looks))
+            flipped = self._model(_reversed(images, axis), training=training)
+            parts.append(tf.reverse(flipped, [axis]) if self._masks else flipped)
+        return tf.add_n(parts) / float(len(parts))
 
     def predict_on_batch(self, images: Any) -> Any:
-        """Probabilities, float32, as an array."""
-        looks = [self._model.predict_on_batch(images)]
+        """Returns probabilities, float32, as an array."""
+        parts = [self._model.predict_on_batch(images)]
         for axis in self._axes:
-            seen = self._model.predict_on_batch(_reversed(images, axis))
-            looks.append(np.flip(seen, axis) if self._masks else seen)
-        return np.mean(looks, axis=0, dtype=np.float32)
+            flipped = self._model.predict_on_batch(_reversed(images, axis))
+            parts.append(np.flip(flipped, axis) if self._masks else flipped)
+        return np.mean(parts, axis=0, dtype=np.float32)
 
 
 def _reversed(images: Any, axis: int) -> Any:
@@ -64,10 +64,10 @@ Tensor = Any
 
 
 def sample_runs(runs: Sequence[Tensor], source_size: tuple[Tensor, Tensor], spec: TrainSpec) -> Tensor:
-    """Samples the masks of one image at the model's size; nothing is drawn at the image's size.
+    """Samples the masks of one image at the model's size, without drawing them at the image's size.
 
-    Every pixel of the output looks up its source pixel (nearest, half-pixel centres) in the sorted runs: the same
-    result as drawing them and gathering, which is what `rle.resample` is tested against.
+    Every pixel of the output looks up its source pixel (nearest, half-pixel centres) in the sorted runs. The result is
+    the same as drawing the runs and gathering pixels.
 
     Args:
         runs: per class int64 [2n] of start, length, ...: column by column, from 0, sorted and disjoint.
@@ -88,14 +88,14 @@ def sample_runs(runs: Sequence[Tensor], source_size: tuple[Tensor, Tensor], spec
 
 
 def _sampled(begin: Tensor, extent: Tensor, resized: Tensor, pad: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Source position of every output row or column, int64 [size], and whether it is one at all, bool [size]."""
+    """Returns the source position of every output row or column, int64 [size], and whether it exists, bool [size]."""
     places = tf.range(size, dtype=tf.int64) - pad
     inside = (places >= 0) & (places < resized)
     return begin + (2 * tf.where(inside, places, 0) + 1) * extent // (2 * resized), inside
 
 
 def _covered(places: Tensor, flat: Tensor) -> Tensor:
-    # A run of length 0 before all others saves the case of no run to the left.
+    # With a run of length 0 before all others, there is always a run to the left.
     pairs = tf.concat([tf.zeros([1, 2], tf.int64), tf.reshape(flat, [-1, 2])], 0)
     starts, ends = pairs[:, 0], pairs[:, 0] + pairs[:, 1]
     last = tf.searchsorted(starts, places, side="right", out_type=tf.int64) - 1
@@ -107,25 +107,25 @@ class ServedModel(tf.Module):
 
     Args:
         model: Keras model on the TensorFlow backend, float32 [B, height, width, 3] to probabilities.
-        spec: what it was trained with.
-        decision: what of its probabilities counts as predicted; by default what the recipe says.
+        spec: the training.
+        decision: the thresholds; by default those of the recipe.
     """
 
     def __init__(self, model: Any, spec: TrainSpec, decision: Thresholds | None = None) -> None:
         super().__init__()
         # Kept as an attribute, so that its variables are saved.
         self.model = model
-        self._seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
+        self._flipped = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
         self._spec = spec
         recipe = spec.recipe
         self._decision = decision or Thresholds.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
         self._thresholds = tf.constant(self._decision.thresholds, tf.float32)
         self._classes = tf.constant(list(spec.classes))
-        # As attributes: the words travel with the model.
+        # As attributes, so that the words are saved with the model.
         self._tables = [_table(spec, column) for column in spec.texts]
 
     def signatures(self) -> dict[str, Any]:
-        """Concrete functions by the names of the signatures."""
+        """Returns concrete functions by the names of the signatures."""
         inputs = [tf.TensorSpec([None], tf.string, "image_bytes")]
         if self._spec.texts:
             inputs.append(tf.TensorSpec([None, len(self._spec.texts)], tf.string, "texts"))
@@ -157,7 +157,7 @@ class ServedModel(tf.Module):
         return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
 
     def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
-        """Pixels per image and class, float32 [N, C]. One image at a time: a batch of TFMA may hold a thousand."""
+        """Pixels per image and class, float32 [N, C], image by image: TFMA's batches may have a thousand."""
         names = ("intersection", "prediction", "truth", "kaggle_dice")
         signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in names}
         return tf.map_fn(self._example_sums, examples, fn_output_signature=signature, parallel_iterations=2)
@@ -189,7 +189,7 @@ class ServedModel(tf.Module):
         return tf.map_fn(self._example_label, examples, fn_output_signature=signature, parallel_iterations=2)
 
     def _class_outputs(self, examples: Tensor) -> dict[str, Tensor]:
-        """What is predicted and what is true, 0 or 1 per image and class, float32 [N, C]."""
+        """Prediction and truth, 0 or 1 per image and class, float32 [N, C]."""
         signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in ("prediction", "truth")}
         return tf.map_fn(self._example_classes, examples, fn_output_signature=signature, parallel_iterations=2)
 
@@ -216,7 +216,7 @@ class ServedModel(tf.Module):
         return {"probabilities": probabilities, "label": parsed["image/class/label"]}
 
     def _masks(self, probabilities: Tensor) -> Tensor:
-        """What of an image's probabilities, float32 [height, width, C], is a mask: bool of the same shape."""
+        """Turns probabilities of an image, float32 [height, width, C], into masks, bool of the same shape."""
         masks = tf.ensure_shape(
             probabilities >= self._thresholds, [self._spec.height, self._spec.width, len(self._spec.classes)]
         )
@@ -224,18 +224,18 @@ class ServedModel(tf.Module):
         return remove_small(masks, areas) if max(areas) > 1 else masks
 
     def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None, *, stored: bool = False) -> Tensor:
-        """Those of files as a camera wrote them, or of images as the ingest has stored them."""
+        """Returns probabilities for files of a camera, or for images stored by the ingest."""
         prepare = self._prepare_stored if stored else self._prepare
         images = tf.map_fn(prepare, image_bytes, fn_output_signature=tf.float32)
         images.set_shape([None, self._spec.height, self._spec.width, 3])
         if texts is None:
-            return self._seen(images, training=False)
+            return self._flipped(images, training=False)
         vectors = tf.map_fn(self._counted, texts, fn_output_signature=tf.float32)
         vectors.set_shape([None, sum(column.vocabulary for column in self._spec.texts)])
-        return self._seen({IMAGE: images, TEXT: vectors}, training=False)
+        return self._flipped({IMAGE: images, TEXT: vectors}, training=False)
 
     def _probabilities_of(self, parsed: dict[str, Tensor]) -> Tensor:
-        """Those of one parsed example."""
+        """Returns probabilities for one parsed example."""
         texts = None
         if self._spec.texts:
             joined = [tf.strings.reduce_join(parsed[c.feature], separator=" ") for c in self._spec.texts]
@@ -247,7 +247,7 @@ class ServedModel(tf.Module):
         return {column.feature: texts for column in self._spec.texts}
 
     def _counted(self, texts: Tensor) -> Tensor:
-        """How often each word of the vocabularies occurs in the texts of one image, string [columns]: float32 [V]."""
+        """Counts the words of the vocabularies in the texts of one image, string [columns]: float32 [V]."""
         vectors = []
         for number, (column, table) in enumerate(zip(self._spec.texts, self._tables, strict=True)):
             words = tokenize(texts[tf.newaxis, number : number + 1]).values
@@ -265,7 +265,7 @@ class ServedModel(tf.Module):
 
 
 def _table(spec: TrainSpec, column: TextColumn) -> Any:
-    """Word -> its place in the vocabulary, -1 for any other."""
+    """Returns a table from a word to its place in the vocabulary, -1 for any other."""
     words = vocabulary_file(spec.vocabularies, column).read_text(encoding="utf-8").split("\n")[:-1]
     places = tf.range(len(words), dtype=tf.int64)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(words), places), -1)

@@ -1,4 +1,4 @@
-"""Chooses thresholds and smallest regions of a trained model on the split that also chose its best epoch."""
+"""The choice of thresholds and smallest regions of a trained model, on the split that also chose its best epoch."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.metrics import ClassSums
 from shardwright.evaluation.thresholds import RegionCounts, ThresholdCounts, Thresholds
 
-# Beside the history, in the folder of the training: what the tuning changed on its split.
+# In the folder of the training: metrics before and after the tuning.
 TUNING_FILE = "tuning.json"
 
 
 def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
-    """What of a model's probabilities counts as predicted, by `recipe.tuned`; writes `tuning.json`.
+    """Chooses the thresholds named in `recipe.tuned`, and writes `tuning.json`.
 
     Args:
         model: Keras model, images to probabilities.
-        spec: what it was trained with.
+        spec: the training.
 
     Returns:
-        The decision: the recipe's own values where nothing is to be tuned, or there is no split to do it on.
+        The thresholds; the recipe's own values if nothing is to be tuned, or there is no split for it.
     """
     recipe, classes = spec.recipe, len(spec.classes)
     fixed = Thresholds.fixed(classes, recipe.threshold, recipe.min_area)

@@ -46,7 +46,7 @@ def build_model(
         filters: channels of the first level; deeper levels have up to 8 times as many.
         seed: seed of the initial weights.
         multi: whether an image may have several classes.
-        words: what it is told of texts; it then takes a dict of `image` and `text`, float32 [B, V].
+        words: the words it reads; it then takes a dict of `image` and `text`, float32 [B, V].
 
     Returns:
         `unet`, `deeplab`: one sigmoid per class, float32 [B, height, width, C], since masks may overlap. `cnn`: a
@@ -65,10 +65,10 @@ def build_model(
 
 
 def model_of(spec: TrainSpec) -> keras.Model:
-    """Builds the model of a training, with the weights of its encoder where there are some.
+    """Builds the model of a training, with the weights of its encoder if some are given.
 
     Raises:
-        UsageError: a model of the user's is not as asked for, or the weights are of another architecture.
+        UsageError: a custom model does not meet the requirements, or the weights are of another architecture.
     """
     recipe, classes, words = spec.recipe, len(spec.classes), Words.of(spec.texts)
     if is_import_path(recipe.model):
@@ -107,7 +107,7 @@ def model_of(spec: TrainSpec) -> keras.Model:
 
 
 def load_trained(file: Any, spec: TrainSpec) -> keras.Model:
-    """Opens what a training saved; layers of the user's are known once their module was imported."""
+    """Opens a saved model; custom layers are registered when their module is imported."""
     if is_import_path(spec.recipe.model):
         import_function(spec.recipe.model)
     return keras.saving.load_model(file, compile=False)

@@ -1,8 +1,7 @@
-"""What the Trainer would find out after the ingest, found out before: models and weights that do not fit.
+"""A check before the ingest that weights and custom models fit the configuration.
 
-Weights that a training begins with, and models of the user's, are tried on the model that a configuration asks for, in
-a process of its own, by the very code that the Trainer runs. That takes some seconds, so nothing is tried where there
-is nothing to fit.
+A separate process runs the code of the Trainer that builds the model and sets its initial weights. That takes some
+seconds, so it is skipped if there are no weights and no custom model.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shardwright.components.image_trainer.devices.placement import BACKEND
-from shardwright.components.image_trainer.spec import SPEC_FILE, Recipe, TextColumn, TrainSpec
+from shardwright.components.image_trainer.spec import SPEC_FILE, TextColumn, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.warm_start import weights_file
 from shardwright.components.image_trainer.worker import WORKER, run_worker
 from shardwright.config import Config
 from shardwright.config.trainer import BLESSED, FRESH, is_import_path
 
-# Weights of our models do not depend on it; those of the user's are not tried without the true one.
+# Weights of the built-in models do not depend on the size. Custom models are checked with the true size only.
 _ANY_SIZE = (64, 64)
 
 
@@ -29,11 +28,11 @@ def check_model(config: Config, classes: Sequence[str], *, multi: bool, own: boo
         config: the configuration.
         classes: names of the classes.
         multi: whether an image may have several of them.
-        own: whether a model of the user's can be imported here.
+        own: whether a custom model can be imported here.
 
     Raises:
-        UsageError: a file cannot be read or holds weights of another architecture, or a model is not as asked for; as
-            the Trainer would say it.
+        UsageError: a file cannot be read or has weights of another architecture, or a model does not meet the
+            requirements; the message is that of the Trainer.
         ShardwrightError: the worker failed.
     """
     trainer, size = config.trainer, config.transform.size
@@ -45,7 +44,7 @@ def check_model(config: Config, classes: Sequence[str], *, multi: bool, own: boo
     columns = tuple(TextColumn(c, c, config.transform.text[c].vocabulary, "") for c in trainer.text)
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         spec = TrainSpec(
-            recipe=Recipe.from_config(config),
+            recipe=TrainRecipe.from_config(config),
             dataset="",
             dataset_fingerprint="",
             task=config.task,

@@ -1,9 +1,8 @@
 """The models: a compact U-Net for segmentation and a small convolutional network for classification.
 
-Only Keras layers and `keras.ops`, so that the same code trains on TensorFlow and on JAX, and only layers that Keras
-ships, so that the saved model opens without any code of ours. Group normalization instead of batch normalization: it
-does not look across the batch, hence small batches, replicas and the export agree. Output layers compute in float32
-whatever the mixed-precision policy is.
+Only layers of Keras and `keras.ops`: the same code trains on TensorFlow and on JAX, and the saved model opens without
+our code. Group normalization replaces batch normalization: it does not depend on the batch, so small batches, replicas
+and the export agree. Output layers always compute in float32, also with mixed precision.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ def compact_unet(
 ) -> keras.Model:
     """U-Net (Ronneberger et al., 2015) that works from half the resolution downwards.
 
-    On a CPU the full-resolution level takes most of a U-Net's time and adds least: here a strided convolution leads in,
-    and the class scores are enlarged bilinearly on the way out.
+    On a CPU the full-resolution level takes most of a U-Net's time and adds least. A strided convolution halves the
+    image first, and the class scores are enlarged bilinearly at the end.
     """
     stride = 2**_UNET_LEVELS
     image, text, inputs = model_inputs(height, width, words)
@@ -58,7 +57,7 @@ def compact_cnn(
 ) -> keras.Model:
     """Four residual stages (He et al., 2016), each at half the resolution of the one before.
 
-    The scores see the average of every channel over the image, how much, and its maximum, whether at all.
+    The scores depend on the average and the maximum of every channel over the image.
     """
     image, text, inputs = model_inputs(height, width, words)
     x = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, name="stem")(image)
@@ -75,7 +74,7 @@ def compact_cnn(
 
 
 def residual(x: Any, channels: int) -> Any:
-    """Two convolutions, and what went into them added."""
+    """Two convolutions, with their input added."""
     y = convolutions(x, channels)
     if x.shape[-1] != channels:
         x = layers.Conv2D(channels, 1, use_bias=False)(x)

@@ -1,16 +1,16 @@
-"""Models of the user's: a function by its import path, and what is asked of the model that it builds.
+"""Custom models: a function by its import path, and the requirements for the model that it builds.
 
 `trainer.model: package.module:function` is called with the keywords `height`, `width`, `classes`, `task`,
-`multi`, `filters` (`trainer.width`) and `seed`; a function that takes `**others` may leave out what it does not need.
+`multi`, `filters` (`trainer.width`) and `seed`; a function with `**others` may omit those that it does not need.
 It returns a built `keras.Model` of keras layers and `keras.ops` (so that it trains on every backend):
 
-* input: one tensor, float32 [batch, height, width, 3], normalized as `loader.normalize` says;
+* input: one tensor, float32 [batch, height, width, 3], normalized according to `loader.normalize`;
 * output: one tensor, float32 of probabilities: [batch, height, width, classes] for segmentation, each between 0 and 1;
   [batch, classes] for classification, adding up to 1 unless `multi`;
 * it can be saved and loaded again: layers of your own need `@keras.saving.register_keras_serializable()`.
 
-The module must be importable: installed, or beside the configuration file. Its source is part of the recipe, so an edit
-trains anew.
+The module must be installed, or in the folder of the configuration file. Its source is part of the recipe, so the model
+is trained again after an edit.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import sha256_file
 
 
-def source_digest(path: str, beside: str) -> str:
-    """SHA-256 of the source of the module that an import path names.
+def source_digest(path: str, folder: str) -> str:
+    """Returns the SHA-256 of the source of the module in an import path.
 
     Args:
         path: `package.module:function`.
-        beside: folder that modules may lie in, too.
+        folder: additional folder with modules.
 
     Raises:
         UsageError: there is no such module.
     """
     module = path.partition(":")[0]
-    if beside not in sys.path:
-        # At the end: nothing that is installed is to be hidden.
-        sys.path.append(beside)
+    if folder not in sys.path:
+        # At the end, so that no installed module is hidden.
+        sys.path.append(folder)
     try:
         found = importlib.util.find_spec(module)
     except Exception as error:
@@ -47,22 +47,22 @@ def source_digest(path: str, beside: str) -> str:
         raise UsageError(f"trainer.model: {module} cannot be found ({type(error).__name__}: {error}).") from None
     if found is None or found.origin is None or not Path(found.origin).is_file():
         raise UsageError(
-            f"trainer.model: there is no module {module!r}. Install it, or put it beside the configuration."
+            f"trainer.model: there is no module {module!r}. Install it, or put it in the folder of the configuration."
         )
     return sha256_file(found.origin)
 
 
 def import_function(path: str) -> Any:
-    """The function of an import path.
+    """Imports the function of an import path.
 
     Raises:
-        UsageError: it cannot be imported, or is none.
+        UsageError: it cannot be imported, or is not callable.
     """
     module, _, name = path.partition(":")
     try:
         function = getattr(importlib.import_module(module), name, None)
     except Exception as error:
-        # Whatever the module raises while it is imported.
+        # The module's code may raise any error.
         raise UsageError(f"trainer.model: {module} cannot be imported ({type(error).__name__}: {error}).") from None
     if not callable(function):
         raise UsageError(f"trainer.model: {module} has no function {name!r}.")
@@ -77,13 +77,13 @@ def build_own_model(path: str, **options: Any) -> Any:
         options: see above.
 
     Raises:
-        UsageError: the call fails, or the model is not as asked for.
+        UsageError: the call fails, or the model does not meet the requirements.
     """
     function = import_function(path)
     try:
         model = function(**options)
     except Exception as error:
-        # Whatever a function of someone else's raises.
+        # A custom function may raise any error.
         raise UsageError(f"trainer.model: {path} failed ({type(error).__name__}: {error}).") from None
     check_own_model(
         model,
@@ -97,10 +97,10 @@ def build_own_model(path: str, **options: Any) -> Any:
 
 
 def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: int, masks: bool, multi: bool) -> None:
-    """Refuses a model that is not as asked for, before anything is trained.
+    """Checks that a model meets the requirements, before the training.
 
     Args:
-        model: what the function gave.
+        model: the function's result.
         path: its import path, for messages.
         image: height and width.
         classes: number of classes.
@@ -108,7 +108,7 @@ def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: i
         multi: whether an image may have several classes.
 
     Raises:
-        UsageError: names what is wrong and what is wanted.
+        UsageError: the model does not meet a requirement.
     """
     import keras
     import numpy as np
@@ -125,7 +125,7 @@ def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: i
     if tuple(inputs[0].shape[1:]) != (*image, 3):
         refuse(f"takes {list(inputs[0].shape)}; it is given [batch, {image[0]}, {image[1]}, 3]")
     if tuple(outputs[0].shape[1:]) != wanted:
-        refuse(f"gives {list(outputs[0].shape)}; wanted is [batch, {', '.join(map(str, wanted))}]")
+        refuse(f"gives {list(outputs[0].shape)}, not [batch, {', '.join(map(str, wanted))}]")
     if keras.backend.standardize_dtype(outputs[0].dtype) != "float32":
         refuse(f"gives {outputs[0].dtype}; make the last layer with dtype='float32'")
     batch = np.random.default_rng(0).normal(size=(2, *image, 3)).astype(np.float32)
@@ -140,7 +140,7 @@ def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: i
             model.save(file)
             again = np.asarray(keras.saving.load_model(file, compile=False)(batch, training=False))
         except Exception as error:
-            # Keras tells what cannot be saved or loaded by errors of many kinds.
+            # Keras raises errors of many kinds if a model cannot be saved or loaded.
             hint = "register layers of your own by @keras.saving.register_keras_serializable()"
             refuse(f"cannot be saved and loaded again ({str(error).splitlines()[0][:200]}); {hint}")
     if np.abs(again - answer).max() > 1e-4:

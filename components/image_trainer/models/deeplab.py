@@ -1,8 +1,8 @@
 """DeepLabV3+ (Chen et al., 2018): features at several distances at once, then one step up to the finer ones.
 
-Behind our compact residual stages or an encoder of others. Where a U-Net climbs back level by level, this goes from a
-sixteenth (or a thirty-second) of the resolution to a quarter in one step: fewer layers at high resolution, and each
-pixel sees far. Dilations are those that fit maps of 8 to 40 pixels a side; the paper's are for larger ones.
+It follows our compact residual stages, or a pretrained encoder. Where a U-Net enlarges level by level, this goes from a
+sixteenth (or a thirty-second) of the resolution to a quarter in one step: fewer layers at high resolution, and a large
+receptive field. The dilations fit maps of 8 to 40 pixels a side; the paper's are for larger ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def deeplab_on(
 
     Args:
         features: maps at strides 2, 4, 8, 16 and 32 of the padded image.
-        inputs: what the model takes.
+        inputs: the inputs of the model.
         padding: rows and columns that were added below and right.
         classes: number of classes.
         filters: channels of the decoder are four times as many.
@@ -74,7 +74,7 @@ def _decoded(
 
 
 def _pyramid(x: Any, channels: int) -> Any:
-    """Every pixel's surroundings at several distances, and the whole image."""
+    """Adds each pixel's surroundings at several distances, and the mean of the whole image."""
     _, height, width, _ = x.shape
     parts = [layers.Conv2D(channels, 1, use_bias=False)(x)]
     parts += [layers.Conv2D(channels, 3, padding="same", dilation_rate=d, use_bias=False)(x) for d in _DILATIONS]

@@ -1,10 +1,8 @@
-"""Encoders that others have trained: EfficientNetV2 (Tan and Le, 2021) with a U-Net's decoder, or as a classifier.
+"""Pretrained encoders: EfficientNetV2 (Tan and Le, 2021) with a U-Net's decoder, or as a classifier.
 
-The architecture is Keras's own, built without weights; a file of them, local or on a bucket, may be given, and nothing
-is ever downloaded. Those that Keras publishes for B0 to B3 expect pixels as `loader.normalize: imagenet_torch` gives
-them.
-
-Weights of an encoder out of a file: a `.keras` model, Keras 3's `.weights.h5`, or the older `.h5` of layers.
+The architecture is that of Keras, built without weights. The weights come from a file, local or on a bucket: a `.keras`
+model, Keras 3's `.weights.h5`, or the older `.h5` of layers. Nothing is ever downloaded. The weights that Keras
+publishes for B0 to B3 expect the pixels of `loader.normalize: imagenet_torch`.
 """
 
 from __future__ import annotations
@@ -40,15 +38,15 @@ _DROPOUT = 0.2
 
 
 def build_encoder(name: str, height: int, width: int) -> keras.Model:
-    """An encoder with random weights.
+    """Returns an encoder with random weights.
 
     Args:
-        name: one of `config.learning.ENCODERS` but `compact`.
+        name: one of `config.trainer.ENCODERS` but `compact`.
         height: rows of its images, a multiple of 32.
         width: columns of its images, a multiple of 32.
 
     Returns:
-        A model of float32 [B, height, width, 3] to what Keras's architecture ends in, [B, height / 32, width / 32, C].
+        A model of float32 [B, height, width, 3] to the last feature map, [B, height / 32, width / 32, C].
 
     Raises:
         ValueError: there is no encoder of that name.
@@ -56,17 +54,17 @@ def build_encoder(name: str, height: int, width: int) -> keras.Model:
     if name not in _FAMILY:
         raise ValueError(f"encoder {name!r} is not known. Use one of: {', '.join(_FAMILY)}.")
     architecture = getattr(keras.applications, _FAMILY[name])
-    # Weights are those of a file or none: Keras would download its own otherwise.
+    # `weights=None`: Keras would download its own otherwise.
     return architecture(include_top=False, weights=None, input_shape=(height, width, 3), include_preprocessing=False)
 
 
 def other_encoders(name: str) -> dict[str, Callable[[], keras.Model]]:
-    """The other members of an encoder's family, to be built when they are asked for."""
+    """Returns functions that build the other members of an encoder's family."""
     return {other: partial(build_encoder, other, _SMALLEST, _SMALLEST) for other in _FAMILY if other != name}
 
 
 def padded(side: int) -> int:
-    """The side of an image as an encoder takes it."""
+    """Returns the side of an image, padded for an encoder."""
     return side + -side % _STRIDES[-1]
 
 
@@ -88,7 +86,7 @@ def segmenter(
         width: columns of the image.
         classes: number of classes, C.
         filters: channels of the decoder's last level, at half the resolution; deeper ones have up to 8 times as many.
-        words: what the model is told of texts, see `models.build_model`.
+        words: the words that the model reads, see `build.build_model`.
         deeplab: DeepLabV3+'s decoder instead of a U-Net's.
     """
     bottom, right = encoder.input_shape[1] - height, encoder.input_shape[2] - width
@@ -133,7 +131,7 @@ def classifier(
 
 
 def _feature_maps(encoder: keras.Model) -> list[Any]:
-    """The last map of every resolution; of the lowest the encoder's own output."""
+    """Returns the last feature map of every resolution; for the lowest one the encoder's output."""
     _, height, width, _ = encoder.input_shape
     wanted = {(height // stride, width // stride): stride for stride in _STRIDES[:-1]}
     found = {}
@@ -154,13 +152,13 @@ def load_encoder_weights(
 
     Args:
         encoder: of `encoders.build_encoder`.
-        path: file or URL, `.keras`, `.weights.h5` or `.h5`; what it holds beyond the encoder, a classifier's top, is
-            left alone.
+        path: file or URL, `.keras`, `.weights.h5` or `.h5`; further weights in it, such as a classifier's top, are
+            ignored.
         name: the encoder's name, for messages.
-        others: other encoders by their names; the one that the weights are of is named where they do not fit.
+        others: other encoders by their names, to name the one that weights of another architecture belong to.
 
     Raises:
-        UsageError: the file cannot be read, or holds weights of another architecture; names the first differing ones.
+        UsageError: the file cannot be read, or has weights of another architecture; names the first differing ones.
     """
     suffix = next(s for s in (".weights.h5", ".h5", ".keras") if path.endswith(s))
     with tempfile.TemporaryDirectory() as folder:
@@ -169,17 +167,17 @@ def load_encoder_weights(
             file.write_bytes(read_bytes(path))
             wanted, stored = _pairs(encoder, file)
         except Exception as error:
-            # h5py and Keras tell a broken file by errors of any kind.
+            # h5py and Keras raise errors of any kind for a broken file.
             raise UsageError(
                 f"trainer.weights: {path} cannot be read as weights ({error}). Give another file."
             ) from None
         found = difference(_shapes(wanted), _shapes(stored))
         if found:
             theirs = next((other for other, build in (others or {}).items() if _fits(build(), file)), "")
-            held = f"weights of {theirs}, not of {name}" if theirs else f"weights of another architecture than {name}"
+            kind = f"weights of {theirs}, not of {name}" if theirs else f"weights of another architecture than {name}"
             change = f"set trainer.encoder: {theirs}" if theirs else "set trainer.encoder to theirs"
             raise UsageError(
-                f"trainer.weights: {os.path.basename(path)} holds {held}: {found}. "
+                f"trainer.weights: {os.path.basename(path)} has {kind}: {found}. "
                 f"Give weights of this encoder, or {change}."
             )
     for (_, variable), (_, value) in zip(wanted, stored, strict=True):
@@ -187,7 +185,7 @@ def load_encoder_weights(
 
 
 def _pairs(encoder: keras.Model, file: Path) -> tuple[Named, Named]:
-    """An encoder's weights, and what a file has in their places."""
+    """Returns an encoder's weights, and those of a file in the same order."""
     if file.name.endswith(".weights.h5"):
         return _matched(encoder, file)
     wanted, stored = _in_order(encoder), _of_model(file) if file.suffix == ".keras" else _of_layers(file)
@@ -208,7 +206,7 @@ def _of_model(file: Path) -> Named:
 
 
 def _of_layers(file: Path) -> Named:
-    """The layout of Keras 1 and 2: groups of layers, in the order of an attribute, with the names of their weights."""
+    """Reads the layout of Keras 1 and 2: groups of layers, in the order of an attribute, and the names of weights."""
     import h5py
 
     found: Named = []
@@ -221,11 +219,11 @@ def _of_layers(file: Path) -> Named:
 
 
 def _matched(encoder: keras.Model, file: Path) -> tuple[Named, Named]:
-    """By the paths in the file, which has no order: those that the encoder's own weights get when they are written."""
+    """Matches weights by their paths, since the file has no order; writing the encoder's weights shows its paths."""
     import h5py
 
     own = file.with_name("own.weights.h5")
-    # Every weight is written as its own number, which tells where it went.
+    # Every weight is replaced by its number, which is then found at its path.
     before = encoder.get_weights()
     encoder.set_weights([np.full(value.shape, number, value.dtype) for number, value in enumerate(before)])
     encoder.save_weights(own)

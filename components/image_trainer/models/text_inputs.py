@@ -1,7 +1,7 @@
-"""Texts beside images: the columns that a training reads, and how a model takes them in.
+"""Texts as an additional input: the columns that a training reads, and the layers that read them.
 
-A model sees how often each word of the vocabularies occurs. A common word of a long text must not drown a telling one:
-counts go in as log(1 + count).
+The input is the count of each word of the vocabularies. Layers use log(1 + count), so that frequent words of long texts
+do not outweigh rare ones.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from keras import layers, ops
 
 from shardwright.components.image_trainer.spec import TextColumn
 
-# Names of the two parts of what a model is given; `loader.load(..., texts=...)` has the same.
+# Names of the two inputs of a model, as in `loader.load(..., texts=...)`.
 IMAGE, TEXT = "image", "text"
-# A layer that reads words is named after them: rows of its weights mean nothing for another vocabulary.
+# The name of a layer that reads words has their digest: its weights are useless for another vocabulary.
 WORDS = "words_"
 _DIGITS = 12
 _DROPOUT = 0.2
@@ -27,11 +27,11 @@ _HIDDEN = 4
 
 @dataclass(frozen=True)
 class Words:
-    """The words that a model is told of.
+    """The words that a model reads.
 
     Attributes:
         count: length of the vector.
-        name: of the layer that reads them.
+        name: name of the layer that reads them.
     """
 
     count: int
@@ -39,14 +39,14 @@ class Words:
 
     @staticmethod
     def of(columns: Sequence[TextColumn]) -> Words | None:
-        """Those of some columns; `None` without any."""
+        """Returns the words of some columns; `None` without columns."""
         if not columns:
             return None
         return Words(sum(c.vocabulary for c in columns), WORDS + "_".join(c.digest[:_DIGITS] for c in columns))
 
 
 def model_inputs(height: int, width: int, words: Words | None) -> tuple[Any, Any, Any]:
-    """What a model is given: the images, the counts of words (`None` without), and both as `keras.Model` takes them."""
+    """Returns the input for images, the one for counts of words (or `None`), and both in the form of `keras.Model`."""
     image = keras.Input((height, width, 3), name=IMAGE)
     if words is None:
         return image, None, image
@@ -55,13 +55,13 @@ def model_inputs(height: int, width: int, words: Words | None) -> tuple[Any, Any
 
 
 def read_words(text: Any, words: Words, channels: int) -> Any:
-    """Counts of words, float32 [B, V], to features, [B, 4 * channels]."""
+    """Turns counts of words, float32 [B, V], into features, [B, 4 * channels]."""
     x = layers.Dense(_HIDDEN * channels, activation="relu", name=words.name)(ops.log1p(text))
     return layers.Dropout(_DROPOUT)(x)
 
 
 def added_to_map(x: Any, text: Any, words: Words | None, filters: int) -> Any:
-    """A feature map, [B, h, w, C], shifted everywhere alike by what the words say."""
+    """Shifts a feature map, [B, h, w, C], by features of the words, the same everywhere."""
     if words is None:
         return x
     shift = layers.Dense(x.shape[-1], name="words_to_map")(read_words(text, words, filters))
@@ -69,22 +69,22 @@ def added_to_map(x: Any, text: Any, words: Words | None, filters: int) -> Any:
 
 
 def added_to_vector(x: Any, text: Any, words: Words | None, filters: int) -> Any:
-    """Features of an image, [B, C], and behind them those of its words."""
+    """Appends the features of the words to those of an image, [B, C]."""
     return x if words is None else layers.Concatenate()([x, read_words(text, words, filters)])
 
 
 def pixels_of(images: Any) -> Any:
-    """The images of what a model is given."""
+    """Returns the images in the inputs of a model."""
     return images[IMAGE] if isinstance(images, dict) else images
 
 
 def with_pixels(images: Any, pixels: Any) -> Any:
-    """What a model is given, with other images."""
+    """Returns the inputs of a model with other images."""
     return {**images, IMAGE: pixels} if isinstance(images, dict) else pixels
 
 
 def vocabulary_file(folder: str, column: TextColumn) -> Path:
-    """The words of a column, one a line, in a folder of `spec.vocabularies`."""
+    """Returns the file with the words of a column, one per line, in the folder `spec.vocabularies`."""
     from shardwright.components.image_transform.features import asset_name
 
     return Path(folder, asset_name(column.feature))

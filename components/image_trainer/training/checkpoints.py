@@ -5,8 +5,8 @@
 
 In both: a line with the SHA-256 of all that follows, a line of JSON, the numbers of the arrays.
 
-On a disk a file is written under a temporary name, synced and renamed; on an object store it appears whole anyway. A
-damaged file is passed over for the one before. The best weights go first, so a checkpoint that is there has its own.
+On a disk a file is written under a temporary name, synced and renamed; on an object store an upload is atomic. Damaged
+checkpoints are skipped, and the one before is read. The best weights are written before the checkpoint that names them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _STEPS = re.compile(r"step-(\d{10})-(\d{10})\.ckpt", re.ASCII)
 _BESTS = re.compile(r"best-(\d{10})\.ckpt", re.ASCII)
 _PART = ".part"
 _PAUSE = 0.2
-# Seconds before a checkpoint is written again to a bucket that is away, beside the attempts that each request gets
-# (`shardwright.storage.buckets`): two minutes in all, since all steps after the last checkpoint are lost.
+# Seconds before a checkpoint is uploaded again, in addition to the retries of each request
+# (`shardwright.storage.buckets`): two minutes in all, since all steps after the last checkpoint would be lost.
 _PAUSES = (10.0, 20.0, 30.0)
 
 
@@ -49,13 +49,13 @@ def pause() -> None:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A state that was read.
+    """The state after a step.
 
     Attributes:
-        step: steps that were done.
-        meta: the plain part.
+        step: steps done.
+        meta: plain values.
         arrays: the numbers.
-        best: arrays of the best epoch; empty where there was none yet.
+        best: arrays of the best epoch; empty before the first one.
     """
 
     step: int
@@ -65,7 +65,7 @@ class Checkpoint:
 
 
 def encode_checkpoint(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """The bytes of a checkpoint; the same state has the same ones."""
+    """Serializes a checkpoint; the same state gives the same bytes."""
     parts = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     table = [[name, array.dtype.str, list(np.shape(arrays[name]))] for name, array in parts.items()]
     head = json.dumps({"meta": dict(meta), "arrays": table}, sort_keys=True, allow_nan=True).encode()
@@ -74,23 +74,23 @@ def encode_checkpoint(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[
 
 
 def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """What `encode_checkpoint` was given.
+    """Reads the bytes of `encode_checkpoint`.
 
     Raises:
-        DatasetError: the bytes are not those that were written.
+        DatasetError: the bytes are damaged.
     """
     digest, _, body = data.partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != digest:
-        raise DatasetError("its digest does not fit its content")
+        raise DatasetError("its digest does not match its content")
     head, _, numbers = body.partition(b"\n")
-    told = json.loads(head)
+    header = json.loads(head)
     arrays, place = {}, 0
-    for name, dtype, shape in told["arrays"]:
+    for name, dtype, shape in header["arrays"]:
         kind = np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
         arrays[name] = np.frombuffer(numbers[place : place + size], kind).reshape(shape).copy()
         place += size
-    return told["meta"], arrays
+    return header["meta"], arrays
 
 
 class CheckpointFolder:
@@ -98,8 +98,8 @@ class CheckpointFolder:
 
     Args:
         place: a folder of this machine, or a URL on an object store.
-        keep: checkpoints of steps that are kept, the newest; the best weights that they name stay, too.
-        note: is told of every damaged file that was passed over, and of a bucket that is waited for.
+        keep: number of the newest checkpoints to keep, with the best weights that they name.
+        note: gets a message for every damaged file that is skipped, and for every wait for a bucket.
         wait: waits for seconds.
     """
 
@@ -114,19 +114,19 @@ class CheckpointFolder:
         self._place = place.rstrip("/")
         self._keep = keep
         self._note, self._wait = note, wait
-        # The newest that is known to be whole.
+        # The newest checkpoint known to be intact.
         self._last: int | None = None
 
     @contextmanager
     def locked(self, waiting: Callable[[], None] = pause) -> Iterator[None]:
-        """Keeps away whoever clears up; on this machine, it waits for another training of the same kind, too.
+        """Locks the folder against clean-up; on this machine also against another process with the same training.
 
-        On a bucket, several machines may be at the same training: `remove` leaves it to the last of them.
+        On a bucket, several machines may run the same training: the last one deletes the checkpoints in `remove`.
 
         Args:
-            waiting: is called again and again while it waits, to pause or to raise.
+            waiting: called repeatedly during the wait, to pause or to raise.
         """
-        # Of a training whose parent was killed, the worker still saves its state: the next one begins with that.
+        # A worker whose parent was killed still saves its state, and the next training begins with it.
         with leased(self._place) if is_remote(self._place) else lock_folder(Path(self._place), waiting=waiting):
             yield
 
@@ -139,23 +139,23 @@ class CheckpointFolder:
             step: steps done.
             meta: plain values.
             arrays: the numbers.
-            best_step: the step of the best weights, which `save_best` has written; 0: there are none yet.
+            best_step: the step of the best weights, written by `save_best`; 0: none yet.
 
         Raises:
-            StorageError: the bucket was away for minutes; the checkpoint before it is kept.
+            StorageError: the bucket did not answer for minutes; the previous checkpoint is kept.
         """
         self._write(_step_name(step, best_step), encode_checkpoint(meta, arrays))
         self._last = step
-        # What a bucket that is away again keeps, the next checkpoint clears up.
+        # If the bucket does not answer now, the next checkpoint deletes the old ones.
         with suppress(StorageError):
             self._prune()
 
     def save_best(self, step: int, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Writes the weights of the best epoch so far, which ended with a step. Errors as of `save`."""
+        """Writes the weights of the best epoch so far, which ended with a step. Errors as in `save`."""
         self._write(_best_name(step), encode_checkpoint({}, arrays))
 
     def latest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; `None` where there is none."""
+        """Returns the newest intact checkpoint; `None` if there is none."""
         for step, best_step in reversed(self._states()):
             name = _step_name(step, best_step)
             try:
@@ -163,18 +163,18 @@ class CheckpointFolder:
                 name = _best_name(best_step)
                 best = decode_checkpoint(self._read(name))[1] if best_step else {}
             except (OSError, ValueError, KeyError, DatasetError) as error:
-                self._note(f"{self._place}/{name}: damaged ({error}); the checkpoint before it is taken")
+                self._note(f"{self._place}/{name}: damaged ({error}); the checkpoint before it is used")
                 continue
             self._last = step
             return Checkpoint(step, meta, arrays, best)
         return None
 
     def steps(self) -> list[int]:
-        """Steps with a checkpoint, ascending."""
+        """Returns the steps with a checkpoint, ascending."""
         return [step for step, _ in self._states()]
 
     def remove(self) -> None:
-        """Deletes all checkpoints: the training has ended well. On a bucket, others may still be at it: they will."""
+        """Deletes all checkpoints after a finished training; on a bucket the last machine that uses them does so."""
         if is_remote(self._place):
             remove_unless_leased(self._place)
             return
@@ -188,7 +188,7 @@ class CheckpointFolder:
             try:
                 os.rmdir(self._place)
             except OSError:
-                return  # Something of another's lies there.
+                return  # The folder contains other files.
 
     def _prune(self) -> None:
         states = self._states()
@@ -200,7 +200,7 @@ class CheckpointFolder:
                 self._delete(_best_name(step))
 
     def _states(self) -> list[tuple[int, int]]:
-        """Step and best step of every checkpoint, ascending."""
+        """Returns step and best step of every checkpoint, ascending."""
         matches = (_STEPS.fullmatch(name) for name in self._names())
         return sorted((int(match[1]), int(match[2])) for match in matches if match)
 
@@ -227,7 +227,7 @@ class CheckpointFolder:
             return
         folder = Path(self._place)
         durable.make_folder(folder)
-        # One name for all: what a kill leaves is overwritten by the next checkpoint.
+        # One name for all: the next checkpoint overwrites the remains of a killed process.
         temporary = folder / _PART
         temporary.write_bytes(data)
         durable.replace(temporary, folder / name)

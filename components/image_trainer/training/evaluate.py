@@ -1,7 +1,4 @@
-"""Which images a batch holds, for messages.
-
-What a model reaches on a whole split, whichever hosts and devices share the work.
-"""
+"""Metrics of a model on a whole split, over all hosts; and the keys of a batch's images, for messages."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _SHOWN = 8
 
 
 def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
-    """Keys of the images at some positions of a split, in the order of the positions."""
+    """Returns the keys of the images at some positions of a split, in the order of the positions."""
     wanted = set(positions)
     numbered = enumerate(islice(ImageDataset.open(dataset).keys(split), max(wanted, default=-1) + 1))
     keys = {position: key for position, key in numbered if position in wanted}
@@ -30,7 +27,7 @@ def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
 
 
 def shown(keys: Sequence[str]) -> str:
-    """The first keys, and how many more there are."""
+    """Lists the first keys, and the number of the others."""
     more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
     return ", ".join(escape(key) for key in keys[:_SHOWN]) + more
 
@@ -46,15 +43,15 @@ def evaluate(
     loss: Any,
     together: Together = lambda values: values,
 ) -> dict[str, float]:
-    """Metrics of a model over all batches, and `loss`, the mean over the images of their batch's loss.
+    """Returns metrics over all batches, and `loss`, the mean over the images of their batch's loss.
 
     Args:
         predict: images to probabilities.
-        batches: of images float32 [B, H, W, 3] and targets (masks [B, H, W, C], labels [B], or 0 and 1 [B, C]), and
-            perhaps weights [B], 0 for what does not count.
+        batches: images float32 [B, H, W, 3] and targets (masks [B, H, W, C], labels [B], or 0 and 1 [B, C]), and
+            optional weights [B], 0 for images that do not count.
         spec: task, classes and threshold.
         loss: Keras loss of targets and probabilities.
-        together: adds numbers up over the hosts; a batch's loss is that of a host's part of it.
+        together: adds up numbers over the hosts; a batch's loss is that of a host's part of it.
     """
     sums, total, images_seen = _kind(spec).zero(len(spec.classes)), 0.0, 0.0
     for images, targets, *weights in batches:
@@ -83,7 +80,7 @@ def _of_batch(probabilities: npt.NDArray[np.float32], true: npt.NDArray[Any], sp
 
 
 def _over_hosts(sums: Any, others: tuple[float, ...], together: Together) -> tuple[Any, list[float]]:
-    """Adds up all numbers of some sums, and some others, in one go."""
+    """Adds up sums, and other numbers, over all hosts in one exchange."""
     fields = {field.name: np.asarray(getattr(sums, field.name), np.float64) for field in dataclasses.fields(sums)}
     flat = together(np.concatenate([*(value.ravel() for value in fields.values()), np.array(others)]))
     added, place = {}, 0

@@ -1,6 +1,7 @@
-"""`history.json`: the loss curve of a training and what every epoch reached on the evaluation split.
+"""The records of a finished training.
 
-`training.json`: what a training was, where it ran, how fast, and what it reached, for people and for reports.
+`history.json` has the loss curve, and the metrics of every epoch on the evaluation split. `training.json` adds the
+machine, the speed and the versions, for people and reports.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def read_history(folder: str | os.PathLike[str]) -> History:
     """Reads the history of a training, e.g. from the Trainer's `model_run`.
 
     Raises:
-        DatasetError: there is none in that folder.
+        DatasetError: the folder does not contain one.
     """
     return read_record(Path(folder, HISTORY_FILE), History, "history", "Run the Trainer again.")
 
@@ -60,23 +61,23 @@ SUMMARY_FILE = "training.json"
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """A finished training. What differs between two runs of the same training is here, not in `history.json`.
+    """A finished training, with all that may differ between two runs of it, in contrast to `history.json`.
 
     Attributes:
         fingerprint: of the training.
         accelerator: `cpu`, `gpu` or `tpu`.
-        device: its kind, as the backend calls it.
+        device: its kind, in the backend's words.
         backend: `tensorflow` or `jax`.
         hosts: number of hosts.
         devices: devices of all hosts.
         batch_size: images of a batch of all of them.
         compilations: how often the training step was compiled on this host.
-        step_bytes: memory of a step on one device, by estimate.
-        warm_start: SHA-256 of the file of weights that it began with; empty: with random ones.
-        resumed: steps at which it was taken up again from a checkpoint.
+        step_bytes: estimated memory of a step on one device.
+        warm_start: SHA-256 of the file of initial weights; empty: random ones.
+        resumed: steps at which it was resumed from a checkpoint.
         epochs: per epoch `epoch`, `loss`, `metrics`, `images_per_second`, `input_bound` and `seconds`.
         best_epoch: the one whose weights were kept, from 1.
-        stopped_early: whether it ended because no epoch was better for a while.
+        stopped_early: whether it ended because no further epoch was better, see `patience`.
         weights: SHA-256 of the weights that were kept.
         versions: of the packages.
     """
@@ -100,7 +101,7 @@ class TrainingSummary:
 
 
 def epoch_rows(progress: Progress) -> list[dict[str, Any]]:
-    """Rows for `TrainingSummary.epochs`."""
+    """Returns the rows of `TrainingSummary.epochs`."""
     return [
         {
             "epoch": number + 1,
@@ -113,7 +114,7 @@ def epoch_rows(progress: Progress) -> list[dict[str, Any]]:
 
 
 def weights_digest(arrays: Arrays) -> str:
-    """SHA-256 over names, types and numbers."""
+    """Returns the SHA-256 over names, types and numbers."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {list(array.shape)}\n".encode())
@@ -127,9 +128,9 @@ def write_summary(folder: str | os.PathLike[str], summary: TrainingSummary) -> N
 
 
 def read_summary(folder: str | os.PathLike[str]) -> TrainingSummary:
-    """Reads it.
+    """Reads `training.json`.
 
     Raises:
-        DatasetError: there is none in that folder.
+        DatasetError: the folder does not contain one.
     """
     return read_record(Path(folder, SUMMARY_FILE), TrainingSummary, "summary", "Run the Trainer again.")

@@ -1,4 +1,4 @@
-"""The training loop: steps, epochs, evaluation, checkpoints, and going on where a killed training had got to."""
+"""The training loop: steps, epochs, evaluation and checkpoints. An interrupted training continues from the last one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from shardwright.components.image_trainer.training.weights import weights_of
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation.metrics import better
 
-# Steps, or batches of an evaluation, after which the hosts ask each other whether one of them was told to end.
+# After so many steps, or batches of an evaluation, the hosts exchange whether one of them received a signal to stop.
 _AGREE_EVERY = 10
-# A loss that was there in less had not been waited for: the devices were idle before.
+# Seconds. A loss available sooner was not waited for: the devices were idle.
 _AT_ONCE = 1e-3
 _BEST = "best/"
 TRAIN = "train"
@@ -37,18 +37,18 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class TrainState:
-    """What a loop works with.
+    """The batches and sizes of a loop.
 
     Attributes:
         spec: the training.
         place: this host among all.
-        batch_size: images of a batch of all hosts.
-        steps_per_epoch: steps of an epoch, as many on every host.
+        batch_size: images of a batch over all hosts.
+        steps_per_epoch: steps of an epoch, the same on every host.
         data: training batches of this host from a step on, without end: images, targets, positions in the split.
-        evaluation: passes over this host's part of the evaluation split, without end; `None`: there is no such split.
-        evaluation_steps: batches of one of them, as many on every host.
+        evaluation: passes over this host's part of the evaluation split, without end; `None` without such a split.
+        evaluation_steps: batches of one pass, the same on every host.
         loss: Keras loss.
-        memory: bytes that a step needs by estimate.
+        memory: estimated bytes of a step.
     """
 
     spec: TrainSpec
@@ -66,15 +66,15 @@ class Loop:
     """A training from its checkpoint, or its beginning, to its end.
 
     Args:
-        work: what to train on.
+        work: batches and sizes.
         steps: the model in training.
         folder: its checkpoints; only host 0 reads and writes them.
-        preemption: whether this host was told to end.
-        send: is given the values of every epoch: `epoch` from 1, `epochs`, `loss` and, under `eval`, the metrics.
+        preemption: notes signals to stop.
+        send: gets the values of every epoch: `epoch` from 1, `epochs`, `loss` and, under `eval`, the metrics.
 
     Attributes:
-        work: what is trained on.
-        progress: how far it is.
+        work: batches and sizes.
+        progress: the state without the model's numbers.
         best: weights of the best epoch; without an evaluation split those of the last one.
     """
 
@@ -101,14 +101,13 @@ class Loop:
         """Trains.
 
         Raises:
-            ShardwrightError: the loss is no number any more, the memory does not do, or the process was told to end.
+            ShardwrightError: the loss is not finite, memory is exhausted, or a host received a signal to stop.
         """
         self._resume()
         recipe = self.work.spec.recipe
         try:
             if not self.progress.ended(recipe.epochs, recipe.patience):
-                # All of them before the first step: on TensorFlow an iterator that is made after it decodes one image
-                # at a time.
+                # All iterators before the first step: TensorFlow decodes images one by one in iterators made later.
                 batches = self._steps.batches(self.work.data(self.progress.step))
                 if self.work.evaluation is not None:
                     self._held_out = self._steps.batches(self.work.evaluation())
@@ -126,7 +125,7 @@ class Loop:
                 self.best = weights_of(self._steps.state())
 
     def _epoch(self, batch: tuple[Any, ...], batches: Any) -> tuple[Any, ...]:
-        """What is left of an epoch; returns the first batch of the next one."""
+        """Finishes an epoch; returns the first batch of the next one."""
         work, progress = self.work, self.progress
         started = time.perf_counter()
         self._waited = self._worked = 0.0
@@ -134,12 +133,12 @@ class Loop:
         end = (progress.epochs + 1) * work.steps_per_epoch
         while progress.step < end:
             batch = self._step(batch, batches)
-            self._end_if_told(progress.step)
+            self._stop_if_asked(progress.step)
             if progress.step % work.spec.running.every == 0 and progress.step < end:
                 self._save()
         metrics = self._evaluate()
-        # Before anything is noted of the epoch: whoever goes on from here evaluates anew.
-        self._end_if_told()
+        # Before the epoch is recorded: a training that resumes from here evaluates again.
+        self._stop_if_asked()
         progress.losses.append(progress.epoch_loss / work.steps_per_epoch)
         progress.epoch_loss = 0.0
         self._choose(metrics)
@@ -151,7 +150,7 @@ class Loop:
         return batch
 
     def _step(self, batch: tuple[Any, ...], batches: Any) -> tuple[Any, ...]:
-        """One step; the next batch is fetched while the devices work."""
+        """Does one step; the next batch is fetched while the devices work."""
         steps, traces, begun = self._steps, self._steps.traces, time.perf_counter()
         images, targets, self._positions = batch
         result = steps.train(images, targets)
@@ -165,23 +164,23 @@ class Loop:
             self._waited += fetched - dispatched if done - fetched < _AT_ONCE else 0.0
             self._counted += self.work.batch_size
         if not math.isfinite(loss):
-            raise self._end(self._no_number(loss))
+            raise self._end(self._not_finite(loss))
         self.progress.step += 1
         self.progress.epoch_loss += loss
         return tuple(following)
 
     def _evaluate(self) -> dict[str, float] | None:
-        """Metrics of the model as it is; of no use where a host was told to end: there is no time for all batches."""
+        """Returns metrics of the model; incomplete after a signal to stop, which leaves no time for all batches."""
         work = self.work
         if self._held_out is None:
             return None
         numbered = enumerate(islice(self._held_out, work.evaluation_steps))
-        batches = (batch for _, batch in takewhile(lambda one: not self._told_to_end(one[0]), numbered))
+        batches = (batch for _, batch in takewhile(lambda pair: not self._asked_to_stop(pair[0]), numbered))
         with self._steps.evaluated():
             return evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
 
     def _choose(self, metrics: dict[str, float] | None) -> None:
-        """Notes the metrics of the epoch that has ended, and keeps its weights where it is the best."""
+        """Records the metrics of the epoch, and keeps its weights if it is the best."""
         work, progress = self.work, self.progress
         if metrics is None:
             progress.best_epoch, progress.best_step = progress.epochs, 0
@@ -193,12 +192,12 @@ class Loop:
         with self._steps.evaluated():
             self.best = weights_of(self._steps.state())
         progress.best_epoch, progress.best_step = progress.epochs, progress.step
-        self._refuse_broken(self.best)
+        self._check_finite(self.best)
         if work.place.publishes:
             self._folder.save_best(progress.step, self.best)
 
     def _report(self, index: int) -> None:
-        """Sends what an epoch came to."""
+        """Sends the results of an epoch."""
         progress, rate = self.progress, self.progress.rates[index]
         message = {
             "epoch": index + 1,
@@ -210,11 +209,11 @@ class Loop:
         self._send({**message, "eval": progress.evaluations[index]} if progress.evaluations else message)
 
     def _save(self) -> None:
-        """Host 0 writes the state; the others wait, so that none goes away before it is there."""
+        """Writes the state on host 0; the others wait, so that no host ends before it is stored."""
         if self._saved == self.progress.step:
             return
         arrays = self._steps.state()
-        self._refuse_broken(arrays)
+        self._check_finite(arrays)
         if self.work.place.publishes:
             self._folder.save(self.progress.step, self.progress.to_dict(), arrays, self.progress.best_step)
         self._steps.together(np.zeros(1))
@@ -239,39 +238,39 @@ class Loop:
             self._report(number)
         self._send({"resumed": self.progress.step, "steps": self._all_steps()})
 
-    def _end_if_told(self, done: int = 0) -> None:
-        if self._told_to_end(done):
+    def _stop_if_asked(self, done: int = 0) -> None:
+        if self._asked_to_stop(done):
             self._save()
             raise self._end(self._ended_early())
 
-    def _told_to_end(self, done: int) -> bool:
-        """Whether any host was; all of them ask after the same number of steps, or of batches, that are done."""
+    def _asked_to_stop(self, done: int) -> bool:
+        """Returns whether any host received a signal; all hosts ask after the same number of steps or batches."""
         if self.work.place.count == 1:
             return bool(self._preemption.signal)
         if done % _AGREE_EVERY:
             return False
         return bool(self._steps.together(np.array([float(bool(self._preemption.signal))]))[0])
 
-    def _refuse_broken(self, arrays: Arrays) -> None:
-        """Never keeps a state from which nothing can be learned."""
+    def _check_finite(self, arrays: Arrays) -> None:
+        """Raises an error for weights that are not finite: they must not be stored."""
         for array in arrays.values():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 self.progress.step -= 1
-                raise self._end(self._no_number(math.nan, what="a weight"))
+                raise self._end(self._not_finite(math.nan, what="a weight"))
 
     def _end(self, message: str) -> ShardwrightError:
-        """An end that all hosts come to at the same step."""
+        """Ends the training; all hosts reach this at the same step."""
         self._steps.finish()
         return ShardwrightError(message)
 
-    def _no_number(self, value: float, *, what: str = "the loss") -> str:
+    def _not_finite(self, value: float, *, what: str = "the loss") -> str:
         work, step = self.work, self.progress.step
         keys = keys_at(work.spec.dataset, TRAIN, np.asarray(self._positions).tolist())
         kept = self._folder.steps() if work.place.publishes else []
         return (
             f"{what} became {value} in epoch {step // work.steps_per_epoch + 1}, step {step + 1} of "
-            f"{self._all_steps()}. Its batch held {shown(keys)}. Lower trainer.learning_rate, or look at these images. "
-            f"{f'The last checkpoint is that of step {kept[-1]}.' if kept else 'There is no checkpoint yet.'}"
+            f"{self._all_steps()}. Its batch: {shown(keys)}. Lower trainer.learning_rate, or look at these images. "
+            f"{f'The last checkpoint is of step {kept[-1]}.' if kept else 'There is no checkpoint yet.'}"
         )
 
     def _no_memory(self) -> str:
@@ -282,10 +281,10 @@ class Loop:
         )
 
     def _ended_early(self) -> str:
-        how = self._preemption.signal or "another host"
+        cause = self._preemption.signal or "another host"
         return (
-            f"the training was told to end ({how}) and saved its state at step {self.progress.step} of "
-            f"{self._all_steps()}. Run it again to go on from there."
+            f"the training was stopped ({cause}) and saved its state at step {self.progress.step} of "
+            f"{self._all_steps()}. Run it again to continue from there."
         )
 
     def _all_steps(self) -> int:

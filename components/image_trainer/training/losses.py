@@ -1,19 +1,19 @@
-"""What training minimizes, of masks and of labels, with ignored pixels and class weights.
+"""Losses of masks and labels, with ignored pixels and class weights.
 
-`keras.ops` only: the same code runs on TensorFlow and on JAX. Every part of a mask's loss is a value per class over the
-whole batch, so that an image without a class neither counts as a full success nor as a full failure; the weighted mean
-over the classes follows.
+Only `keras.ops`, so the same code runs on TensorFlow and on JAX. Each part of a mask's loss is a value per class over
+the whole batch: an image without a class then counts neither as a full success nor as a full failure. The loss is the
+weighted mean over the classes.
 
 | kind | task | source |
 |---|---|---|
 | `bce` | masks, several classes an image | binary cross-entropy |
 | `dice` | masks | 1 - soft Dice, Milletari et al., 2016 |
 | `bce_dice` | masks (default) | both, with equal weight |
-| `focal` | all | Lin et al., 2017, gamma 2, without alpha: that is what class weights are for |
+| `focal` | all | Lin et al., 2017, gamma 2, without alpha: use class weights instead |
 | `tversky` | masks | 1 - Tversky index, Salehi et al., 2017: a missed pixel costs 0.7, a false one 0.3 |
 | `cross_entropy` | one class an image (default) | |
 
-Weights of classes in the loss, from how often the transform saw them in the train split.
+Class weights come from the frequencies of the classes in the train split.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MaskLoss(keras.losses.Loss):
     Args:
         kind: one of those above that are for masks.
         weights: weight of every class, C numbers; only their ratios count. `None`: all alike.
-        ignore: whether masks may hold `UNCOUNTED`; such pixels are left out, whatever is predicted there.
+        ignore: whether masks may contain `IGNORE_VALUE`; such pixels do not count.
         name: the loss's name.
     """
 
@@ -63,11 +63,11 @@ class MaskLoss(keras.losses.Loss):
         """Loss of a batch.
 
         Args:
-            y_true: 0 or 1 (or `UNCOUNTED`) [B, ..., C], any number type.
+            y_true: 0 or 1 (or `IGNORE_VALUE`) [B, ..., C], any number type.
             y_pred: probabilities, float32 [B, ..., C].
 
         Returns:
-            float32 scalar; 0 where nothing counts.
+            float32 scalar; 0 if no pixel counts.
         """
         truth = ops.cast(y_true, y_pred.dtype)
         counted = None
@@ -81,7 +81,7 @@ class MaskLoss(keras.losses.Loss):
 
 
 def _over_pixels(values: Any, counted: Any) -> Any:
-    """The mean of [B, ..., C] per class, over what counts."""
+    """Returns the mean of [B, ..., C] per class, over the pixels that count."""
     axes = tuple(range(len(values.shape) - 1))
     if counted is None:
         return ops.mean(values, axis=axes)
@@ -117,7 +117,7 @@ _PARTS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def soft_dice(truth: Any, probabilities: Any) -> Any:
-    """Dice of probabilities against masks, float [B, ..., C] each, over batch and pixels: float [C].
+    """Returns Dice of probabilities against masks, float [B, ..., C] each, over batch and pixels: float [C].
 
     One pixel is added to both sides of the fraction, so that a class that is absent and not predicted scores 1.
     """
@@ -172,7 +172,7 @@ def build_loss(
     kind: str = "auto",
     weights: Sequence[float] | None = None,
 ) -> keras.losses.Loss:
-    """The loss of a task.
+    """Returns the loss of a task.
 
     Args:
         task: `segmentation` or `classification`.
@@ -195,21 +195,21 @@ def build_loss(
 
 
 def loss_of(spec: TrainSpec) -> keras.losses.Loss:
-    """The loss of a training."""
+    """Returns the loss of a training."""
     return build_loss(
         spec.task, ignore=spec.ignore, multi=spec.multi, kind=spec.recipe.loss, weights=spec.class_weights
     )
 
 
-# A class that a split hardly shows must not outweigh all others.
+# A very rare class must not outweigh all others.
 _MOST = 10.0
 
 
 def balanced_weights(task: str, statistics: Mapping[str, Any], classes: Sequence[str]) -> tuple[float, ...]:
-    """Weights that fall with the frequency of a class; their mean is 1.
+    """Returns weights that fall with the frequency of a class; their mean is 1.
 
-    Labels count by the images that show them, masks by the square root of the pixels they cover: a class of a
-    hundredth of the pixels then weighs ten times, not a hundred times, as much as one of all of them.
+    The weight of a label is the inverse of its share of the images. The weight of a mask class is the inverse square
+    root of its share of the pixels: a class of a hundredth of the pixels gets ten times the weight, not a hundred.
 
     Args:
         task: `segmentation` or `classification`.
@@ -217,8 +217,7 @@ def balanced_weights(task: str, statistics: Mapping[str, Any], classes: Sequence
         classes: names in the order of the model's outputs.
 
     Returns:
-        A weight per class; none is more than ten times the smallest. A class that was never seen weighs as much as the
-        rarest one.
+        A weight per class, at most ten times the smallest. A class without examples has the weight of the rarest one.
     """
     masks = task == "segmentation"
     shares = [float(statistics["pixel_frequency" if masks else "class_frequency"].get(name, 0.0)) for name in classes]

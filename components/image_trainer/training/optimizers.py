@@ -1,4 +1,4 @@
-"""How weights follow gradients: optimizers, and learning rates over the steps of a training."""
+"""Optimizers, and learning rates over the steps of a training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from shardwright.components.image_trainer.spec import Recipe
+from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.errors import ConfigError
 
 _FLOOR = 0.01
@@ -15,21 +15,20 @@ _CLIP = 1.0
 _MOMENTUM = 0.9
 
 
-def build_optimizer(recipe: Recipe, steps: int) -> keras.optimizers.Optimizer:
-    """The optimizer of a recipe.
+def build_optimizer(recipe: TrainRecipe, steps: int) -> keras.optimizers.Optimizer:
+    """Returns the optimizer of a recipe.
 
-    Gradients are clipped to a norm of 1, each variable's by itself. Over the first `warm_up` of the steps the rate
-    rises in a line, from `warm_up` times itself; then it stays (`constant`), or falls to a hundredth of itself along
-    half a cosine (`cosine`) or a line (`linear`). With `accumulate` the mean gradient of so many steps makes one
-    update; with `ema` the optimizer keeps a running mean of the weights, which `finalize_variable_values` puts in their
-    place.
+    The gradient of each variable is clipped to a norm of 1. Over the first share `warm_up` of the steps the rate rises
+    linearly, from `warm_up` times its value. Then it stays (`constant`), or falls to a hundredth along half a cosine
+    (`cosine`) or linearly (`linear`). With `accumulate` the mean gradient of so many steps makes one update. With `ema`
+    the optimizer keeps a running mean of the weights, which `finalize_variable_values` assigns to them.
 
     Args:
         recipe: `optimizer`, `learning_rate`, `schedule`, `warm_up`, `weight_decay`, `ema` and `accumulate`.
         steps: steps of the whole training.
 
     Raises:
-        ConfigError: they are too few for a single update.
+        ConfigError: there are too few steps for a single update.
     """
     if recipe.accumulate > steps:
         raise ConfigError(
@@ -49,7 +48,7 @@ def build_optimizer(recipe: Recipe, steps: int) -> keras.optimizers.Optimizer:
     return keras.optimizers.SGD(rate, momentum=_MOMENTUM, nesterov=True, **common)
 
 
-def _rate(recipe: Recipe, steps: int) -> Any:
+def _rate(recipe: TrainRecipe, steps: int) -> Any:
     warm_up = math.ceil(recipe.warm_up * steps)
     rate, first = recipe.learning_rate, recipe.learning_rate * recipe.warm_up
     if recipe.schedule == "cosine":
@@ -63,7 +62,7 @@ def _rate(recipe: Recipe, steps: int) -> Any:
 
 
 class _Line(keras.optimizers.schedules.LearningRateSchedule):
-    """From `first` to `rate` over the warm-up, then to `last` over the rest."""
+    """Goes linearly from `first` to `rate` over the warm-up, then to `last` over the rest."""
 
     def __init__(self, rate: float, first: float, warm_up: int, steps: int, last: float) -> None:
         super().__init__()
@@ -76,7 +75,7 @@ class _Line(keras.optimizers.schedules.LearningRateSchedule):
         return keras.ops.where(step < self._warm_up, rising, self._rate + (self._last - self._rate) * done)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments."""
+        """Returns the arguments."""
         return {
             "rate": self._rate,
             "first": self._first,

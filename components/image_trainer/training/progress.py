@@ -1,8 +1,7 @@
-"""How far a training is: what a checkpoint holds beside the numbers of the model.
+"""The progress of a training, as a checkpoint stores it, and the signals that stop a training.
 
-Being told to end: a training then saves its state first.
-
-Kubernetes and Vertex AI send SIGTERM some seconds before they take a machine away; a terminal sends SIGINT.
+Kubernetes and Vertex AI send SIGTERM some seconds before they remove a machine; a terminal sends SIGINT. The training
+then saves its state first.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Rate:
 
 @dataclass
 class Progress:
-    """The course of a training so far.
+    """The state of a training, without the model's numbers.
 
     Attributes:
         step: steps done.
@@ -45,7 +44,7 @@ class Progress:
         rates: how fast every whole epoch went.
         best_epoch: the best one, from 1; 0: none yet.
         best_step: steps done when it ended.
-        resumed: steps at which the training was taken up again.
+        resumed: steps at which the training was resumed.
     """
 
     step: int = 0
@@ -68,7 +67,7 @@ class Progress:
         return self.evaluations[self.best_epoch - 1] if self.best_epoch and self.evaluations else None
 
     def ended(self, epochs: int, patience: int) -> bool:
-        """Whether nothing is left to do: all epochs are done, or the last `patience` of them brought nothing better."""
+        """Returns whether all epochs are done, or the last `patience` of them were not better."""
         return self.epochs >= epochs or (patience > 0 and self.epochs - self.best_epoch >= patience)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,17 +84,17 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Preemption:
-    """Notes that the process was told to end.
+    """Notes the signals to stop.
 
     Attributes:
-        signal: name of the first signal that came; empty before.
+        signal: name of the first signal received; empty before.
     """
 
     def __init__(self) -> None:
         self.signal = ""
 
     def listen(self) -> None:
-        """Takes the signals from here on; to be called in the main thread."""
+        """Installs the signal handlers; call it in the main thread."""
         for number in _SIGNALS:
             signal.signal(number, self._note)
 
@@ -105,24 +104,24 @@ class Preemption:
 
 
 def waiting(preemption: Preemption, send: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
-    """What is to be done again and again while another process is at the same training.
+    """Returns a function to call repeatedly while another process runs the same training.
 
     Args:
-        preemption: whether this one was told to end; then it does.
-        send: is told once that, and for what, it waits.
+        preemption: notes signals to stop; the function then raises `ShardwrightError`.
+        send: gets one message about the wait.
     """
-    told = False
+    announced = False
 
     def wait() -> None:
-        nonlocal told
+        nonlocal announced
         if preemption.signal:
             raise ShardwrightError(
-                f"the training was told to end ({preemption.signal}) while it waited for another process that is at "
-                "the same one. Run it again."
+                f"the training received {preemption.signal} while it waited for another process that runs the same "
+                "training. Run it again."
             )
-        if not told:
-            told = True
-            send({"note": "another process is at the same training: this one waits until that has ended"})
+        if not announced:
+            announced = True
+            send({"note": "another process runs the same training: this one waits until it ends"})
         pause()
 
     return wait

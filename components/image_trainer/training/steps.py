@@ -1,4 +1,4 @@
-"""One step of training, and one prediction, whatever the backend: what the loop works with.
+"""The interface of a backend: one training step, and one prediction.
 
 A backend's module (`steps_jax`, `steps_tensorflow`) implements `Backend`; both run the same Keras model, loss and
 optimizer, so there is one model code and one loop.
@@ -25,8 +25,8 @@ class Backend(Protocol):
 
     Attributes:
         devices: devices of all hosts, over which a batch is split.
-        device: what they are, in words.
-        traces: how often a training step was compiled.
+        device: their kind.
+        traces: number of compilations of a training step.
     """
 
     devices: int
@@ -34,7 +34,7 @@ class Backend(Protocol):
     traces: int
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """This host's batches of a `tf.data.Dataset`, as `train` and `predict` take them.
+        """Returns this host's batches of a `tf.data.Dataset`, for `train` and `predict`.
 
         Raises:
             DatasetError: while iterating: a record is damaged.
@@ -42,7 +42,7 @@ class Backend(Protocol):
         ...
 
     def train(self, images: Any, targets: Any) -> Any:
-        """Does a step, perhaps in the background; `float(result)` waits for it: the loss over the batch of all hosts.
+        """Does a step, possibly in the background. `float(result)` waits for the loss over the batch of all hosts.
 
         Args:
             images: float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32 [b, V].
@@ -51,36 +51,36 @@ class Backend(Protocol):
         ...
 
     def predict(self, images: Any) -> npt.NDArray[np.float32]:
-        """Probabilities of this host's images, in their order."""
+        """Returns the probabilities of this host's images, in their order."""
         ...
 
     def evaluated(self) -> AbstractContextManager[None]:
-        """While it is open, `predict` and `state` have the weights that are kept: with `ema` their running mean."""
+        """Uses the weights to be kept in `predict` and `state`: with `ema` the running mean."""
         ...
 
     def state(self) -> Arrays:
-        """All that a step changes: weights, other variables of the model (seeds among them), the optimizer's."""
+        """Returns all that a step changes: weights, other variables of the model such as seeds, the optimizer's."""
         ...
 
     def restore(self, arrays: Arrays) -> None:
-        """Sets what `state` gave."""
+        """Sets a state of `state`."""
         ...
 
     def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The sums of small arrays over all hosts; all of them must call it."""
+        """Returns the sums of small arrays over all hosts; all hosts must call it."""
         ...
 
     def finish(self) -> None:
-        """Parts from the other hosts, when all of them have come to the same end."""
+        """Leaves the group of hosts, when all of them have ended."""
         ...
 
     def from_first(self, data: bytes) -> bytes:
-        """The bytes that host 0 gives, on every host; all of them must call it."""
+        """Returns the bytes of host 0 on every host; all hosts must call it."""
         ...
 
 
 def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> Backend:
-    """The steps of a placement; `connect` was called before the model was built.
+    """Returns the backend of a placement; call `connect` before building the model.
 
     Raises:
         ShardwrightError: the backend does not find the accelerator.

@@ -1,7 +1,7 @@
 """Training steps on JAX: data parallel over all devices of all hosts.
 
-Every device holds all weights and its part of the batch; the compiler adds the sums over the devices. The state is not
-in Keras's variables but beside them, as arrays that a step takes and returns.
+Every device has all weights and its part of the batch; the compiler adds the sums over the devices. The state is kept
+outside Keras's variables, as arrays that a step takes and returns.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class JaxSteps:
         self._split = NamedSharding(mesh, PartitionSpec(_BATCH))
         self._state: dict[str, list[Any]] = {}
         self.restore({})
-        # A CPU has no use for donated buffers, and old versions say so at every step.
+        # A CPU cannot use donated buffers, and old versions warn about it at every step.
         donated = () if devices[0].platform == "cpu" else (0,)
         self._train = jax.jit(self._step, donate_argnums=donated, out_shardings=(self._everywhere, self._everywhere))
         self._predict = jax.jit(self._forward, out_shardings=self._split)
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """See `Steps.batches`. Images and targets go to the devices, weights of examples stay here."""
+        """See `Backend.batches`. Images go to the devices; targets and weights of examples stay on the host."""
         for images, targets, *others in with_plain_errors(data.as_numpy_iterator()):
             yield jax.tree.map(self.spread, images), targets, *others
 
@@ -95,19 +95,19 @@ class JaxSteps:
         return jax.make_array_from_process_local_data(self._split, part)
 
     def train(self, images: Any, targets: Any) -> Any:
-        """See `Steps.train`."""
+        """See `Backend.train`."""
         loss, self._state = self._train(self._state, images, self.spread(targets))
         return loss
 
     def predict(self, images: Any) -> npt.NDArray[np.float32]:
-        """See `Steps.predict`."""
+        """See `Backend.predict`."""
         found = self._predict(self._state["weights"], self._state["state"], images)
         shards = sorted(found.addressable_shards, key=lambda shard: shard.index[0].start or 0)
         return np.concatenate([np.asarray(shard.data, np.float32) for shard in shards])
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """See `Steps.evaluated`."""
+        """See `Backend.evaluated`."""
         before = self._state
         if self._optimizer.use_ema:
             assign(self._model, self._optimizer, self.state())
@@ -120,26 +120,26 @@ class JaxSteps:
             self._state = before
 
     def state(self) -> Arrays:
-        """See `Steps.state`."""
+        """See `Backend.state`."""
         return arrays_of(self._state)
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Steps.restore`; of nothing: what the variables hold."""
+        """See `Backend.restore`; without arrays the values of the variables are used."""
         if arrays:
             assign(self._model, self._optimizer, arrays)
         groups = variables(self._model, self._optimizer)
         self._state = {name: [self._on_all(v) for v in members] for name, members in groups.items()}
 
     def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """See `Steps.together`."""
+        """See `Backend.together`."""
         if self._place.count == 1:
             return values
-        # JAX computes in 32 bits: what is added up are whole numbers and losses, as bytes they stay what they are.
+        # JAX computes in 32 bits. As bytes, whole numbers and losses keep all their digits.
         parts = multihost_utils.process_allgather(np.frombuffer(values.tobytes(), np.uint8))
         return np.stack([np.frombuffer(part.tobytes(), np.float64) for part in parts]).sum(0).reshape(values.shape)
 
     def from_first(self, data: bytes) -> bytes:
-        """See `Steps.from_first`."""
+        """See `Backend.from_first`."""
         if self._place.count == 1:
             return data
         size = int(multihost_utils.broadcast_one_to_all(np.array(len(data), np.int32)))
@@ -147,7 +147,7 @@ class JaxSteps:
         return np.asarray(multihost_utils.broadcast_one_to_all(given), np.uint8).tobytes()
 
     def finish(self) -> None:
-        """See `Steps.finish`."""
+        """See `Backend.finish`."""
         if self._place.count > 1:
             jax.distributed.shutdown()
 

@@ -56,20 +56,20 @@ class TensorFlowSteps:
         self._predict = tf.function(self._forward, jit_compile=False)
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """See `Steps.batches`. The iterator is made at once, not when the first batch is asked for: see below."""
+        """See `Backend.batches`. The iterator is made immediately, see `_deterministic`."""
         return with_plain_errors(iter(data))
 
     def train(self, images: Any, targets: Any) -> Any:
-        """See `Steps.train`."""
+        """See `Backend.train`."""
         return self._train(images, targets)
 
     def predict(self, images: Any) -> npt.NDArray[np.float32]:
-        """See `Steps.predict`."""
+        """See `Backend.predict`."""
         return np.asarray(self._predict(images), np.float32)
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """See `Steps.evaluated`."""
+        """See `Backend.evaluated`."""
         if not self._optimizer.use_ema:
             yield
             return
@@ -81,23 +81,23 @@ class TensorFlowSteps:
             self.restore(before)
 
     def state(self) -> Arrays:
-        """See `Steps.state`."""
+        """See `Backend.state`."""
         return arrays_of(variables(self._model, self._optimizer))
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Steps.restore`."""
+        """See `Backend.restore`."""
         assign(self._model, self._optimizer, arrays)
 
     def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """See `Steps.together`: there is one host."""
+        """See `Backend.together`: there is one host."""
         return values
 
     def from_first(self, data: bytes) -> bytes:
-        """See `Steps.from_first`: there is one host."""
+        """See `Backend.from_first`: there is one host."""
         return data
 
     def finish(self) -> None:
-        """See `Steps.finish`: there is one host."""
+        """See `Backend.finish`: there is one host."""
 
     def _step(self, images: Any, targets: Any) -> Any:
         self.traces += 1  # Runs when the function is traced, not when it is called.
@@ -114,9 +114,9 @@ class TensorFlowSteps:
 
 
 def _deterministic() -> None:
-    """Makes the ops of steps deterministic, from where they are traced on.
+    """Makes operations deterministic from the first trace of a step on.
 
-    Not earlier: a `tf.data` iterator that is made afterwards decodes one image at a time, and only when it is asked, as
-    soon as any op in it counts as stateful. Ours give the same batches anyway, in the same order.
+    Not earlier: if any operation of a `tf.data` iterator counts as stateful, an iterator made afterwards decodes images
+    one by one, without prefetching. Our iterators are deterministic anyway.
     """
     tf.config.experimental.enable_op_determinism()

@@ -1,10 +1,7 @@
-"""TensorBoard's scalars and images without TensorBoard: TensorFlow 2.21 writes none unless TensorBoard is installed.
+"""TensorBoard logs of a training: its curves, and pictures of what the trained model predicts for held-out images.
 
-An event file is a TFRecord of `tensorflow.Event` (tensorflow/core/util/event.proto); the first one names the version.
-
-What a trained model makes of held-out images, for TensorBoard.
-
-Masks beside the truth; of one class an image the confusion matrix; of several what was found, missed and false of every
+TensorBoard's own writer writes the events, without a TensorFlow graph. The pictures depend on the task: masks next to
+the truth; for one class per image the confusion matrix; for several classes the hits, misses and false alarms of each
 class, and images with their classes.
 """
 
@@ -14,13 +11,13 @@ import io
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
-from tensorflow.core.framework import summary_pb2
-from tensorflow.core.util import event_pb2
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from shardwright import loader
 from shardwright.components.image_trainer.models.text_inputs import pixels_of, with_pixels
@@ -31,54 +28,35 @@ from shardwright.display.overlays import captioned, class_bars, confusion_pictur
 from shardwright.evaluation.metrics import ClassSums, LabelCounts
 from shardwright.evaluation.thresholds import Thresholds, decided_masks
 from shardwright.images import tf_ops
-from shardwright.tfrecords.records import RecordWriter
 
-_VERSION = "brain.Event:2"
+_TRAIN, _EVAL, _PICTURES = "train", "eval", "pictures"
+# The values of an epoch that TensorBoard shows, besides the metrics.
+_SCALARS = ("loss", "images_per_second", "input_bound")
+_SHOWN = 8
 
 
-class EventLog:
-    """Appends scalars and images to one event file.
+class CurveLog:
+    """Writes the numbers of every epoch. Two runs in TensorBoard, so that both losses share a chart.
 
     Args:
-        folder: becomes a run in TensorBoard, named after the folder.
+        output: folder of the training.
     """
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        # TensorBoard looks for `tfevents` in the name and reads the files of a folder in the order of their names.
-        self._file: IO[bytes] = (folder / f"events.out.tfevents.{int(time.time()):010d}").open("wb")
-        self._writer = RecordWriter(self._file)
-        self._write(event_pb2.Event(wall_time=time.time(), file_version=_VERSION))
+    def __init__(self, output: str) -> None:
+        self._runs = {run: _open_run(output, run) for run in (_TRAIN, _EVAL)}
 
-    def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Writes the values of a step; they are on disk when this returns."""
-        summary = summary_pb2.Summary(
-            value=[summary_pb2.Summary.Value(tag=name, simple_value=value) for name, value in sorted(values.items())]
-        )
-        self._write(event_pb2.Event(wall_time=time.time(), step=step, summary=summary))
+    def __enter__(self) -> CurveLog:
+        return self
 
-    def write_image(self, step: int, name: str, image: npt.NDArray[np.uint8]) -> None:
-        """Writes a picture, uint8 [H, W, 3], at a step."""
-        data = io.BytesIO()
-        Image.fromarray(image).save(data, "png")
-        height, width = image.shape[:2]
-        picture = summary_pb2.Summary.Image(
-            height=height, width=width, colorspace=3, encoded_image_string=data.getvalue()
-        )
-        summary = summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag=name, image=picture)])
-        self._write(event_pb2.Event(wall_time=time.time(), step=step, summary=summary))
+    def __exit__(self, *_: object) -> None:
+        for writer in self._runs.values():
+            writer.close()
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
-
-    def _write(self, event: event_pb2.Event) -> None:
-        self._writer.write(event.SerializeToString())
-        self._file.flush()
-
-
-_RUN = "pictures"
-_SHOWN = 8
+    def write_epoch(self, message: Mapping[str, Any]) -> None:
+        """Writes the numbers in a message of `loop.Loop`; they are on disk when this returns."""
+        _write_scalars(self._runs[_TRAIN], message["epoch"], {n: message[n] for n in _SCALARS if n in message})
+        if "eval" in message:
+            _write_scalars(self._runs[_EVAL], message["epoch"], message["eval"])
 
 
 def log_images(model: Any, spec: TrainSpec, decision: Thresholds) -> None:
@@ -86,43 +64,45 @@ def log_images(model: Any, spec: TrainSpec, decision: Thresholds) -> None:
 
     Args:
         model: Keras model, images to probabilities.
-        spec: what it was trained with.
-        decision: what of its probabilities counts as predicted.
+        spec: the training.
+        decision: the thresholds of its probabilities.
     """
     split = spec.recipe.eval_split
     if not split or not ImageDataset.open(spec.dataset).num_records(split):
         return
     step = read_history(spec.output).best_epoch
-    log = EventLog(Path(spec.output, LOG_FOLDER, _RUN))
+    writer = _open_run(spec.output, _PICTURES)
     if spec.task == "segmentation":
-        images, truth = next(iter(loader.load(spec.dataset, split, _SHOWN, normalize="none", texts=spec.recipe.text)))
-        masks = decided_masks(_probabilities(model, spec, images), decision)
-        for i, (image, true, predicted) in enumerate(
-            zip(np.asarray(pixels_of(images)), np.asarray(truth), masks, strict=True)
-        ):
-            plain = image.astype(np.uint8)
-            log.write_image(
-                step, f"truth_and_prediction/{i}", side_by_side([overlay(plain, true == 1), overlay(plain, predicted)])
-            )
+        _log_masks(model, spec, decision, writer, step)
     elif spec.multi:
-        _log_classes(model, spec, decision, log, step)
+        _log_classes(model, spec, decision, writer, step)
     else:
-        counts = LabelCounts.zero(len(spec.classes))
-        batches = loader.load(spec.dataset, split, spec.recipe.batch_size, normalize="none", texts=spec.recipe.text)
-        for images, labels in batches:
-            predicted = _probabilities(model, spec, images).argmax(-1)
-            counts += LabelCounts.of_labels(predicted, np.asarray(labels), len(spec.classes))
-        log.write_image(step, "confusion", confusion_picture(counts.confusion, spec.classes))
-    log.close()
+        _log_confusion(model, spec, writer, step)
+    writer.close()
 
 
-def _log_classes(model: Any, spec: TrainSpec, decision: Thresholds, log: EventLog, step: int) -> None:
-    """Of images that may have several classes."""
+def _log_masks(model: Any, spec: TrainSpec, decision: Thresholds, writer: EventFileWriter, step: int) -> None:
+    images, truth = next(iter(_batches(spec, _SHOWN)))
+    masks = decided_masks(_probabilities(model, spec, images), decision)
+    pixels = np.asarray(pixels_of(images))
+    for i, (image, true, predicted) in enumerate(zip(pixels, np.asarray(truth), masks, strict=True)):
+        plain = image.astype(np.uint8)
+        pair = side_by_side([overlay(plain, true == 1), overlay(plain, predicted)])
+        _write_image(writer, step, f"truth_and_prediction/{i}", pair)
+
+
+def _log_confusion(model: Any, spec: TrainSpec, writer: EventFileWriter, step: int) -> None:
+    counts = LabelCounts.zero(len(spec.classes))
+    for images, labels in _batches(spec, spec.recipe.batch_size):
+        predicted = _probabilities(model, spec, images).argmax(-1)
+        counts += LabelCounts.of_labels(predicted, np.asarray(labels), len(spec.classes))
+    _write_image(writer, step, "confusion", confusion_picture(counts.confusion, spec.classes))
+
+
+def _log_classes(model: Any, spec: TrainSpec, decision: Thresholds, writer: EventFileWriter, step: int) -> None:
+    """Writes pictures of images that may have several classes."""
     sums, shown = ClassSums.zero(len(spec.classes)), 0
-    batches = loader.load(
-        spec.dataset, spec.recipe.eval_split, spec.recipe.batch_size, normalize="none", texts=spec.recipe.text
-    )
-    for images, targets in batches:
+    for images, targets in _batches(spec, spec.recipe.batch_size):
         true = np.asarray(targets) > 0
         predicted = _probabilities(model, spec, images) >= np.array(decision.thresholds, np.float32)
         sums += ClassSums.of_labels(predicted, true)
@@ -130,10 +110,14 @@ def _log_classes(model: Any, spec: TrainSpec, decision: Thresholds, log: EventLo
             if shown == _SHOWN:
                 break
             lines = [f"truth: {_names(mine, spec)}", f"predicted: {_names(theirs, spec)}"]
-            log.write_image(step, f"truth_and_prediction/{shown}", captioned(image.astype(np.uint8), lines))
+            _write_image(writer, step, f"truth_and_prediction/{shown}", captioned(image.astype(np.uint8), lines))
             shown += 1
     bars = class_bars(sums.hits, sums.truth - sums.hits, sums.prediction - sums.hits, spec.classes)
-    log.write_image(step, "classes", bars)
+    _write_image(writer, step, "classes", bars)
+
+
+def _batches(spec: TrainSpec, batch_size: int) -> Any:
+    return loader.load(spec.dataset, spec.recipe.eval_split, batch_size, normalize="none", texts=spec.recipe.text)
 
 
 def _names(chosen: Any, spec: TrainSpec) -> str:
@@ -143,3 +127,25 @@ def _names(chosen: Any, spec: TrainSpec) -> str:
 def _probabilities(model: Any, spec: TrainSpec, images: Any) -> Any:
     prepared = tf_ops.normalize(pixels_of(images), spec.recipe.normalize, spec.mean, spec.std)
     return np.asarray(model.predict_on_batch(with_pixels(images, prepared)))
+
+
+def _open_run(output: str, run: str) -> EventFileWriter:
+    return EventFileWriter(str(Path(output, LOG_FOLDER, run)))
+
+
+def _write_scalars(writer: EventFileWriter, step: int, values: Mapping[str, float]) -> None:
+    _write(writer, step, [summary_pb2.Summary.Value(tag=tag, simple_value=v) for tag, v in sorted(values.items())])
+
+
+def _write_image(writer: EventFileWriter, step: int, tag: str, image: npt.NDArray[np.uint8]) -> None:
+    """Writes a picture, uint8 [H, W, 3]."""
+    data = io.BytesIO()
+    Image.fromarray(image).save(data, "png")
+    height, width = image.shape[:2]
+    picture = summary_pb2.Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=data.getvalue())
+    _write(writer, step, [summary_pb2.Summary.Value(tag=tag, image=picture)])
+
+
+def _write(writer: EventFileWriter, step: int, values: list[summary_pb2.Summary.Value]) -> None:
+    writer.add_event(event_pb2.Event(wall_time=time.time(), step=step, summary=summary_pb2.Summary(value=values)))
+    writer.flush()

@@ -1,9 +1,10 @@
-"""A training from its specification to `model.keras`: what a worker does once Keras may be imported."""
+"""A training from its specification to `model.keras`: the work of a worker once Keras may be imported."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from shardwright import loader
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, device_batch, readable, step_bytes
 from shardwright.components.image_trainer.models.build import model_of
-from shardwright.components.image_trainer.spec import LOG_FOLDER, MODEL_FILE, NEEDS, TrainSpec
+from shardwright.components.image_trainer.spec import MODEL_FILE, NEEDS, TrainSpec
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.history import (
     History,
@@ -28,7 +29,7 @@ from shardwright.components.image_trainer.training.losses import loss_of
 from shardwright.components.image_trainer.training.optimizers import build_optimizer
 from shardwright.components.image_trainer.training.progress import Preemption, waiting
 from shardwright.components.image_trainer.training.steps import Backend, build_steps, connect
-from shardwright.components.image_trainer.training.tensorboard import EventLog
+from shardwright.components.image_trainer.training.tensorboard import CurveLog
 from shardwright.components.image_trainer.training.warm_start import begin_with
 from shardwright.components.image_trainer.training.weights import set_weights
 from shardwright.dataset.reader import ImageDataset
@@ -40,22 +41,20 @@ Send = Callable[[dict[str, Any]], None]
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _BYTES = {"float32": 4, "bfloat16": 2}
-# What of an epoch TensorBoard shows beside the metrics.
-_SCALARS = ("loss", "images_per_second", "input_bound")
 
 
 def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemption: Preemption, send: Send) -> None:
-    """Trains, and writes what came out to `spec.output`. Every host does all of it; that of host 0 counts.
+    """Trains, and writes the results to `spec.output`. Every host does so; those of host 0 are used.
 
     Args:
         spec: the training.
-        placement: where it runs; Keras runs on its backend already.
+        placement: accelerator and backend; Keras runs on that backend already.
         place: this host among all.
-        preemption: whether this host was told to end.
-        send: is given messages, see `loop.Loop`.
+        preemption: notes signals to stop.
+        send: gets messages, see `loop.Loop`.
 
     Raises:
-        ShardwrightError: the loss is no number any more, the memory does not do, or the process was told to end.
+        ShardwrightError: the loss is not finite, memory is exhausted, or a host received a signal to stop.
     """
     devices = connect(placement, place)
     # Again: where hosts join, JAX takes SIGTERM for itself.
@@ -64,107 +63,125 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     keras.utils.set_random_seed(recipe.seed)
     model = built_model(spec, recipe.precision)
     if spec.warm_from and not begin_with(model, spec.warm_from):
-        send({"note": "the vocabulary is another one: what words mean is learned anew"})
+        send({"note": "the vocabulary has changed: the weights of words are learned again"})
     work = work_of(spec, place, devices, model)
     send({NEEDS: readable(work.memory)})
     optimizer = build_optimizer(recipe, work.steps_per_epoch * recipe.epochs)
     optimizer.build(model.trainable_variables)
     steps = build_steps(placement, place, model, work.loss, optimizer)
-    folder = CheckpointFolder(
-        spec.checkpoints or str(Path(spec.output, "checkpoints")),
-        keep=spec.running.keep,
-        note=lambda message: send({"note": message}),
-    )
-    if place.publishes:
-        with folder.locked(waiting(preemption, send)), _Curves(spec, send) as curves:
-            loop = Loop(work, steps, folder, preemption, curves.note)
-            loop.run()
-    else:
-        loop = Loop(work, steps, folder, preemption, send)
-        loop.run()
-    _publish(spec, loop)
+    loop = _run_loop(work, steps, preemption, send)
+    _write_model_and_history(spec, loop)
     write_summary(spec.output, _summary(spec, placement, work, steps, loop))
     steps.finish()
 
 
 def built_model(spec: TrainSpec, precision: str) -> Any:
-    """The model of a training, at a `trainer.precision`."""
+    """Builds the model of a training, at a `trainer.precision`."""
     keras.config.set_dtype_policy(_POLICIES[precision])
     return model_of(spec)
 
 
 def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> TrainState:
-    """What a host trains on, when a batch is split over so many devices."""
+    """Returns the batches and sizes of this host, if a batch is split over so many devices."""
     recipe, dataset = spec.recipe, ImageDataset.open(spec.dataset)
     records = dataset.num_records(TRAIN)
     batch_size = device_batch(recipe.batch_size, records, devices)
-    shared: dict[str, Any] = {
+    host_batch = batch_size // place.count
+    evaluation_steps = 0
+    if recipe.eval_split and dataset.num_records(recipe.eval_split):
+        evaluation_steps = loader.steps_per_epoch(
+            spec.dataset, recipe.eval_split, host_batch, hosts=place.count, order="exact"
+        )
+    # Copies of the weights: their running mean, and the gradients that are added up.
+    copies = int(recipe.ema > 0) + int(recipe.accumulate > 1)
+    return TrainState(
+        spec=spec,
+        place=place,
+        batch_size=batch_size,
+        steps_per_epoch=records // batch_size,
+        data=partial(_train_batches, spec, place, host_batch, _fits_memory(spec, dataset, place)),
+        evaluation=partial(_evaluation_batches, spec, place, host_batch) if evaluation_steps else None,
+        evaluation_steps=evaluation_steps,
+        loss=loss_of(spec),
+        memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.precision], kept=copies),
+    )
+
+
+def _train_batches(spec: TrainSpec, place: HostPlace, host_batch: int, cached: bool, step: int) -> Any:
+    recipe = spec.recipe
+    exact = recipe.order == "exact"
+    batches = loader.load(
+        spec.dataset,
+        TRAIN,
+        host_batch,
+        augment=recipe.augment,
+        shuffle=True,
+        seed=recipe.seed,
+        repeat=True,
+        drop_remainder=True,
+        shuffle_buffer=recipe.shuffle_buffer,
+        order=recipe.order,
+        start_step=step if exact else 0,
+        ids=True,
+        cache=loader.MEMORY if cached else None,
+        **_shared_options(spec, place),
+    )
+    # `fast` reaches a position in its order only by reading up to it.
+    return batches if exact or not step else batches.skip(step)
+
+
+def _evaluation_batches(spec: TrainSpec, place: HostPlace, host_batch: int) -> Any:
+    """Returns the evaluation split without end; all hosts have equally many batches of one shape."""
+    options = _shared_options(spec, place)
+    return loader.load(spec.dataset, spec.recipe.eval_split, host_batch, order="exact", **options).repeat()
+
+
+def _shared_options(spec: TrainSpec, place: HostPlace) -> dict[str, Any]:
+    recipe = spec.recipe
+    return {
         "normalize": recipe.normalize,
         "statistics": {"mean": spec.mean, "std": spec.std} if recipe.normalize == "dataset" else None,
         "host": place.index,
         "hosts": place.count,
         "texts": recipe.text,
     }
-    host_batch = batch_size // place.count
-    kept = _kept(spec, dataset, place)
-
-    def data(step: int) -> Any:
-        exact = recipe.order == "exact"
-        batches = loader.load(
-            spec.dataset,
-            TRAIN,
-            host_batch,
-            augment=recipe.augment,
-            shuffle=True,
-            seed=recipe.seed,
-            repeat=True,
-            drop_remainder=True,
-            shuffle_buffer=recipe.shuffle_buffer,
-            order=recipe.order,
-            start_step=step if exact else 0,
-            ids=True,
-            cache=loader.MEMORY if kept else None,
-            **shared,
-        )
-        # `fast` has no other way to a place in its order than reading up to it.
-        return batches if exact or not step else batches.skip(step)
-
-    def evaluation() -> Any:
-        # All hosts have equally many batches of one shape.
-        return loader.load(spec.dataset, recipe.eval_split, host_batch, order="exact", **shared).repeat()
-
-    held_out, passed = recipe.eval_split and dataset.num_records(recipe.eval_split), 0
-    if held_out:
-        passed = loader.steps_per_epoch(spec.dataset, recipe.eval_split, host_batch, hosts=place.count, order="exact")
-    return TrainState(
-        spec=spec,
-        place=place,
-        batch_size=batch_size,
-        steps_per_epoch=records // batch_size,
-        data=data,
-        evaluation=evaluation if held_out else None,
-        evaluation_steps=passed,
-        loss=loss_of(spec),
-        memory=step_bytes(
-            model,
-            batch_size // devices,
-            itemsize=_BYTES[recipe.precision],
-            kept=int(recipe.ema > 0) + int(recipe.accumulate > 1),
-        ),
-    )
 
 
-def _kept(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bool:
-    """Whether decoded images stay in memory from the first epoch on."""
+def _fits_memory(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bool:
+    """Returns whether decoded images stay in memory from the first epoch on."""
     each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
     shards = [shard.records for shard in dataset.shards(TRAIN)]
     remote, room = is_remote(spec.dataset), loader.room_in_memory()
     return cache_budget(shards, each, order=spec.recipe.order, hosts=place.count, remote=remote, room=room) > 0
 
 
-def _publish(spec: TrainSpec, loop: Loop) -> None:
-    """Writes the best weights as a model in float32: 16 bits are for learning, and serve nowhere on a CPU."""
-    # No weights of an encoder: all of them are set.
+def _run_loop(work: TrainState, steps: Backend, preemption: Preemption, send: Send) -> Loop:
+    """Trains from the last checkpoint; host 0 holds the checkpoints and writes the curves."""
+    spec = work.spec
+    folder = CheckpointFolder(
+        spec.checkpoints or str(Path(spec.output, "checkpoints")),
+        keep=spec.running.keep,
+        note=lambda message: send({"note": message}),
+    )
+    if not work.place.publishes:
+        loop = Loop(work, steps, folder, preemption, send)
+        loop.run()
+        return loop
+    with folder.locked(waiting(preemption, send)), CurveLog(spec.output) as curves:
+
+        def log_and_send(message: dict[str, Any]) -> None:
+            if "epoch" in message:
+                curves.write_epoch(message)
+            send(message)
+
+        loop = Loop(work, steps, folder, preemption, log_and_send)
+        loop.run()
+    return loop
+
+
+def _write_model_and_history(spec: TrainSpec, loop: Loop) -> None:
+    """Writes the history, and the best weights as a model in float32, which every CPU can serve."""
+    # Without the weights of the encoder: all of them are set here.
     model = built_model(dataclasses.replace(spec, weights_from=""), "float32")
     set_weights(model, loop.best)
     model.save(Path(spec.output, MODEL_FILE))
@@ -201,27 +218,3 @@ def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Bac
         weights=weights_digest(loop.best),
         versions=package_versions(),
     )
-
-
-class _Curves:
-    """Sends messages on and keeps their numbers for TensorBoard."""
-
-    def __init__(self, spec: TrainSpec, send: Send) -> None:
-        self._send = send
-        # Two runs in TensorBoard, so that both losses share a chart.
-        self._logs = {run: EventLog(Path(spec.output, LOG_FOLDER, run)) for run in (TRAIN, "eval")}
-
-    def __enter__(self) -> _Curves:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for log in self._logs.values():
-            log.close()
-
-    def note(self, message: dict[str, Any]) -> None:
-        """Sends a message on; of an epoch it keeps the numbers."""
-        if "epoch" in message:
-            self._logs[TRAIN].write(message["epoch"], {name: message[name] for name in _SCALARS if name in message})
-            if "eval" in message:
-                self._logs["eval"].write(message["epoch"], message["eval"])
-        self._send(message)

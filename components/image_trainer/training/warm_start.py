@@ -1,4 +1,4 @@
-"""Beginning with the weights of an earlier training instead of random ones."""
+"""Initial weights from an earlier training instead of random ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from shardwright.errors import UsageError
 from shardwright.storage import hash_file, is_remote, read_bytes
 
-# Where an exported model keeps what it was made from: TensorFlow leaves that folder of a SavedModel to its writers.
+# An exported model keeps its Keras model here: TensorFlow reserves `assets.extra` of a SavedModel for users.
 KEPT_MODEL = "assets.extra/model.keras"
-# Says where the weights of `trainer.warm_start: PATH` lie; the recipe holds only what they are.
+# Environment variable with the path of `trainer.warm_start`; the recipe has only the digest.
 WARM_START_VARIABLE = "SHARDWRIGHT_WARM_START"
-# The same of the weights of an encoder, `trainer.weights`.
+# The same for the weights of an encoder, `trainer.weights`.
 WEIGHTS_VARIABLE = "SHARDWRIGHT_ENCODER_WEIGHTS"
 _PLACES = ("", KEPT_MODEL, "model.keras")
 _SHOWN = 4
@@ -24,16 +24,16 @@ _OF_WORDS = "words_"
 
 
 def weights_file(path: str) -> tuple[str, str]:
-    """The file of weights that a path means: itself, or that of an exported model or of a training's folder.
+    """Finds the file of weights: the path itself, or the file of an exported model or in a training's folder.
 
     Args:
-        path: a file or a folder of this machine, or a file on an object store.
+        path: a file or a folder on this machine, or a file on an object store.
 
     Returns:
         The file, and its SHA-256.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such file.
     """
     files = [path] if is_remote(path) else [os.path.join(path, place) if place else path for place in _PLACES]
     for file in files:
@@ -41,7 +41,7 @@ def weights_file(path: str) -> tuple[str, str]:
         if found is not None:
             return file, found.sha256.hex()
     raise UsageError(
-        f"trainer.warm_start: {path} is no file, and no model of shardwright's lies there. Give model.keras of a "
+        f"trainer.warm_start: {path} is not a file and does not contain a model of shardwright. Give model.keras of a "
         "training, or the folder of a pushed model."
     )
 
@@ -54,7 +54,7 @@ def begin_with(model: Any, file: str) -> bool:
         file: a `.keras` file.
 
     Returns:
-        Whether all of them: a layer that reads words keeps its own where it was taught another vocabulary.
+        True if all weights were set; a layer that reads words keeps its own if the vocabulary differs.
 
     Raises:
         UsageError: the file cannot be read, or its model is of another architecture; the message shows the difference.
@@ -68,29 +68,29 @@ def begin_with(model: Any, file: str) -> bool:
             other = keras.saving.load_model(local, compile=False)
     except Exception as error:
         raise UsageError(f"trainer.warm_start: {file} cannot be read ({error}). Give model.keras.") from None
-    found = difference([_told(w) for w in model.weights], [_told(w) for w in other.weights])
+    found = difference([_shape(w) for w in model.weights], [_shape(w) for w in other.weights])
     if found:
         raise UsageError(
-            f"trainer.warm_start: {file} holds weights of another architecture, {_architecture(other)}, and the "
+            f"trainer.warm_start: {file} has weights of another architecture, {_architecture(other)}, and the "
             f"configuration asks for {_architecture(model)}: {found}. Use the same model, width, encoder and classes, "
             "or trainer.warm_start: none."
         )
-    # By its name such a layer is that of its words, see `texts.Words`.
-    strange = {layer.name for layer in model.layers if layer.name.startswith(_OF_WORDS)}
-    strange -= {layer.name for layer in other.layers}
-    own = {id(weight) for layer in model.layers if layer.name in strange for weight in layer.weights}
+    # The name of such a layer contains the digest of its vocabulary, see `text_inputs.Words`.
+    unmatched = {layer.name for layer in model.layers if layer.name.startswith(_OF_WORDS)}
+    unmatched -= {layer.name for layer in other.layers}
+    kept = {id(weight) for layer in model.layers if layer.name in unmatched for weight in layer.weights}
     for mine, theirs in zip(model.weights, other.weights, strict=True):
-        if id(mine) not in own:
+        if id(mine) not in kept:
             mine.assign(theirs)
-    return not own
+    return not kept
 
 
 def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tuple[str, tuple[int, ...]]]) -> str:
-    """In which weights two models differ, in words; empty where they have the same shapes in the same order.
+    """Describes the weights in which two models differ; empty for the same shapes in the same order.
 
     Args:
         wanted: name and shape of every weight of the model.
-        given: the same of the other one.
+        given: name and shape of every weight of the other model.
     """
     different = [
         f"{_shown(mine)} here, {_shown(theirs)} there"
@@ -102,12 +102,12 @@ def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tu
 
 
 def _architecture(model: Any) -> str:
-    """What a model is, in words; its outputs are as many as its classes."""
+    """Describes a model; it has an output for each class."""
     channels = model.output_shape[-1]
     return f"{model.name} of {model.count_params():,} weights and {channels} outputs"
 
 
-def _told(weight: Any) -> tuple[str, tuple[int, ...]]:
+def _shape(weight: Any) -> tuple[str, tuple[int, ...]]:
     return str(weight.path), tuple(weight.shape)
 
 

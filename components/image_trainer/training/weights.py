@@ -15,23 +15,23 @@ _GROUPS = ("weights", "state", "optimizer")
 
 
 def variables(model: Any, optimizer: Any) -> dict[str, list[Any]]:
-    """The variables of a training by their groups."""
+    """Returns the variables of a training by their groups."""
     groups = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
     return dict(zip(_GROUPS, groups, strict=True))
 
 
 def named(group: str, index: int) -> str:
-    """Name of a variable in a checkpoint: names that Keras gives depend on how many models a process has built."""
+    """Returns the name of a variable in a checkpoint: Keras' own depend on how many models a process has built."""
     return f"{group}/{index:05d}"
 
 
 def arrays_of(groups: Mapping[str, list[Any]]) -> Arrays:
-    """The numbers of variables by their groups, as a checkpoint holds them."""
+    """Returns the numbers of variables, as in a checkpoint."""
     return {named(group, i): _plain(np.array(v)) for group, members in groups.items() for i, v in enumerate(members)}
 
 
 def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
-    """Sets the variables of a training to what was saved.
+    """Sets the variables of a training to those of a checkpoint.
 
     Raises:
         ShardwrightError: the arrays are of another model.
@@ -52,10 +52,10 @@ def set_weights(model: Any, arrays: Arrays) -> None:
 
 
 def weights_of(arrays: Arrays) -> Arrays:
-    """The part of a state that is the model's."""
+    """Returns the model's part of a state."""
     return {name: array for name, array in arrays.items() if not name.startswith("optimizer/")}
 
 
 def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """What NumPy knows: bfloat16, which a model of one's own may have, is none of its types, and float32 holds it."""
+    """Converts bfloat16, which a custom model may have and NumPy lacks, to float32."""
     return array.astype(np.float32) if array.dtype.kind == "V" else array

@@ -50,7 +50,7 @@ def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, prepared):
     assert not list((tmp_path / "staging").iterdir())
 
 
-def test_what_an_earlier_dataset_holds_is_copied_and_no_parameter_says_so(tmp_path, prepared, monkeypatch, capsys):
+def test_records_of_an_earlier_dataset_are_copied_without_a_parameter(tmp_path, prepared, monkeypatch, capsys):
     config, properties = prepared
     ingest(config, tmp_path / "earlier", quiet=True)
     with_it = replace(config, previous=str(tmp_path / "earlier"))

@@ -77,7 +77,7 @@ def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, monkeypatch):
     assert str(tmp_path) not in json.dumps(properties)
 
 
-def test_an_earlier_dataset_that_was_written_anew_meanwhile_is_refused(tmp_path, monkeypatch):
+def test_an_earlier_dataset_that_was_rewritten_meanwhile_is_refused(tmp_path, monkeypatch):
     deliver(tmp_path / "in" / "1", range(30))
     ingest(configuration(tmp_path / "in"), tmp_path / "first", quiet=True)
     config = configuration(tmp_path / "in", previous=str(tmp_path / "first"))

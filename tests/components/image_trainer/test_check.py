@@ -1,4 +1,4 @@
-"""Models and weights that do not fit are told before any work, as the Trainer would tell it."""
+"""Models and weights that do not fit are reported before any work, with the message of the Trainer."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def config_of(base, **trainer):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What workers were started on."""
+    """The workers that were started."""
     found = []
 
     def run_worker(module, spec_file, log_file, *, environment):
@@ -37,11 +37,11 @@ def test_nothing_is_tried_where_there_is_nothing_to_fit(tmp_path, asked):
     assert asked == []
 
 
-def test_the_worker_is_told_the_model_and_the_files(tmp_path, asked):
+def test_the_worker_gets_the_model_and_the_files(tmp_path, asked):
     for name in ("earlier.keras", "encoder.h5"):
         (tmp_path / name).write_bytes(b"weights")
-    told = config_of(tmp_path, warm_start="earlier.keras", encoder="efficientnetv2-b0", weights="encoder.h5")
-    check_model(told, CLASSES, multi=False)
+    config = config_of(tmp_path, warm_start="earlier.keras", encoder="efficientnetv2-b0", weights="encoder.h5")
+    check_model(config, CLASSES, multi=False)
     ((worker, spec, environment),) = asked
     assert (worker, environment) == ("check", {"KERAS_BACKEND": "tensorflow"})
     assert (spec.classes, spec.height, spec.width, spec.recipe.encoder) == (CLASSES, 32, 32, "efficientnetv2-b0")
@@ -83,7 +83,7 @@ def test_weights_of_another_encoder_are_refused_with_the_name_of_both(tmp_path, 
     check_model(config_of(tmp_path, encoder="efficientnetv2-b0", weights=str(file)), CLASSES, multi=False)
     with pytest.raises(
         UsageError,
-        match=r"weights: b1_notop.weights.h5 holds weights of efficientnetv2-b1, not of efficientnetv2-b0: .* here, "
+        match=r"weights: b1_notop.weights.h5 has weights of efficientnetv2-b1, not of efficientnetv2-b0: .* here, "
         r".* there.*set trainer.encoder: efficientnetv2-b1",
     ):
         check(asked[0][1])

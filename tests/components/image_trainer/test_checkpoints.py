@@ -104,7 +104,7 @@ def test_the_newest_is_read_and_the_last_ones_are_kept_with_their_best_weights(t
 
 
 @pytest.mark.parametrize("damaged", ["step-0000000003-0000000003.ckpt", "best-0000000003.ckpt"])
-def test_of_a_damaged_one_the_one_before_is_read_and_it_is_told(tmp_path, damaged):
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_is_read(tmp_path, damaged):
     notes = []
     folder = CheckpointFolder(str(tmp_path), note=notes.append)
     folder.save(2, {}, weights(2))
@@ -132,7 +132,7 @@ def test_a_bucket_that_is_away_is_waited_for_but_not_for_ever(monkeypatch, times
         raise StorageError(f"{url}: the store did not answer")
 
     monkeypatch.setattr(buckets, "upload", upload)
-    # What is not needed any more cannot be found: that ends no training.
+    # Old checkpoints cannot be listed: that ends no training.
     monkeypatch.setattr(buckets, "list_objects", away)
     folder = CheckpointFolder("gs://bucket/x", note=notes.append, wait=pauses.append)
     folder.save(3, {}, weights(3))
@@ -171,7 +171,7 @@ def test_of_a_finished_training_nothing_is_left(tmp_path):
     folder.remove()
 
 
-def test_whoever_waited_for_a_training_that_took_the_folder_away_holds_the_next_one(tmp_path):
+def test_a_training_that_waited_for_one_that_deleted_the_folder_locks_the_new_folder(tmp_path):
     root, name = str(tmp_path / "staging"), f"training/{'a' * 32}"
     folder, entered, leave = CheckpointFolder(f"{root}/{name}"), threading.Event(), threading.Event()
 
@@ -242,7 +242,7 @@ def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend)
     assert np.any(steps.state()["weights/00000"])
 
 
-def test_it_tells_once_that_it_waits_for_another_and_goes_on_when_that_has_ended(tmp_path, monkeypatch):
+def test_it_reports_once_that_it_waits_for_another_training_and_continues_after_it(tmp_path, monkeypatch):
     folder, other, sent, pauses = CheckpointFolder(str(tmp_path)), lock_folder(tmp_path), [], []
 
     def pause():
@@ -254,12 +254,12 @@ def test_it_tells_once_that_it_waits_for_another_and_goes_on_when_that_has_ended
     with folder.locked(waiting(Preemption(), sent.append)):
         assert len(pauses) == 3
     (message,) = sent
-    assert "another process is at the same training" in message["note"]
+    assert "another process runs the same training" in message["note"]
 
 
-def test_whoever_waits_for_another_can_be_told_to_end(tmp_path):
+def test_a_training_that_waits_for_another_can_be_stopped(tmp_path):
     preemption = Preemption()
     preemption.signal = "SIGTERM"
-    told_to_end = pytest.raises(ShardwrightError, match=r"told to end \(SIGTERM\) while it waited")
-    with lock_folder(tmp_path), told_to_end, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
+    stopped = pytest.raises(ShardwrightError, match="received SIGTERM while it waited")
+    with lock_folder(tmp_path), stopped, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
         pass

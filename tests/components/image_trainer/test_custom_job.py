@@ -47,7 +47,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     """As in a pipeline: the Trainer's step asks for a job, and the job's container does the work."""
     from shardwright.components.image_trainer.custom_job import Executor
     from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY
-    from shardwright.components.image_trainer.spec import Recipe, RunOptions
+    from shardwright.components.image_trainer.spec import RunOptions, TrainRecipe
 
     config = parse_config(CONFIG, base="/")
     data = write_shapes(tmp_path / "data", size=(32, 32))
@@ -76,7 +76,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
         "model_run": artifact(standard_artifacts.ModelRun, tmp_path / "run"),
     }
     custom = {
-        RECIPE_KEY: Recipe.from_config(config).to_dict(),
+        RECIPE_KEY: TrainRecipe.from_config(config).to_dict(),
         RUNNING_KEY: RunOptions.from_config(config).to_dict(),
         "ai_platform_enable_vertex": True,
         "ai_platform_vertex_region": "europe-west4",
@@ -103,13 +103,13 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     assert pool["machine_spec"] == {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x4"}
     program, *command = pool["container_spec"]["command"]
     assert program == "python"
-    told = {one["name"]: one["value"] for one in pool["container_spec"]["env"]}
-    assert told["SHARDWRIGHT_STAGING"] == "gs://bucket/runs/staging"
-    told["SHARDWRIGHT_STAGING"] = str(tmp_path / "staging")
-    started = [start(command, {**told, **machine}, tmp_path) for machine in slice_of_two()]
+    variables = {one["name"]: one["value"] for one in pool["container_spec"]["env"]}
+    assert variables["SHARDWRIGHT_STAGING"] == "gs://bucket/runs/staging"
+    variables["SHARDWRIGHT_STAGING"] = str(tmp_path / "staging")
+    started = [start(command, {**variables, **machine}, tmp_path) for machine in slice_of_two()]
     for process in started:
-        said = process.communicate()[0]
-        assert process.returncode == 0, said[-3000:]
+        output = process.communicate()[0]
+        assert process.returncode == 0, output[-3000:]
     assert (tmp_path / "model" / "Format-Serving" / "saved_model.pb").is_file()
     summary = read_summary(tmp_path / "run")
     assert (len(summary.epochs), summary.backend, summary.hosts) == (1, "jax", 2)
@@ -120,7 +120,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
 
 
 def slice_of_two():
-    """What the machines of a slice are told: Vertex AI counts one replica, the TPU two workers."""
+    """The environments of a slice's machines: Vertex AI counts one replica, the TPU two workers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         first = f"127.0.0.1:{free.getsockname()[1]}"

@@ -73,7 +73,7 @@ def step(tmp_path, monkeypatch):
 
     task = {
         "inputs": {"parameterValues": values, "artifacts": typed("examples", "Examples")},
-        "outputs": {"artifacts": typed("model", "Model"), "outputFile": str(tmp_path / "said.json")},
+        "outputs": {"artifacts": typed("model", "Model"), "outputFile": str(tmp_path / "output.json")},
     }
 
     def run(google):
@@ -94,8 +94,8 @@ def test_the_job_reads_buckets_and_its_artifacts_are_mounted(step, tmp_path):
     assert step(google) == 0
     (job,) = google.jobs
     (pool,) = job["job_spec"]["worker_pool_specs"]
-    told = {one["name"]: one["value"] for one in pool["container_spec"]["env"]}
-    assert told["SHARDWRIGHT_STAGING"] == "gs://bucket/runs/staging"
+    variables = {one["name"]: one["value"] for one in pool["container_spec"]["env"]}
+    assert variables["SHARDWRIGHT_STAGING"] == "gs://bucket/runs/staging"
     assert f"{tmp_path}/gcs/bucket/runs/examples" in " ".join(pool["container_spec"]["command"])
     assert CustomJob(**job).job_spec.scheduling.timeout.total_seconds() == 36 * 3600
     assert google.cancelled == []
@@ -113,7 +113,7 @@ def test_a_job_that_fails_is_reported(step, capsys):
 
 
 @pytest.mark.parametrize("when", ["while it starts", "while it runs"])
-def test_a_step_that_is_told_to_end_cancels_its_job(step, when):
+def test_a_step_that_receives_sigterm_cancels_its_job(step, when):
     """As when a run is cancelled: the machine is not paid for any longer."""
     google = Google(JobState.JOB_STATE_RUNNING, JobState.JOB_STATE_RUNNING)
 

@@ -30,8 +30,8 @@ def test_a_model_as_asked_for_is_taken(name, options):
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("own_models:half", MASKS, r"gives \[None, 6, 5, 2\]; wanted is \[batch, 12, 10, 2\]"),
-        ("own_models:right", LABELS, r"gives \[None, 12, 10, 2\]; wanted is \[batch, 2\]"),
+        ("own_models:half", MASKS, r"gives \[None, 6, 5, 2\], not \[batch, 12, 10, 2\]"),
+        ("own_models:right", LABELS, r"gives \[None, 12, 10, 2\], not \[batch, 2\]"),
         ("own_models:scores", MASKS, "not probabilities; end in a sigmoid or softmax"),
         ("own_models:sixteen", MASKS, "gives float16; make the last layer with dtype='float32'"),
         ("own_models:lost", MASKS, "cannot be saved and loaded again .*register_keras_serializable"),
@@ -56,7 +56,7 @@ def test_labels_that_do_not_add_up_are_refused():
         check_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=False)
 
 
-def test_the_source_counts_and_may_lie_beside_the_configuration(tmp_path, monkeypatch):
+def test_the_source_counts_and_may_be_next_to_the_configuration(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "beside_it.py").write_text("x = 1\n")
     first = source_digest("beside_it:build", str(tmp_path))

@@ -25,7 +25,7 @@ def encoder():
 
 
 def small(channels=(4, 6)):
-    """A little model instead of an encoder: what is told of files does not depend on how large they are."""
+    """A little model instead of an encoder: messages about files do not depend on its size."""
     inputs = keras.Input((8, 8, 3))
     x = inputs
     for i, count in enumerate(channels):

@@ -7,17 +7,17 @@ import pytest
 import tensorflow as tf
 
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
-from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 
-RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("a", "b"), 4, 6, "stretch", None, None, "run", "export")
 RAMP = tf.constant(np.linspace(0, 1, 24).reshape(1, 4, 6, 1), tf.float32)
 
 
 class Slanted:
-    """Says more of what lies right and below."""
+    """Gives larger values on the right and below."""
 
     def __call__(self, images, training=False):
         return images[..., :2] * RAMP
@@ -57,7 +57,9 @@ def test_what_is_served_is_the_mean():
 
 def test_flips_are_an_option():
     def recipe(flips):
-        return Recipe.from_config(parse_config({"input": {"images": "x"}, "evaluator": {"flips": flips}}, base="/"))
+        return TrainRecipe.from_config(
+            parse_config({"input": {"images": "x"}, "evaluator": {"flips": flips}}, base="/")
+        )
 
     assert recipe(["up_down", "up_down"]).flips == ("up_down",)
     assert "flips" not in recipe([]).to_dict()

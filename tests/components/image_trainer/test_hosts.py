@@ -38,7 +38,7 @@ def vertex(pool, index, pools=None):
         ({"TPU_WORKER_HOSTNAMES": "localhost", "TPU_WORKER_ID": "0"}, HostPlace()),
     ],
 )
-def test_who_starts_many_says_which_one_this_is(environment, wanted):
+def test_the_place_is_in_the_variables_of_each_service(environment, wanted):
     assert this_host(environment) == wanted
     assert this_host(environment, wanted.count) == wanted
     assert wanted.publishes == (wanted.index == 0)
@@ -48,19 +48,19 @@ def test_who_starts_many_says_which_one_this_is(environment, wanted):
     ("environment", "problem"),
     [
         ({"SHARDWRIGHT_HOSTS": "2"}, "SHARDWRIGHT_COORDINATOR: not set"),
-        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "two"}, "SHARDWRIGHT_HOSTS: 'two' is no number"),
-        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "2"}, "JOB_COMPLETION_INDEX: '' is no number"),
+        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "two"}, "SHARDWRIGHT_HOSTS: 'two' is not a number"),
+        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "2"}, "JOB_COMPLETION_INDEX: '' is not a number"),
         ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "2", "SHARDWRIGHT_HOST": "2"}, "host 2 of 2"),
         ({"CLUSTER_SPEC": "{}"}, "CLUSTER_SPEC: not readable"),
         (vertex("evaluator", 0), "CLUSTER_SPEC: not readable"),
     ],
 )
-def test_contradictions_are_told(environment, problem):
+def test_contradictions_are_reported(environment, problem):
     with pytest.raises(UsageError, match=problem):
         this_host(environment)
 
 
-def test_as_many_hosts_as_the_configuration_says():
+def test_the_number_of_hosts_is_that_of_the_configuration():
     with pytest.raises(ConfigError, match="trainer.hosts: 4, but this machine is one of 1"):
         this_host({}, 4)
 
@@ -77,7 +77,7 @@ def test_as_many_hosts_as_the_configuration_says():
     ],
 )
 def test_machines_of_a_slice_ask_their_metadata_server(attributes, wanted):
-    """As on Cloud TPU, where no variable says anything; asked only where several hosts are expected."""
+    """As on Cloud TPU, where no variable is set; asked only if several hosts are expected."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -113,7 +113,7 @@ def test_machines_of_a_slice_ask_their_metadata_server(attributes, wanted):
 
 
 @given(st.integers(2, 99).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
-def test_a_worker_is_told_the_same(hosts):
+def test_a_worker_has_the_same_place(hosts):
     count, index = hosts
     place = HostPlace(index, count, "a:1")
     assert this_host(place.to_environment()) == place

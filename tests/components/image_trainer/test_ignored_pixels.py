@@ -1,4 +1,4 @@
-"""What is to be ignored counts nowhere: not in the loss, not in Dice and IoU, not in the sums of the exported model."""
+"""Ignored pixels count nowhere: not in the loss, not in Dice and IoU, not in the sums of the exported model."""
 
 import dataclasses
 
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from shardwright import loader
 from shardwright.components.image_trainer.export.signatures import ServedModel
-from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.evaluate import evaluate
 from shardwright.components.image_trainer.training.losses import build_loss
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import Recipe as TransformRecipe
+from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
 from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.metrics import MaskSums
@@ -27,7 +27,7 @@ from shardwright.tfrecords.encode import byte_strings, encode_example, floats, i
 from shardwright.tfrecords.records import decode_example
 
 CLASSES, SIZE = ("Fish", "Sugar"), (24, 36)
-RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", CLASSES, *SIZE, "stretch", None, None, "run", "export", ignore=True)
 seeds = st.integers(0, 2**32 - 1)
 

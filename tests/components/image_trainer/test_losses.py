@@ -28,7 +28,7 @@ def test_every_loss_is_its_formula():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "tensorflow"])
-def test_every_backend_says_the_same(backend):
+def test_every_backend_gives_the_same_loss(backend):
     script = Path(losses_by_formula.__file__)
     environment = {**os.environ, "KERAS_BACKEND": backend}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)

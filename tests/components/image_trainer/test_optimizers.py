@@ -13,11 +13,11 @@ import pytest
 import steps_by_hand
 
 from shardwright.components.image_trainer.devices.placement import step_bytes
-from shardwright.components.image_trainer.spec import Recipe
+from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_trainer.training.optimizers import build_optimizer
 from shardwright.errors import ConfigError
 
-RECIPE = Recipe("unet", 4, 1, 1, 0.1, 1, "unit", (), 1, 0.5, "")
+RECIPE = TrainRecipe("unet", 4, 1, 1, 0.1, 1, "unit", (), 1, 0.5, "")
 STEPS = 100
 
 

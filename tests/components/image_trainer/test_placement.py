@@ -1,4 +1,4 @@
-"""Where a training runs: the table, what a machine shows of itself, and batches that devices can share."""
+"""The placement of a training: the table, the detection of devices, and batches that devices can share."""
 
 import pytest
 from hypothesis import given
@@ -52,14 +52,14 @@ def test_what_is_not_there_is_refused(accelerator, hosts, machine, problem):
         choose_placement(accelerator, hosts, machine)
 
 
-def test_a_machine_is_told_by_its_device_files(tmp_path):
+def test_a_machine_is_detected_by_its_device_files(tmp_path):
     assert Machine.look({}, tmp_path) == Machine(jax_on_gpu=Machine.look({}, tmp_path).jax_on_gpu)
     (tmp_path / "nvidia0").touch()
     (tmp_path / "nvidiactl").touch()
     assert Machine.look({"SHARDWRIGHT_CPU_DEVICES": "4"}, tmp_path).gpu
     assert Machine.look({"SHARDWRIGHT_CPU_DEVICES": "4"}, tmp_path).cpu_devices == 4
     assert not Machine.look({}, tmp_path / "elsewhere").gpu
-    with pytest.raises(ConfigError, match="'many' is no number"):
+    with pytest.raises(ConfigError, match="'many' is not a number"):
         Machine.look({"SHARDWRIGHT_CPU_DEVICES": "many"}, tmp_path)
 
 
@@ -84,7 +84,7 @@ def test_a_tpu_without_its_package_is_seen(tmp_path, monkeypatch):
         (["vfio"], [("0x1ae0", "0x0063")], False),
     ],
 )
-def test_a_tpu_behind_vfio_is_told_by_its_pci_numbers(tmp_path, groups, pci, found):
+def test_a_tpu_behind_vfio_is_detected_by_its_pci_numbers(tmp_path, groups, pci, found):
     """Its group has any number, and other devices than TPUs are passed on that way."""
     for name in groups:
         (tmp_path / "dev" / "vfio" / name).mkdir(parents=True)

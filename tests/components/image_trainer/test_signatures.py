@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardwright.components.image_trainer.export.signatures import sample_runs
-from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
 
-RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "data", "d", "segmentation", ("a", "b"), 24, 40, "stretch", None, None, "run", "export")
 sides = st.integers(1, 40)
 

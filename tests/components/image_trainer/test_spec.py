@@ -1,4 +1,4 @@
-"""What the Trainer tells its workers, and what its cache key sees."""
+"""The specification for the Trainer's workers, and its cache key."""
 
 import dataclasses
 import json
@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from shardwright.components.image_trainer.devices.placement import Machine
 from shardwright.components.image_trainer.run_fn import run_fn, spec_of
-from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.history import History, read_history, write_history
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, DatasetError, UsageError
 
-RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", ("flip_left_right",), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", ("flip_left_right",), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "data", "d" * 64, "segmentation", ("a", "b"), 24, 40, "stretch", None, None, "run", "export")
 
 recipes = st.builds(
-    Recipe,
+    TrainRecipe,
     model=st.sampled_from(["unet", "cnn"]),
     filters=st.integers(4, 64),
     epochs=st.integers(1, 100),
@@ -43,7 +43,7 @@ def test_a_specification_survives_its_file(tmp_path_factory, recipe, colour, cla
     file = tmp_path_factory.mktemp("spec") / "spec.json"
     spec.write(file)
     assert TrainSpec.read(file) == spec
-    assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
+    assert TrainRecipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
 
 
 def test_the_fingerprint_sees_recipe_and_data_but_no_place():
@@ -57,7 +57,7 @@ def test_a_recipe_of_another_version_or_shape_is_refused():
     good = RECIPE.to_dict()
     for bad in ({**good, "version": 0}, {**good, "extra": 1}, {k: v for k, v in good.items() if k != "seed"}):
         with pytest.raises(UsageError, match="compile the pipeline again"):
-            Recipe.from_dict(bad)
+            TrainRecipe.from_dict(bad)
 
 
 @pytest.mark.parametrize(("task", "model"), [("segmentation", "unet"), ("classification", "cnn")])
@@ -71,14 +71,14 @@ def test_the_configuration_decides_the_recipe(task, model):
         },
         base="/",
     )
-    recipe = Recipe.from_config(config)
+    recipe = TrainRecipe.from_config(config)
     assert (recipe.model, recipe.epochs, recipe.filters, recipe.threshold) == (model, 3, 12, 0.4)
     assert recipe.eval_split == "eval"
 
 
 def test_without_an_eval_split_none_is_named():
     config = parse_config({"input": {"images": "x"}, "split": {"train": 0.8, "test": 0.2}}, base="/")
-    assert Recipe.from_config(config).eval_split == ""
+    assert TrainRecipe.from_config(config).eval_split == ""
 
 
 def test_a_history_is_read_as_it_was_written(tmp_path):

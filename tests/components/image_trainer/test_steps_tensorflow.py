@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-# In a process of its own: what is switched on stays on.
+# In a separate process: the setting stays on.
 _PROGRAM = """
 import os, tempfile, threading
 import keras, numpy as np, tensorflow as tf
@@ -15,7 +15,7 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.progress import Preemption
-from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.steps import build_steps, connect
 
 placement = Placement("cpu", "tensorflow")
@@ -26,7 +26,7 @@ optimizer.build(model.trainable_variables)
 steps = build_steps(placement, HostPlace(), model, loss, optimizer)
 
 def batches(count):
-    # Nobody passes alone: two are made at a time, or none is.
+    # Two images must be decoded concurrently, or none passes.
     both = threading.Barrier(2, timeout=30)
 
     def met(number):
@@ -39,7 +39,7 @@ def batches(count):
 
     return tf.data.Dataset.range(count).map(made, num_parallel_calls=2).prefetch(2)
 
-recipe = Recipe("cnn", 4, 2, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+recipe = TrainRecipe("cnn", 4, 2, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
 work = TrainState(
     spec=TrainSpec(recipe, "", "d", "classification", ("a", "b"), 1, 1, "stretch", None, None, "", ""),
     place=HostPlace(),

@@ -1,4 +1,4 @@
-"""Texts beside images: from the configuration to what is served."""
+"""Texts as an input besides images: from the configuration to what is served."""
 
 import dataclasses
 import hashlib
@@ -11,7 +11,7 @@ import tensorflow as tf
 from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.models.build import build_model
 from shardwright.components.image_trainer.models.text_inputs import Words
-from shardwright.components.image_trainer.spec import Recipe, TextColumn, TrainSpec
+from shardwright.components.image_trainer.spec import TextColumn, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.warm_start import begin_with
 from shardwright.components.predictor.predict import read_texts
 from shardwright.config import parse_config
@@ -19,7 +19,7 @@ from shardwright.errors import ConfigError, UsageError
 from shardwright.loader.text_features import text_features
 from shardwright.tfrecords.encode import byte_strings, encode_example
 
-RECIPE = Recipe("cnn", 4, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval", text=("caption", "place"))
+RECIPE = TrainRecipe("cnn", 4, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval", text=("caption", "place"))
 TEXT = {"caption": {"vocabulary": 5}, "place": {"vocabulary": 2, "output": "dense"}}
 
 
@@ -30,8 +30,8 @@ def config(text=("caption",), transform=TEXT, **sections):
 
 
 def test_the_recipe_holds_the_columns_and_none_without():
-    assert Recipe.from_config(config(["place", "caption"])).to_dict()["text"] == ["place", "caption"]
-    assert "text" not in Recipe.from_config(config([])).to_dict()
+    assert TrainRecipe.from_config(config(["place", "caption"])).to_dict()["text"] == ["place", "caption"]
+    assert "text" not in TrainRecipe.from_config(config([])).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_is_served_counts_no_word_that_the_stored_ids_have_no_room_for(spec
     np.testing.assert_array_equal(found["probabilities"], [[1, 1, 0, 0, 0, 0, 2]])
 
 
-def test_the_length_of_stored_ids_is_told():
+def test_the_length_of_stored_ids_is_in_the_specification():
     options = {"t": {"output": "ids", "vocabulary": 4, "length": 3}, "u": {"output": "counts", "vocabulary": 4}}
     names = ["t/ids", "u/indices", "u/counts"]
     manifest = SimpleNamespace(recipe={"text": options}, stored=str, features=dict.fromkeys(names, "int64"))
@@ -128,7 +128,7 @@ def test_both_parts_count(name):
         assert np.abs(np.asarray(built(changed)) - answer).max() > 1e-4
 
 
-def test_a_warm_start_with_other_words_learns_them_anew_and_keeps_the_rest(tmp_path):
+def test_a_warm_start_with_other_words_learns_them_again_and_keeps_the_rest(tmp_path):
     earlier = model("cnn", b"old words")
     earlier.save(tmp_path / "model.keras")
     same, other = model("cnn", b"old words"), model("cnn", b"words")

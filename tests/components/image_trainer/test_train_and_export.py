@@ -1,4 +1,4 @@
-"""Training and export in their worker processes, on small images that are easy to tell apart."""
+"""Training and export in their worker processes, on small images that are easy to distinguish."""
 
 import contextlib
 import dataclasses
@@ -14,7 +14,7 @@ import pytest
 
 from shardwright.components.image_trainer import run_fn
 from shardwright.components.image_trainer.run_fn import train_and_export
-from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.components.image_trainer.worker import run_worker
 from shardwright.dataset.reader import ImageDataset
@@ -26,18 +26,18 @@ from shardwright.staging.staged import is_in_use
 
 pytestmark = pytest.mark.slow
 
-MASKS = Recipe("unet", 8, 8, 4, 1e-2, 3, "imagenet_torch", ("flip_left_right",), 64, 0.5, "eval")
+MASKS = TrainRecipe("unet", 8, 8, 4, 1e-2, 3, "imagenet_torch", ("flip_left_right",), 64, 0.5, "eval")
 TUNED = dataclasses.replace(MASKS, tuned=("threshold", "min_area"))
 LABELS = dataclasses.replace(MASKS, model="cnn", epochs=12, normalize="unit")
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, write_shapes):
-    """A trained and exported segmenter: folder with data (24x40), raw (48x60), run, export and what was told."""
+    """A trained and exported segmenter: folder with data (24x40), raw (48x60), run, export and its output."""
     root = tmp_path_factory.mktemp("trained")
     write_shapes(root / "data")
     write_shapes(root / "raw", kind="ingest", size=(48, 60))
-    with open(root / "told.txt", "w", encoding="utf-8") as told, contextlib.redirect_stderr(told):
+    with open(root / "shown.txt", "w", encoding="utf-8") as shown, contextlib.redirect_stderr(shown):
         train_and_export(TUNED, dataset=root / "data", run_folder=root / "run", export_folder=root / "export")
     return root
 
@@ -52,8 +52,8 @@ def test_training_learns_and_keeps_the_best_epoch(trained):
     assert history.steps_per_epoch == 3
 
 
-def test_a_line_an_epoch_is_told(trained):
-    lines = (trained / "told.txt").read_text(encoding="utf-8").splitlines()
+def test_a_line_per_epoch_is_shown(trained):
+    lines = (trained / "shown.txt").read_text(encoding="utf-8").splitlines()
     assert [line.split(":")[0] for line in lines] == [f"  epoch {n + 1}/{MASKS.epochs}" for n in range(MASKS.epochs)]
     assert "mean_dice" in lines[0]
 
@@ -116,7 +116,7 @@ def test_the_examples_signature_returns_the_sums_of_the_served_masks_and_the_sam
     np.testing.assert_allclose(found["prediction"].sum(0), wanted.prediction, atol=2)
     np.testing.assert_allclose(found["intersection"].sum(0), wanted.intersection, atol=2)
     np.testing.assert_allclose(found["kaggle_dice"].sum(0), wanted.kaggle, atol=0.05)
-    # It has learned: images of another size than those it was trained on are told apart.
+    # It has learned: images of another size than those it was trained on are distinguished.
     assert (
         MaskSums.of_images(found["intersection"], found["prediction"], found["truth"]).report("ab")["mean_dice"] > 0.5
     )
@@ -143,9 +143,9 @@ def test_the_export_holds_plain_ops_and_its_assets(trained):
 
 
 def test_tuning_makes_the_figures_of_its_split_no_worse(trained):
-    told = json.loads((trained / "run/tuning.json").read_text())
-    before, after = told["before"], told["after"]
-    assert told["split"] == "eval"
+    tuning = json.loads((trained / "run/tuning.json").read_text())
+    before, after = tuning["before"], tuning["after"]
+    assert tuning["split"] == "eval"
     best = read_history(trained / "run").evaluation[read_history(trained / "run").best_epoch - 1]
     assert before["mean_dice"] == pytest.approx(best["mean_dice"], abs=1e-3)
     for name in ("Disc", "Bar"):
@@ -171,7 +171,7 @@ def test_tensorboard_can_read_the_curves(trained):
     assert found["eval"]["mean_dice"] == pytest.approx([m["mean_dice"] for m in history.evaluation])
 
 
-def test_tensorboard_shows_predictions_beside_the_truth(trained):
+def test_tensorboard_shows_predictions_next_to_the_truth(trained):
     import tensorflow as tf
     from PIL import Image
 
@@ -197,7 +197,7 @@ def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes, monkey
     write_shapes(tmp_path / "data", task="classification", counts=counts)
     recipe = dataclasses.replace(LABELS, eval_split="")
     train_and_export(recipe, dataset=tmp_path / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export")
-    # Until the model is there, nobody may clear up: the worker holds its checkpoints, and for the export the trainer.
+    # Until the model is written the checkpoints are locked: by the worker, and during the export by the trainer.
     assert held == [False, True]
     history = read_history(tmp_path / "run")
     assert history.best_epoch == LABELS.epochs
@@ -213,7 +213,7 @@ def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes, monkey
     assert set(served["labels"].numpy()) <= {b"red", b"green", b"blue"}
 
 
-def test_a_loss_that_is_no_number_stops_the_training_and_says_so(trained, tmp_path):
+def test_a_loss_that_is_not_finite_stops_the_training_with_a_message(trained, tmp_path):
     recipe = dataclasses.replace(MASKS, learning_rate=1e30, epochs=4)
     with pytest.raises(ShardwrightError, match=r"the loss became .*nan.* Lower trainer.learning_rate"):
         train_and_export(
@@ -221,7 +221,7 @@ def test_a_loss_that_is_no_number_stops_the_training_and_says_so(trained, tmp_pa
         )
 
 
-def test_an_empty_train_split_is_told(tmp_path, write_shapes):
+def test_an_empty_train_split_is_reported(tmp_path, write_shapes):
     write_shapes(tmp_path / "data", counts={"train": 0, "test": 2})
     with pytest.raises(ShardwrightError, match="split train is empty"):
         train_and_export(

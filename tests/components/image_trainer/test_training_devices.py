@@ -12,7 +12,7 @@ from shardwright.components.image_trainer.training.history import read_history, 
 
 pytestmark = pytest.mark.slow
 
-# Of 37 records in three shards no two hosts get the same number.
+# With 37 records in three shards no two hosts get the same number.
 COUNTS = {"train": 37, "eval": 11, "test": 2}
 EIGHT = {"SHARDWRIGHT_CPU_DEVICES": "8"}
 
@@ -26,8 +26,8 @@ def data(tmp_path_factory, write_shapes):
 def on_eight(tmp_path_factory, data):
     """A training on eight devices of one process, and its messages."""
     spec = spec_of(tmp_path_factory.mktemp("eight"), data, dataclasses.replace(RECIPE, order="exact"))
-    code, messages, said = ended(start(spec, **EIGHT))
-    assert code == 0, said
+    code, messages, log = ended(start(spec, **EIGHT))
+    assert code == 0, log
     return spec, messages
 
 
@@ -75,8 +75,8 @@ def test_words_are_split_with_the_images(tmp_path, write_shapes):
 def test_two_hosts_have_the_weights_of_each_other_and_the_loss_of_one(on_eight, data, tmp_path):
     recipe = on_eight[0].recipe
     specs = [spec_of(tmp_path / str(host), data, recipe, hosts=2) for host in range(2)]
-    for code, messages, said in on_two_hosts(specs):
-        assert code == 0, said
+    for code, messages, log in on_two_hosts(specs):
+        assert code == 0, log
         assert {tuple(map(tuple, m["parts"])) for m in messages if "parts" in m} == {((1, *SIZE, 3),) * 4}
     first, second = (read_summary(spec.output) for spec in specs)
     assert (first.hosts, first.devices, first.compilations) == (2, 8, 1)
@@ -92,13 +92,13 @@ def test_two_hosts_have_the_weights_of_each_other_and_the_loss_of_one(on_eight, 
     assert not (tmp_path / "1" / "checkpoints").exists()
 
 
-def test_one_of_two_hosts_with_shares_of_their_own_is_told_to_end_before_an_evaluation_and_both_go_on(data, tmp_path):
+def test_one_of_two_hosts_with_separate_shares_is_stopped_before_an_evaluation_and_both_continue(data, tmp_path):
     recipe = dataclasses.replace(RECIPE, epochs=3)
     specs = [spec_of(tmp_path / str(host), data, recipe, hosts=2) for host in range(2)]
-    told = on_two_hosts(specs, end_at=8, by=signal.SIGTERM)
-    for (code, messages, said), who in zip(told, ("another host", "SIGTERM"), strict=True):
-        assert code == 1, said
-        assert f"told to end ({who}) and saved its state at step 8 of 12" in messages[-1]["error"]
+    stopped = on_two_hosts(specs, end_at=8, by=signal.SIGTERM)
+    for (code, messages, log), who in zip(stopped, ("another host", "SIGTERM"), strict=True):
+        assert code == 1, log
+        assert f"stopped ({who}) and saved its state at step 8 of 12" in messages[-1]["error"]
     results = on_two_hosts(specs)
     assert [code for code, _, _ in results] == [0, 0], results[0][2]
     first, second = (read_summary(spec.output) for spec in specs)

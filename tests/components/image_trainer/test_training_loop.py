@@ -1,4 +1,4 @@
-"""The loop by itself, over steps that compute nothing: what ends it, and what is said then."""
+"""The loop alone, over steps that compute nothing: how it ends, and with which message."""
 
 import contextlib
 import dataclasses
@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.spec import Recipe, RunOptions, TrainSpec
+from shardwright.components.image_trainer.spec import RunOptions, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.errors import ShardwrightError
 
-RECIPE = Recipe("unet", 4, 5, 2, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 4, 5, 2, 1e-2, 3, "unit", (), 64, 0.5, "eval")
 
 
 class Counting:
-    """Steps that count: the weight is the number of steps done, the loss what `losses` says of the step."""
+    """Steps that count: the weight is the number of steps done, the loss the value of `losses` for the step."""
 
     devices, device, traces = 1, "cpu", 1
 
@@ -110,8 +110,8 @@ def test_a_loss_that_is_no_number_names_step_and_keys_and_the_last_good_checkpoi
     with pytest.raises(ShardwrightError) as caught:
         loop.run()
     assert str(caught.value) == (
-        "the loss became nan in epoch 2, step 5 of 15. Its batch held train/002.png, train/003.png. Lower "
-        "trainer.learning_rate, or look at these images. The last checkpoint is that of step 4."
+        "the loss became nan in epoch 2, step 5 of 15. Its batch: train/002.png, train/003.png. Lower "
+        "trainer.learning_rate, or look at these images. The last checkpoint is of step 4."
     )
     assert folder.latest().step == 4
     assert steps.finished
@@ -125,7 +125,7 @@ def test_weights_that_are_no_numbers_are_never_kept(make):
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")])
-def test_no_memory_left_is_told_with_the_estimate(make, error):
+def test_exhausted_memory_is_reported_with_the_estimate(make, error):
     loop, _, _ = make(lambda step: error if step == 2 else 1.0)
     with pytest.raises(
         ShardwrightError, match=r"out of memory at step 2: a batch of 2 images needs about 1.5 GB on each"
@@ -169,37 +169,37 @@ def test_from_every_step_it_goes_on_to_the_same_end(make, killed_at):
     assert [m["epoch"] for m in messages if "epoch" in m] == [1, 2, 3, 4, 5]
 
 
-def test_told_to_end_it_saves_the_step_it_is_at(make):
+def test_after_a_signal_it_saves_the_current_step(make):
     preemption = Preemption()
 
-    def told(step):
+    def stopping(step):
         if step == 7:
             preemption.signal = "SIGTERM"
         return 1.0
 
-    loop, steps, folder = make(told, preemption=preemption, every=100)
-    with pytest.raises(ShardwrightError, match=r"told to end \(SIGTERM\) and saved its state at step 7 of 15"):
+    loop, steps, folder = make(stopping, preemption=preemption, every=100)
+    with pytest.raises(ShardwrightError, match=r"stopped \(SIGTERM\) and saved its state at step 7 of 15"):
         loop.run()
     assert folder.latest().step == 7
     assert steps.finished
 
 
 @pytest.mark.parametrize("at", [1, 2])
-def test_told_to_end_in_an_evaluation_it_saves_at_once_and_measures_anew(make, at):
+def test_after_a_signal_in_an_evaluation_it_saves_immediately_and_evaluates_again(make, at):
     metric = [0.5, 0.3, 0.4, 0.6, 0.2]
     whole, _, folder = make(lambda step: 1 / step, metric=metric)
     whole.run()
     folder.remove()
     preemption, evaluated = Preemption(), []
 
-    def told():
+    def stopping():
         for number, value in enumerate(metric, 1):
             evaluated.append(number)
             preemption.signal = "SIGTERM" if number == at else ""
             yield value
 
-    loop, _, folder = make(lambda step: 1 / step, metric=told(), preemption=preemption, every=100)
-    with pytest.raises(ShardwrightError, match=rf"told to end \(SIGTERM\) and saved its state at step {3 * at} of 15"):
+    loop, _, folder = make(lambda step: 1 / step, metric=stopping(), preemption=preemption, every=100)
+    with pytest.raises(ShardwrightError, match=rf"stopped \(SIGTERM\) and saved its state at step {3 * at} of 15"):
         loop.run()
     assert folder.latest().step == 3 * at
     assert evaluated == list(range(1, at + 1))
@@ -210,7 +210,7 @@ def test_told_to_end_in_an_evaluation_it_saves_at_once_and_measures_anew(make, a
     assert again.best["weights/00000"] == whole.best["weights/00000"]
 
 
-def test_told_to_end_in_an_evaluation_no_further_batch_is_looked_at(make):
+def test_after_a_signal_in_an_evaluation_no_further_batch_is_read(make):
     preemption, seen = Preemption(), []
 
     def batches():
@@ -227,15 +227,15 @@ def test_told_to_end_in_an_evaluation_no_further_batch_is_looked_at(make):
 
 
 # In the middle of an evaluation the hosts agree at every tenth batch; one takes the next out of its source first.
-@pytest.mark.parametrize(("told_at", "taken"), [("step 2", 1), ("batch 3", 11), ("batch 12", 21), ("batch 23", 25)])
-def test_one_of_two_hosts_is_told_to_end_and_both_leave_the_evaluation_at_the_same_batch(make, told_at, taken):
+@pytest.mark.parametrize(("stop_at", "taken"), [("step 2", 1), ("batch 3", 11), ("batch 12", 21), ("batch 23", 25)])
+def test_one_of_two_hosts_gets_a_signal_and_both_leave_the_evaluation_at_the_same_batch(make, stop_at, taken):
     barrier, parts, seen, kept = threading.Barrier(2, timeout=60), [np.zeros(0), np.zeros(0)], [0, 0], []
 
     def host(index):
         preemption = Preemption()
 
-        def tell(what):
-            if index == 1 and what == told_at:
+        def stop(what):
+            if index == 1 and what == stop_at:
                 preemption.signal = "SIGTERM"
 
         def together(values):
@@ -247,11 +247,11 @@ def test_one_of_two_hosts_is_told_to_end_and_both_leave_the_evaluation_at_the_sa
 
         def batches():
             for number in range(100):
-                tell(f"batch {number}")
+                stop(f"batch {number}")
                 seen[index] += 1
                 yield None, np.array([0]), np.array([1.0])
 
-        loop, steps, folder = make(lambda step: tell(f"step {step}") or 1.0, metric=[0.5] * 100, preemption=preemption)
+        loop, steps, folder = make(lambda step: stop(f"step {step}") or 1.0, metric=[0.5] * 100, preemption=preemption)
         kept.append(folder)
         place = HostPlace(index, 2, "here:1")
         loop.work = dataclasses.replace(loop.work, place=place, evaluation=batches, evaluation_steps=25)
@@ -262,9 +262,9 @@ def test_one_of_two_hosts_is_told_to_end_and_both_leave_the_evaluation_at_the_sa
         return str(caught.value)
 
     with ThreadPoolExecutor(2) as hosts:
-        said = list(hosts.map(host, range(2)))
+        messages = list(hosts.map(host, range(2)))
     how = ["another host", "SIGTERM"]
-    for who, text in zip(how, said, strict=True):
-        assert f"told to end ({who}) and saved its state at step 3 of 15" in text
+    for who, text in zip(how, messages, strict=True):
+        assert f"stopped ({who}) and saved its state at step 3 of 15" in text
     assert seen == [taken, taken]
     assert kept[0].latest().step == 3

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from shardwright.components.image_trainer.run_fn import train_and_export
-from shardwright.components.image_trainer.spec import Recipe
+from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, ShardwrightError, UsageError
 from shardwright.fingerprint import sha256_file
 
-RECIPE = Recipe("unet", 4, 1, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+RECIPE = TrainRecipe("unet", 4, 1, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
 B0 = "efficientnetv2-b0"
 
 
@@ -28,7 +28,7 @@ def trained(recipe, data, folder, **files):
 
 
 def answer(folder):
-    """What an exported model says of an image of another size."""
+    """Answers of an exported model for an image of another size."""
     import tensorflow as tf
 
     model = tf.saved_model.load(str(folder / "export"))
@@ -56,10 +56,8 @@ def test_deeplab_learns_and_its_export_answers(data, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_that_is_not_as_asked_for_ends_the_training_before_it_begins(data, tmp_path):
-    with pytest.raises(
-        ShardwrightError, match=r"trainer\.model: own_models:half: gives \[None, 12, 20, 2\]; wanted is"
-    ):
+def test_a_model_that_does_not_meet_the_requirements_ends_the_training_before_it_begins(data, tmp_path):
+    with pytest.raises(ShardwrightError, match=r"trainer\.model: own_models:half: gives \[None, 12, 20, 2\], not "):
         trained(dataclasses.replace(RECIPE, model="own_models:half"), data, tmp_path)
     assert not (tmp_path / "export").exists()
 
@@ -124,8 +122,8 @@ def test_wrong_options_are_refused(trainer, message):
         ({"threshold": 1, "min_area": 0}, 1.0, 0, ()),
     ],
 )
-def test_what_is_not_said_is_tuned(evaluator, threshold, min_area, tuned):
-    recipe = Recipe.from_config(parse_config({"input": {"images": "x"}, "evaluator": evaluator}, base="/"))
+def test_options_without_a_value_are_tuned(evaluator, threshold, min_area, tuned):
+    recipe = TrainRecipe.from_config(parse_config({"input": {"images": "x"}, "evaluator": evaluator}, base="/"))
     assert (recipe.threshold, recipe.min_area, recipe.tuned) == (threshold, min_area, tuned)
 
 
@@ -147,15 +145,15 @@ def test_wrong_thresholds_are_refused(evaluator, message):
 
 def test_a_recipe_holds_what_files_are_and_not_where(tmp_path):
     (tmp_path / "w.keras").write_bytes(b"weights")
-    (tmp_path / "beside.py").write_text("x = 1\n")
-    first = Recipe.from_config(
+    (tmp_path / "own_code.py").write_text("x = 1\n")
+    first = TrainRecipe.from_config(
         parse_config({"input": {"images": "x"}, "trainer": {"encoder": B0, "weights": "w.keras"}}, base=str(tmp_path))
     )
     assert first.weights == sha256_file(tmp_path / "w.keras")
-    own = parse_config({"input": {"images": "x"}, "trainer": {"model": "beside:build"}}, base=str(tmp_path))
-    assert Recipe.from_config(own).code == sha256_file(tmp_path / "beside.py")
-    assert str(tmp_path) not in json.dumps([first.to_dict(), Recipe.from_config(own).to_dict()])
+    own = parse_config({"input": {"images": "x"}, "trainer": {"model": "own_code:build"}}, base=str(tmp_path))
+    assert TrainRecipe.from_config(own).code == sha256_file(tmp_path / "own_code.py")
+    assert str(tmp_path) not in json.dumps([first.to_dict(), TrainRecipe.from_config(own).to_dict()])
     with pytest.raises(UsageError, match=r"trainer\.weights: /nowhere/w\.keras cannot be read"):
-        Recipe.from_config(config(encoder=B0, weights="w.keras"))
+        TrainRecipe.from_config(config(encoder=B0, weights="w.keras"))
     with pytest.raises(UsageError, match=r"trainer\.model: there is no module 'no_such_module'"):
-        Recipe.from_config(config(model="no_such_module:build"))
+        TrainRecipe.from_config(config(model="no_such_module:build"))

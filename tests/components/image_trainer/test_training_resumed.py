@@ -1,4 +1,4 @@
-"""Trainings that are killed or told to end, and go on: the weights are those of one that nobody interrupted."""
+"""Trainings that are killed or stopped, and continue: the weights are those of an uninterrupted one."""
 
 import dataclasses
 import random
@@ -22,7 +22,7 @@ def data(tmp_path_factory, write_shapes):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, data):
-    """A training by `order: fast` that nobody interrupted: its folder, and what it tells."""
+    """An uninterrupted training with `order: fast`: its folder, and its messages."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, trained(spec_of(folder, data))
 
@@ -43,23 +43,23 @@ def test_killed_at_a_random_step_it_ends_with_the_same_weights_to_the_bit(data, 
     assert found.resumed == saved[-1:]
     assert exact.resumed == []
     assert found.compilations == exact.compilations == 1
-    # An order of its own.
+    # Another order.
     assert read_history(spec.output).loss != read_history(whole[0]).loss
 
 
-def test_told_to_end_it_saves_first_and_goes_on_from_there_also_past_a_damaged_checkpoint(data, whole, tmp_path):
-    spec = spec_of(tmp_path / "told", data, every=2)
+def test_after_a_signal_it_saves_first_and_continues_from_there_also_past_a_damaged_checkpoint(data, whole, tmp_path):
+    spec = spec_of(tmp_path / "stopped", data, every=2)
     code, messages, _ = ended(start(spec, end_at=7, by=signal.SIGTERM))
     assert code == 1
     assert messages[-1]["error"] == (
-        "the training was told to end (SIGTERM) and saved its state at step 7 of 10. Run it again to go on from there."
+        "the training was stopped (SIGTERM) and saved its state at step 7 of 10. Run it again to continue from there."
     )
     folder = CheckpointFolder(spec.checkpoints)
     assert folder.steps() == [6, 7]
-    newest = max((tmp_path / "told" / "checkpoints").glob("step-*"))
+    newest = max((tmp_path / "stopped" / "checkpoints").glob("step-*"))
     newest.write_bytes(newest.read_bytes()[:-1])
-    code, messages, said = ended(start(spec))
-    assert code == 0, said
+    code, messages, log = ended(start(spec))
+    assert code == 0, log
     assert [m["resumed"] for m in messages if "resumed" in m] == [6]
     assert ["digest" in m["note"] for m in messages if "note" in m] == [True]
     assert read_history(spec.output) == read_history(whole[0])

@@ -1,4 +1,4 @@
-"""Checkpoints on object stores: what a folder does, a bucket does, and a killed training goes on from there."""
+"""Checkpoints on object stores: a bucket behaves like a folder, and a killed training continues from there."""
 
 import dataclasses
 import signal
@@ -37,7 +37,7 @@ def test_a_bucket_keeps_what_a_folder_keeps(stores, scheme):
              (("best", "0000000002"), ("best", "0000000003"), ("step", "0000000002-0000000002"),
               ("step", "0000000003-0000000003"))]  # fmt: skip
     assert sorted(stores.tree(place)) == names
-    # A bucket may be written to anew under the same name, when a damaged checkpoint's step comes again.
+    # An object may be written again under the same name, when a damaged checkpoint's step comes again.
     stores.write(f"{place}/{names[3]}", b"cut")
     found = CheckpointFolder(place, note=notes.append).latest()
     assert (found.step, found.best["weights/00000"].max()) == (2, 20)

@@ -1,4 +1,4 @@
-"""Weights of an earlier training: where they lie, and in what they differ."""
+"""Weights of an earlier training: their files, and their differences."""
 
 import hashlib
 
@@ -36,7 +36,7 @@ def test_a_file_or_the_folder_of_a_model_or_of_a_training(tmp_path):
     assert weights_file(str(tmp_path / "pushed" / "1")) == (str(kept), hashlib.sha256(b"").hexdigest())
     wanted = str(tmp_path / "model.keras"), hashlib.sha256(b"weights").hexdigest()
     assert weights_file(str(tmp_path)) == weights_file(wanted[0]) == wanted
-    with pytest.raises(UsageError, match="pushed is no file, and no model of shardwright's lies there"):
+    with pytest.raises(UsageError, match="pushed is not a file and does not contain a model of shardwright"):
         weights_file(str(tmp_path / "pushed"))
 
 

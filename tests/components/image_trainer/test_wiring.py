@@ -9,7 +9,7 @@ from tfx.types import Channel, standard_artifacts
 from shardwright.components.baseline_resolver.component import BaselineResolver
 from shardwright.components.evaluator.component import image_evaluator
 from shardwright.components.image_trainer.component import image_trainer
-from shardwright.components.image_trainer.spec import Recipe
+from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.component import ImageTransform
 from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.components.pusher.component import Pusher
@@ -45,13 +45,15 @@ def test_no_path_of_this_machine_is_in_a_cache_key():
 
 def test_the_trainer_carries_the_recipe_and_follows_the_splits():
     train = wired()[0]
-    assert Recipe.from_dict(json.loads(train.exec_properties["custom_config"])["recipe"]) == Recipe.from_config(CONFIG)
+    assert TrainRecipe.from_dict(
+        json.loads(train.exec_properties["custom_config"])["recipe"]
+    ) == TrainRecipe.from_config(CONFIG)
     assert json.loads(train.exec_properties["eval_args"])["splits"] == ["eval"]
     alone = parse_config({"input": {"images": "x"}, "split": {"train": 0.5, "test": 0.5}}, base="/")
     assert json.loads(wired(alone)[0].exec_properties["eval_args"])["splits"] == ["train"]
 
 
-def test_the_evaluator_asks_for_what_the_configuration_says():
+def test_the_evaluator_has_the_thresholds_of_the_configuration():
     evaluate = wired()[2]
     (specification,) = json.loads(evaluate.exec_properties["eval_config"])["metrics_specs"]
     (of_slice,) = specification["per_slice_thresholds"]["mean_dice"]["thresholds"]
@@ -67,20 +69,20 @@ def custom_of(**options):
     return json.loads(wired(config)[0].exec_properties["custom_config"])
 
 
-def test_how_a_training_runs_is_told_where_it_is_not_the_default():
+def test_run_options_are_passed_unless_they_are_the_default():
     assert set(custom_of()) == {"recipe"}
-    told = custom_of(accelerator="tpu", hosts=4, checkpoint={"every": 100})
-    assert told["running"] == {"accelerator": "tpu", "hosts": 4, "every": 100}
-    assert told["recipe"] == custom_of()["recipe"], "where a model is trained is no part of what it is"
+    custom = custom_of(accelerator="tpu", hosts=4, checkpoint={"every": 100})
+    assert custom["running"] == {"accelerator": "tpu", "hosts": 4, "every": 100}
+    assert custom["recipe"] == custom_of()["recipe"], "the recipe does not depend on the machine"
 
 
 def test_a_warm_start_from_the_blessed_model_has_an_edge_and_that_from_a_file_its_digest(tmp_path):
     assert custom_of(warm_start="blessed")["recipe"]["warm_start"] == "blessed"
     (tmp_path / "unet.keras").write_bytes(b"weights")
-    told = custom_of(warm_start=str(tmp_path / "unet.keras"))
-    assert told["recipe"]["warm_start"] == hashlib.sha256(b"weights").hexdigest()
-    assert str(tmp_path) not in json.dumps(told)
-    with pytest.raises(UsageError, match="trainer.warm_start: .*nowhere is no file"):
+    custom = custom_of(warm_start=str(tmp_path / "unet.keras"))
+    assert custom["recipe"]["warm_start"] == hashlib.sha256(b"weights").hexdigest()
+    assert str(tmp_path) not in json.dumps(custom)
+    with pytest.raises(UsageError, match="trainer.warm_start: .*nowhere is not a file"):
         custom_of(warm_start="nowhere")
     config = parse_config({"input": {"images": "x"}, "trainer": {"warm_start": "blessed"}}, base="/")
     baseline = wired(config)[1]

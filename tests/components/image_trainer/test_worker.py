@@ -80,7 +80,7 @@ def test_a_defect_comes_back_with_its_last_lines_and_the_log(run, tmp_path):
     assert str(tmp_path / "worker.log") in text
 
 
-def test_a_file_that_cannot_be_written_is_told_in_a_line(run, tmp_path):
+def test_a_file_that_cannot_be_written_is_reported_in_a_line(run, tmp_path):
     with pytest.raises(ShardwrightError) as caught:
         run("raise OSError(28, 'No space left on device')")
     assert str(caught.value) == "No space left on device. Check paths, permissions and free space."
@@ -89,16 +89,16 @@ def test_a_file_that_cannot_be_written_is_told_in_a_line(run, tmp_path):
         run("open('/nowhere/model', 'wb')")
 
 
-def test_a_killed_worker_is_told_with_the_likely_cause(run):
+def test_a_killed_worker_is_reported_with_the_likely_cause(run):
     with pytest.raises(ShardwrightError, match=r"killed by signal 9 \(out of memory\? Lower trainer.batch_size"):
         run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
     with pytest.raises(ShardwrightError, match=r"out of memory; a step needs about 9.9 GB of it\? Lower"):
         run("import signal; worker.send({worker.NEEDS: '9.9 GB'}); os.kill(os.getpid(), signal.SIGKILL)")
 
 
-def test_a_worker_that_cannot_start_is_told(run):
+def test_a_worker_that_cannot_start_is_reported(run):
     with pytest.raises(ShardwrightError, match="SyntaxError"):
-        run("this is no program", raw=True)
+        run("this is not a program", raw=True)
 
 
 _WAITING = """

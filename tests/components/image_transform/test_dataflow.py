@@ -19,7 +19,7 @@ from vertex_section import IMAGE, VERTEX
 
 from shardwright.components.image_transform import executor, plan
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.recipe import TransformRecipe, read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
@@ -52,7 +52,7 @@ def plain(message):
 
 @pytest.fixture
 def jobs(monkeypatch):
-    """What is asked of Dataflow: job and environment, as plain values, and the pipeline itself."""
+    """The requests to Dataflow: job and environment, as plain values, and the pipeline itself."""
     seen = []
     run = dataflow_runner.DataflowRunner.run_pipeline
 
@@ -77,19 +77,19 @@ def arguments():
 
 def check(job, *steps, size=100_000):
     """Holds a job against the configuration; `size` is the most bytes that it may have."""
-    environment, told, pipeline, options = job
+    environment, description, pipeline, options = job
     (pool,) = environment["workerPools"]
     assert pool["machineType"] == "n2-standard-8"
     assert pool["autoscalingSettings"]["maxNumWorkers"] == 7
     assert pool["ipConfiguration"] == "WORKER_IP_PRIVATE"
     assert pool["subnetwork"] == "regions/europe-west4/subnetworks/ml"
-    # A shard is written by threads of its own, and lies on the worker's disk until it is whole.
+    # Separate threads write a shard, and it stays on the worker's disk until it is whole.
     assert pool["numThreadsPerWorker"] == 1
     assert {one["containerImage"] for one in pool["sdkHarnessContainerImages"]} == {IMAGE}
     assert environment["serviceAccountEmail"] == VERTEX["service_account"]
     assert environment["tempStoragePrefix"].startswith("storage.googleapis.com/bucket/runs/beam/temp")
     assert "use_runner_v2" in environment["experiments"]
-    assert told["labels"]["team"] == "clouds"
+    assert description["labels"]["team"] == "clouds"
     # Workers have the code in their image: no session, no package and no source goes along.
     assert not options.view_as(SetupOptions).save_main_session
     assert not pool.get("packages")
@@ -116,10 +116,10 @@ def test_the_request_for_image_example_gen(jobs, arguments, tmp_path, image_inpu
 def test_folders_that_workers_cannot_reach_are_refused(jobs, arguments, tmp_path, image_input, monkeypatch, where):
     config = parse_config(image_input(tmp_path / "in"), base="/")
     properties = parameters(config, monkeypatch, tmp_path / "staging" if where == "staging" else "gs://bucket/staging")
-    told = {"input": r"the images \(input\.images\), /", "staging": r"the staging folder \(run\.staging\), /"}
+    messages = {"input": r"the images \(input\.images\), /", "staging": r"the staging folder \(run\.staging\), /"}
     if where == "staging":
         monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps({"images": "gs://bucket/images", "labels": None}))
-    with pytest.raises(UsageError, match=rf"{told[where]}.*is a folder of this machine"):
+    with pytest.raises(UsageError, match=rf"{messages[where]}.*is a folder of this machine"):
         execute(tmp_path / "examples", properties, arguments)
     assert not jobs
 
@@ -162,7 +162,7 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
 
         with pytest.raises(CheckFailed, match="3 of 3 shards are not written"):
             transform()
-        # What Dataflow's workers would do.
+        # The work of Dataflow's workers.
         dataset = ImageDataset.open(f"{bucket}/in")
         planned = plan.plan_transform(dataset, *read_recipe(recipe))
         staging = plan.open_staging(f"{bucket}/staging", planned.dataset)
@@ -181,7 +181,7 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
 def test_the_shards_of_ten_million_images_fit_into_a_request():
     total = 44_867
     config = parse_config({"input": {"images": "x"}}, base="/")
-    recipe = Recipe.of(config)
+    recipe = TransformRecipe.of(config)
     stored, _ = stored_features(recipe, {"image/encoded": "bytes"}, labels="single", classes=4)
     names = tuple(
         (PlannedShard("train", i, total), shard_path("train", i, total), hashlib.sha256(b"%d" % i).hexdigest())
@@ -203,7 +203,7 @@ def test_the_shards_of_ten_million_images_fit_into_a_request():
         ("PortableRunner", "PROCESS", "--job_endpoint=jobs:8099"),
     ],
 )
-def test_other_clusters_are_told_in_beams_own_words(runner, environment, further):
+def test_other_clusters_are_set_by_the_options_of_beam(runner, environment, further):
     options = [f"--runner={runner}", f"--environment_type={environment}", further]
     config = parse_config({"input": {"images": "x"}, "beam": {"per_component": {"ImageExampleGen": options}}}, base="/")
     read = PipelineOptions(list(config.beam.per_component["ImageExampleGen"]))

@@ -1,4 +1,4 @@
-"""What a transformed dataset can look like: encodings, masks, presets, kept sizes; each read back, and served alike."""
+"""The forms of a transformed dataset: encodings, masks, presets, kept sizes; each read back, and served alike."""
 
 import io
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from killed_transform import killed_transform
 from PIL import Image
 
 from shardwright.components.image_trainer.export.signatures import ServedModel
-from shardwright.components.image_trainer.spec import Recipe as TrainRecipe
+from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.recipe import TransformRecipe, read_recipe, transform_recipe
 from shardwright.config import parse_config
 from shardwright.config.transform import TextConfig
 from shardwright.dataset.reader import ImageDataset
@@ -76,7 +76,7 @@ def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def served(clouds: Path) -> Callable[[str], Any]:
-    """What an exported model feeds its layers, by policy: the serving signature of one that hands on what it gets."""
+    """The input of an exported model's layers, by policy: the serving signature of a model that returns its input."""
     encoded = tf.constant([e["image/encoded"][0] for e in examples_of(clouds)])
     config = parse_config({"input": {"images": "x"}, "loader": {"normalize": "none"}}, base=".")
 
@@ -218,7 +218,7 @@ def test_kaggle_readers_read_flowers(flowers: Path, tmp_path: Path) -> None:
     assert sorted(batch(out)[1].tolist()) == [0, 0, 1, 2]
 
 
-def test_kagglers_read_run_lengths_as_text_and_our_loader_says_why_it_does_not(clouds: Path, tmp_path: Path) -> None:
+def test_kagglers_read_run_lengths_as_text_and_our_loader_reports_why_it_does_not(clouds: Path, tmp_path: Path) -> None:
     out, plain = (transformed(clouds, tmp_path / preset, preset=preset) for preset in ("rle_text", "tf_vision"))
     name = "image/segmentation/Sugar/rle_text"
     for record, ours in zip(records_of(out), examples_of(plain), strict=True):
@@ -248,7 +248,7 @@ def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_pa
         transformed(clouds, tmp_path, text={"caption": {}})
     with pytest.raises(ConfigError, match=r"transform\.text: two of .* would have one vocabulary"):
         stored_features(
-            Recipe((8, 8), "stretch", "png", text={"a-b": TextConfig(), "a_b": TextConfig()}),
+            TransformRecipe((8, 8), "stretch", "png", text={"a-b": TextConfig(), "a_b": TextConfig()}),
             {"a-b": "bytes", "a_b": "bytes"}, labels="none", classes=0,
         )  # fmt: skip
     renamed = transformed(flowers, tmp_path, preset="tfds")
@@ -259,9 +259,9 @@ def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_pa
 def test_a_recipe_is_read_as_it_was_written() -> None:
     options = {"encoding": "png", "optimize": True, "labels": "one_hot", "text": {"a": {"output": "ids", "length": 3}}}
     config = parse_config({"input": {"images": "x"}, "transform": options}, base=".")
-    assert read_recipe(transform_recipe(config))[0] == Recipe.of(config)
+    assert read_recipe(transform_recipe(config))[0] == TransformRecipe.of(config)
     plain = parse_config({"input": {"images": "x"}}, base=".")
-    assert set(Recipe.of(plain).to_dict()) == {"code", "size", "resize", "encoding", "quality"}
+    assert set(TransformRecipe.of(plain).to_dict()) == {"code", "size", "resize", "encoding", "quality"}
 
 
 def test_after_a_kill_the_same_bytes(small_dataset: MakeDataset, tmp_path: Path) -> None:

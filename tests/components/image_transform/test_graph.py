@@ -104,8 +104,8 @@ def test_counts_are_read_sparsely(done: SimpleNamespace) -> None:
         before, after = records_of(done.source, split), records_of(done.transformed_examples.uri, split)
         for old, new in zip(before, after, strict=True):
             counts = tf.sparse.to_dense(tf.io.parse_single_example(new, spec)["counts"]).numpy().tolist()
-            said = b" ".join(decode_example(old)[FEATURE]).decode().lower().replace(",", "").replace("!", "").split()
-            assert counts == [said.count(word) for word in words]
+            tokens = b" ".join(decode_example(old)[FEATURE]).decode().lower().replace(",", "").replace("!", "").split()
+            assert counts == [tokens.count(word) for word in words]
 
 
 def test_the_graph_makes_of_raw_inputs_what_is_stored(done: SimpleNamespace) -> None:
@@ -151,15 +151,15 @@ def test_ids_and_dense_counts_are_those_of_the_words(done: SimpleNamespace) -> N
     for split in SPLITS:
         before, after = records_of(done.source, split), records_of(done.transformed_examples.uri, split)
         for old, new in zip(before, after, strict=True):
-            said = b" ".join(decode_example(old)[FEATURE]).decode().lower().replace(",", "").replace("!", "").split()
+            tokens = b" ".join(decode_example(old)[FEATURE]).decode().lower().replace(",", "").replace("!", "").split()
             found = {name: value.numpy().tolist() for name, value in tf.io.parse_single_example(new, spec).items()}
-            ids = {name: [words[name].index(w) + 2 if w in words[name] else 1 for w in said] for name in "ab"}
+            ids = {name: [words[name].index(w) + 2 if w in words[name] else 1 for w in tokens] for name in "ab"}
             assert found["image/a/text/ids"] == [*ids["a"], *[0] * 6][:6]
             assert found["image/b/text/ids"] == ids["b"]
-            assert found["image/c/text/dense"] == [said.count(word) for word in words["c"]]
+            assert found["image/c/text/dense"] == [tokens.count(word) for word in words["c"]]
 
 
-def test_kept_sizes_are_told_and_refused_by_the_loader(done: SimpleNamespace) -> None:
+def test_kept_sizes_are_recorded_and_refused_by_the_loader(done: SimpleNamespace) -> None:
     figures = dataset_statistics(done.transformed_examples.uri)
     assert figures["size"] is None
     images = [
@@ -181,9 +181,9 @@ def test_tfx_takes_statistics_and_schema(done: SimpleNamespace) -> None:
             str(Path(done.post_transform_stats.uri, f"Split-{split}", "FeatureStats.pb"))
         ).datasets[0]
         assert statistics.num_examples == records
-        told = {feature.path.step[0] for feature in statistics.features}
-        assert {"image/height", "image/class/multi_hot", f"{FEATURE}/counts"} <= told <= set(stored)
-        assert not {name for name in told if name == "image/encoded" or name.endswith("/rle")}
+        names = {feature.path.step[0] for feature in statistics.features}
+        assert {"image/height", "image/class/multi_hot", f"{FEATURE}/counts"} <= names <= set(stored)
+        assert not {name for name in names if name == "image/encoded" or name.endswith("/rle")}
     anomalies = standard_artifacts.ExampleAnomalies()
     anomalies.uri = str(done.root / "anomalies")
     example_validator.Executor().Do(

@@ -191,7 +191,7 @@ def test_the_loader_reads_it(done: SimpleNamespace) -> None:
     assert masks.any(axis=(0, 1, 2)).all()
 
 
-def test_the_artifacts_say_what_they_are(done: SimpleNamespace, clouds: Path) -> None:
+def test_the_artifacts_have_their_properties(done: SimpleNamespace, clouds: Path) -> None:
     assert artifact_utils.decode_split_names(done.artifact.split_names) == ["eval", "test", "train"]
     assert done.artifact.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert not done.artifact.get_string_custom_property("file_format")
@@ -212,7 +212,7 @@ def test_classification(small_dataset: MakeDataset, tmp_path: Path) -> None:
     assert figures["class_frequency"] == {"daisy": labels.count(0) / 5, "rose": labels.count(1) / 5}
     after = examples_of(done.examples, "train")
     assert [int(e["image/class/label"][0]) for e in after] == labels
-    # What nobody names is JPEG, whatever came in.
+    # The default is JPEG, for any input.
     assert [e["image/format"] for e in after] == [[b"jpeg"]] * 5
     one_hot = [[float(label == number) for number in range(2)] for label in labels]
     assert [e["image/class/one_hot"].tolist() for e in after] == one_hot
@@ -260,7 +260,7 @@ def test_what_cannot_be_decoded_is_rejected_with_a_row(small_dataset: MakeDatase
         "train/0003": "not_an_image",
         "train/0004": "size_mismatch",
     }
-    assert "24 x 36, its record says 25 x 36" in rejected["train/0004"].reason
+    assert "24 x 36, but its record has 25 x 36" in rejected["train/0004"].reason
     totals = ImageDataset.open(done.examples).manifest.totals
     assert (totals["inputs"], totals["written"], totals["rejected"]) == (8, 5, 3)
     assert len(examples_of(done.examples, "train")) == totals["records/train"] == 3

@@ -1,4 +1,4 @@
-"""What an ingest did to pixels, and what of it cannot be repeated."""
+"""The image options of an ingest, and those that serving cannot repeat."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from shardwright.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("images", "told"),
+    ("images", "wanted"),
     [
         ({}, {}),
         ({"quality": 70, "chroma": 422, "verify": "full"}, {}),
@@ -20,8 +20,8 @@ from shardwright.errors import ConfigError
         ({"convert": "png", "chroma": 422}, {"convert": "png", "chroma": 422}),
     ],
 )
-def test_only_what_changes_pixels_is_told(images: dict[str, Any], told: dict[str, Any]) -> None:
-    assert ingest_image_options({"images": images}) == told
+def test_only_options_that_change_pixels_are_returned(images: dict[str, Any], wanted: dict[str, Any]) -> None:
+    assert ingest_image_options({"images": images}) == wanted
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,5 @@ def test_only_what_changes_pixels_is_told(images: dict[str, Any], told: dict[str
     ],
 )
 def test_a_chroma_that_no_op_writes_is_refused(step: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"images\.chroma: 422, .*encode_jpeg.*444 and 420"):
+    with pytest.raises(ConfigError, match=r"images\.chroma: 422 cannot be served.*encode_jpeg.*444 and 420"):
         ingest_image_options({"images": {**step, "chroma": 422}})

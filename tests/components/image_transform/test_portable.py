@@ -1,4 +1,4 @@
-"""Beam's portable runners for real: a job service, and workers that it starts or is told of, none of them Java's."""
+"""Beam's portable runners for real: a job service, and workers that it starts or connects to, none of them in Java."""
 
 import json
 import sys
@@ -70,7 +70,7 @@ def test_image_transform(
     source = small_dataset(tmp_path / "in", counts={"train": [2, 1], "eval": [1]})
     config = parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base="/")
     trees = {}
-    for name, told in (("direct", []), ("portable", job_service.options(SUBPROCESS))):
+    for name, options in (("direct", []), ("portable", job_service.options(SUBPROCESS))):
         monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / name / "staging"))
         outputs = {
             "transformed_examples": standard_artifacts.Examples(),
@@ -82,7 +82,7 @@ def test_image_transform(
             artifact.uri = str(tmp_path / name / "out" / output)
         examples = standard_artifacts.Examples()
         examples.uri = str(source)
-        context = executor.Executor.Context(told, tmp_dir=str(tmp_path / "tmp"), unique_id="1")
+        context = executor.Executor.Context(options, tmp_dir=str(tmp_path / "tmp"), unique_id="1")
         given = {name: [artifact] for name, artifact in outputs.items()}
         executor.Executor(context).Do({"examples": [examples]}, given, {"recipe": transform_recipe(config)})
         files = (file for file in (tmp_path / name / "out").rglob("*") if file.is_file())

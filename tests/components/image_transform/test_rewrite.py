@@ -1,4 +1,4 @@
-"""Records of a shard: taken apart a few in a row, pixels by other threads, written in order."""
+"""Records of a shard: parsed in groups, pixels in other threads, written in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PIL import Image
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform import rewrite, text
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.recipe import TransformRecipe, read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
@@ -42,7 +42,7 @@ def how(payloads):
         name: "bytes" if isinstance(values, list) else values.dtype.name
         for name, values in decode_example(payloads[0]).items()
     }
-    recipe = Recipe((16, 16), "stretch", "jpeg", 90)
+    recipe = TransformRecipe((16, 16), "stretch", "jpeg", 90)
     return ShardTransform(recipe, "segmentation", CLASSES, stored_features(recipe, kinds, labels="multi", classes=2)[0])
 
 
@@ -80,7 +80,7 @@ def test_a_record_that_is_none_ends_the_shard(payloads, how):
 
 
 def test_sums_are_those_of_the_stored_pixels(payloads, how):
-    lossless = ShardTransform(Recipe((24, 36), "stretch", "png"), how.task, how.classes, how.stored)
+    lossless = ShardTransform(TransformRecipe((24, 36), "stretch", "png"), how.task, how.classes, how.stored)
     outcome, made = next(rewritten(payloads, lossless))
     pixels = np.asarray(Image.open(io.BytesIO(decode_example(outcome.payload)["image/encoded"][0])), np.int64)
     assert made.figures.channel_sum == pixels.sum(axis=(0, 1)).tolist()
@@ -88,7 +88,7 @@ def test_sums_are_those_of_the_stored_pixels(payloads, how):
 
 
 def test_sound_records_that_are_not_the_manifests_are_not_finished(small_dataset, tmp_path):
-    """Sizes and checksums of records fit: only the hash of the whole file can tell."""
+    """Sizes and checksums of records fit: only the hash of the whole file differs."""
     source = ImageDataset.open(small_dataset(tmp_path / "in", counts={"train": [4]}))
     recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [16, 16]}}, base="."))
     plan = planning.plan_transform(source, *read_recipe(recipe))

@@ -1,4 +1,4 @@
-"""What serves begins with the file as the camera wrote it, and repeats what the ingest did to it."""
+"""Serving begins with the file of the camera, and repeats the changes of the ingest."""
 
 import dataclasses
 import io
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from shardwright.components.image_trainer.export.signatures import ServedModel
-from shardwright.components.image_trainer.spec import Recipe as TrainRecipe
+from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.components.image_transform.serving_preprocess import (
     as_ingested,
@@ -54,8 +54,8 @@ def photograph(kind: str, block: bytes = b"", seed: int = 0, size: tuple[int, in
     noise = np.random.default_rng(seed).integers(0, 256, (4, 5, 3), dtype=np.uint8)
     image = Image.fromarray(noise).resize(size[::-1], Image.Resampling.BICUBIC)
     file = io.BytesIO()
-    said = {"exif": (b"Exif\0\0" if kind == "jpeg" else b"") + block} if block else {}
-    image.save(file, kind, **({"quality": 95, "subsampling": 0} if kind == "jpeg" else {}), **said)
+    metadata = {"exif": (b"Exif\0\0" if kind == "jpeg" else b"") + block} if block else {}
+    image.save(file, kind, **({"quality": 95, "subsampling": 0} if kind == "jpeg" else {}), **metadata)
     return file.getvalue()
 
 
@@ -217,6 +217,6 @@ def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> Non
     np.testing.assert_array_equal(found, trained)
     transformed = tft.TFTransformOutput(str(graph)).transform_raw_features({"image/encoded": encoded})
     np.testing.assert_array_equal(transformed["image"], trained)
-    # What the ingest gave the model for evaluation is prepared alike.
+    # The ingested examples of the evaluation are prepared in the same way.
     stored = [decode_example(record)["image/encoded"][0] for _, record in source.records("train")]
     np.testing.assert_array_equal(served._probabilities(tf.constant(stored), stored=True), trained)

@@ -50,7 +50,7 @@ def run(source: str, root: str, *options: str) -> dict[str, Artifact]:
 
 @pytest.fixture(scope="module")
 def given(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset of five shards with a text beside each image."""
+    """A dataset of five shards with a text for each image."""
     return small_dataset(
         tmp_path_factory.mktemp("in"),
         counts={"train": [1, 2, 2], "eval": [1], "test": [0]},
@@ -60,7 +60,7 @@ def given(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def local(given: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the component makes of it on one machine."""
+    """The output of the component on one machine."""
     root = tmp_path_factory.mktemp("local")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHARDWRIGHT_STAGING", str(root / "staging"))
@@ -88,7 +88,7 @@ def test_after_a_kill_another_machine_ends_with_the_bytes_of_a_local_run(
         done = [name for name in stores.tree(f"{bucket}/staging") if "/done/" in name]
         assert 0 < len(done) < 5
 
-        # Workers are told of no folder of the machine that starts them.
+        # Workers get no folder of the machine that starts them.
         (tmp_path / "second").mkdir()
         monkeypatch.setenv("TMPDIR", str(tmp_path / "second"))
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "second"))

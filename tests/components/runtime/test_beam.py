@@ -1,4 +1,4 @@
-"""What Beam is told: that workers have Shardwright, so that TFX packs up no copy of itself."""
+"""Beam's options: workers have Shardwright, so TFX builds no package of itself."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def packing_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     ],
 )
 def test_nothing_is_packed_for_workers_that_have_it(options: list[str]) -> None:
-    told = beam_args(options)
-    assert dependency_utils.make_beam_dependency_flags(told) == told
-    assert told[: len(options)] == options
+    changed = beam_args(options)
+    assert dependency_utils.make_beam_dependency_flags(changed) == changed
+    assert changed[: len(options)] == options
 
 
 def test_a_container_is_that_of_the_environment() -> None:
-    told = beam_args(["--runner=FlinkRunner", "--environment_type=DOCKER", "--environment_config=shardwright:1"])
-    assert told[-1] == "--sdk_container_image=shardwright:1"
+    changed = beam_args(["--runner=FlinkRunner", "--environment_type=DOCKER", "--environment_config=shardwright:1"])
+    assert changed[-1] == "--sdk_container_image=shardwright:1"
 
 
 def test_no_options_stay_none_and_others_are_left_to_tfx() -> None:

@@ -27,7 +27,7 @@ def invocation(tmp_path, **types):
         key: {"artifacts": [{"name": "7", "uri": f"{tmp_path}/{key}", "type": kind, "metadata": {"display_name": key}}]}
         for key, kind in types.items()
     }
-    return {"inputs": {"artifacts": artifacts}, "outputs": {"outputFile": str(tmp_path / "said.json")}}
+    return {"inputs": {"artifacts": artifacts}, "outputs": {"outputFile": str(tmp_path / "output.json")}}
 
 
 def test_tfx_reads_inputs_whose_types_the_driver_leaves_empty(tmp_path):

@@ -1,4 +1,4 @@
-"""What an executor has written is on stable storage when its `Do` returns."""
+"""The outputs of an executor are on stable storage when its `Do` returns."""
 
 from pathlib import Path
 

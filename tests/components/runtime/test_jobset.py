@@ -1,4 +1,4 @@
-"""The Trainer's task that starts a JobSet: what it asks of Kubernetes, what it hands over and what it files."""
+"""The Trainer's task that starts a JobSet: its requests to Kubernetes, its inputs and its results."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def opened(tmp_path):
         "inputs": {"artifacts": {"examples": artifact("in", "examples")}, "parameterValues": {"recipe": "{}"}},
         "outputs": {
             "artifacts": {"model": artifact("out", "model")},
-            "outputFile": str(tmp_path / "own" / "said.json"),
+            "outputFile": str(tmp_path / "own" / "output.json"),
         },
     }
 
@@ -54,12 +54,12 @@ def task(tmp_path):
 
 
 def trained(task):
-    """What the pods leave behind."""
+    """Writes the outputs of the pods."""
     model = task.folder / "outputs" / "model"
     model.mkdir(parents=True, exist_ok=True)
     (model / "saved_model.pb").write_text("model")
-    told = {"artifacts": {"model": {"artifacts": [{"name": "1", "uri": str(model), "metadata": {"n": 1}}]}}}
-    (task.folder / "executor_output.json").write_text(json.dumps(told))
+    report = {"artifacts": {"model": {"artifacts": [{"name": "1", "uri": str(model), "metadata": {"n": 1}}]}}}
+    (task.folder / "executor_output.json").write_text(json.dumps(report))
 
 
 def run(task, opened, kubernetes):
@@ -72,15 +72,15 @@ def test_what_the_pods_made_is_filed(task, opened, tmp_path, capsys):
     trained(task)
     run(task, opened, kubernetes)
     assert (tmp_path / "out" / "model" / "saved_model.pb").read_text() == "model"
-    said = json.loads((tmp_path / "own" / "said.json").read_text())["artifacts"]["model"]["artifacts"]
-    assert said == [{"name": "1", "uri": str(tmp_path / "out" / "model"), "metadata": {"n": 1}}]
+    found = json.loads((tmp_path / "own" / "output.json").read_text())["artifacts"]["model"]["artifacts"]
+    assert found == [{"name": "1", "uri": str(tmp_path / "out" / "model"), "metadata": {"n": 1}}]
     assert kubernetes.asked[0] == ("POST", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/pipelines/jobsets")
     assert kubernetes.asked[-1][0] == "DELETE"
     assert not task.folder.exists()
     assert "1 ready; restarts 1" in capsys.readouterr().out
 
 
-def test_the_pods_are_told_all_they_need(task, opened, tmp_path):
+def test_the_pods_get_all_they_need(task, opened, tmp_path):
     manifest = task.manifest(opened)
     (container,) = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
     assert container["command"] == [
@@ -96,8 +96,8 @@ def test_the_pods_are_told_all_they_need(task, opened, tmp_path):
     assert handed["inputs"]["artifacts"]["examples"]["artifacts"][0]["uri"] == str(folder / "inputs" / "examples")
     assert handed["outputs"]["artifacts"]["model"]["artifacts"][0]["uri"] == str(folder / "outputs" / "model")
     assert handed["inputs"]["parameterValues"] == {"recipe": "{}"}
-    told = {one["name"]: one["value"] for one in container["env"]}
-    assert told == {
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    assert variables == {
         "SHARDWRIGHT_COORDINATOR": f"{task.name}-trainer-0-0.{task.name}:8476",
         "SHARDWRIGHT_HOSTS": "2",
         "SHARDWRIGHT_STAGING": str(tmp_path / "shared" / "staging"),
@@ -112,14 +112,14 @@ def test_another_attempt_waits_for_the_set_that_runs(task, opened, capsys):
     (task.folder / "inputs" / "examples").mkdir(parents=True)
     trained(task)
     run(task, opened, kubernetes)
-    assert "is there already" in capsys.readouterr().out
+    assert "exists already" in capsys.readouterr().out
     other = JobSetTask(TEMPLATE, ["--args", '{"other": 1}', "--more"], 1, task.shared)
     assert other.name != task.name
 
 
 def test_a_set_that_failed_is_left_for_its_logs(task, opened):
     kubernetes = FakeCluster(statuses=[FAILED])
-    with pytest.raises(CheckFailed, match=r"pipelines/shardwright-.* failed: no room\. `kubectl logs -n pipelines"):
+    with pytest.raises(CheckFailed, match=r"pipelines/shardwright-.* failed: no room\. See `kubectl logs -n pipelines"):
         run(task, opened, kubernetes)
     assert task.name in kubernetes.made
     # The copies are of no use to anyone.
@@ -190,7 +190,7 @@ def test_copies_that_could_not_be_removed_keep_no_later_ones(task, opened, monke
 
 
 def test_copies_that_an_attempt_takes_up_after_days_are_in_use_again(task, opened, monkeypatch):
-    """They were whole, so they are not copied anew: nothing but the attempt itself tells that somebody needs them."""
+    """They were whole, so they are not copied again: only the attempt itself shows that they are needed."""
     other = JobSetTask(TEMPLATE, ["--args", '{"other": 1}', "--more"], 1, task.shared)
     examples = task.folder / "inputs" / "examples"
     examples.mkdir(parents=True)
@@ -198,7 +198,7 @@ def test_copies_that_an_attempt_takes_up_after_days_are_in_use_again(task, opene
         os.utime(place, (time.time() - 2 * 86400,) * 2)
     create = jobset._create
 
-    def beside(*given):
+    def create_late(*given):
         monkeypatch.undo()
         trained(other)
         run(other, opened, FakeCluster(statuses=[DONE]))
@@ -206,12 +206,12 @@ def test_copies_that_an_attempt_takes_up_after_days_are_in_use_again(task, opene
         trained(task)
         return create(*given)
 
-    monkeypatch.setattr(jobset, "_create", beside)
+    monkeypatch.setattr(jobset, "_create", create_late)
     run(task, opened, FakeCluster(statuses=[DONE]))
     assert not task.folder.exists()
 
 
-def test_whoever_waits_for_a_set_keeps_its_copies(task, opened, monkeypatch):
+def test_a_task_that_waits_for_a_set_keeps_its_copies(task, opened, monkeypatch):
     monkeypatch.setattr(jobset.time, "sleep", lambda _: None)
     kubernetes, touched = FakeCluster(statuses=[{}, {}, DONE]), []
     status = kubernetes.status
@@ -229,7 +229,7 @@ def test_whoever_waits_for_a_set_keeps_its_copies(task, opened, monkeypatch):
 
 
 def test_each_namespace_has_a_folder_of_its_own_on_the_volume(tmp_path, monkeypatch):
-    """What another one's sets are doing cannot be asked."""
+    """The state of another namespace's sets is unknown."""
     tasks = []
     monkeypatch.setattr(container, "run_as_jobset", lambda task, *_: tasks.append(task))
     for namespace in ("one", "two"):
@@ -243,7 +243,7 @@ def test_each_namespace_has_a_folder_of_its_own_on_the_volume(tmp_path, monkeypa
 
 
 def test_what_goes_while_a_task_looks_at_it_is_left_to_others(task, opened):
-    """Another task renames its copies, or clears up at the same time."""
+    """Another task renames its copies, or deletes them at the same time."""
     left = task.shared / "shardwright-0123456789ab"
     left.mkdir(parents=True)
     # It is listed, and not there.
@@ -261,12 +261,12 @@ def test_what_goes_while_a_task_looks_at_it_is_left_to_others(task, opened):
             {"POST": (403, {"message": "no right"})},
             r"create .*: no right\. Let the run's service account create",
         ),
-        ({"POST": (404, {"message": "not found"})}, r"is JobSet not installed in the cluster"),
+        ({"POST": (404, {"message": "not found"})}, r"JobSet is not installed in the cluster"),
         ({"POST": (422, {"message": "bad"})}, r"create .*: bad\. Look at the manifest"),
-        ({"GET": (403, {"message": "no right"})}, r"refused to get .*/jobsets/shardwright-.*: no right"),
+        ({"GET": (403, {"message": "no right"})}, r"refused to get JobSet pipelines/shardwright-.*: no right"),
     ],
 )
-def test_what_kubernetes_refuses_is_told_with_the_fix(task, opened, refuses, message):
+def test_refusals_of_kubernetes_are_reported_with_the_fix(task, opened, refuses, message):
     with pytest.raises(ShardwrightError, match=message):
         run(task, opened, FakeCluster(statuses=[DONE], refuses=refuses))
 
@@ -277,23 +277,23 @@ def test_a_busy_cluster_is_asked_again():
     answer, busy = kubernetes.answer, [503, 429, 500]
     kubernetes.answer = lambda *asked: (busy.pop(), {}) if busy else answer(*asked)
     with kubernetes.serving() as url:
-        assert replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("/jobsets/x")["n"] == 1
+        assert replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("x")["n"] == 1
     assert busy == []
     kubernetes.answer = lambda *_: (503, {"message": "overloaded"})
-    with kubernetes.serving() as url, pytest.raises(ShardwrightError, match="get /x: overloaded"):
-        replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("/x")
+    with kubernetes.serving() as url, pytest.raises(ShardwrightError, match="get JobSet pipelines/x: overloaded"):
+        replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("x")
 
 
 def test_no_pod_and_no_answer():
-    with pytest.raises(ShardwrightError, match="This is no pod with a service account"):
+    with pytest.raises(ShardwrightError, match="This is not a pod with a service account"):
         Cluster.of_this_pod({})
     with FakeCluster().serving() as url:
         gone = replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0)
     with pytest.raises(ShardwrightError, match="does not answer"):
-        gone.get("/x")
+        gone.get("x")
 
 
-def test_a_task_that_is_told_to_end_takes_its_set_away(task, opened, tmp_path):
+def test_a_task_that_receives_sigterm_deletes_its_set(task, opened, tmp_path):
     """Kubeflow ends the pod of a run that is terminated."""
     kubernetes = FakeCluster(statuses=[{"restarts": 0}])
     code = (

@@ -80,10 +80,10 @@ def test_what_is_given_is_not_changed():
     assert opened(given_input, AS_THEY_ARE) is given_input
 
 
-def test_outputs_are_told_by_their_urls():
-    said = {"pushed": {"artifacts": [{"uri": "/gcs/b/pushed"}, {"name": "without a place"}]}}
-    change_uris(said, url_of)
-    assert said["pushed"]["artifacts"][0]["uri"] == "gs://b/pushed"
+def test_outputs_are_reported_by_their_urls():
+    report = {"pushed": {"artifacts": [{"uri": "/gcs/b/pushed"}, {"name": "without a place"}]}}
+    change_uris(report, url_of)
+    assert report["pushed"]["artifacts"][0]["uri"] == "gs://b/pushed"
 
 
 def test_a_value_is_a_file_in_a_folder():
@@ -97,7 +97,7 @@ def test_an_error_of_ours_is_one_line(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(container.tfx_entry, "_parse_flags", lambda flags: flags)
     monkeypatch.setattr(container.tfx_entry, "main", work)
-    task = {"inputs": {}, "outputs": {"outputFile": str(tmp_path / "said.json")}}
+    task = {"inputs": {}, "outputs": {"outputFile": str(tmp_path / "output.json")}}
     assert container.main(["--json_serialized_invocation_args", json.dumps(task)]) == 2
     assert capsys.readouterr().err == "shardwright: input.images: nothing there.\n"
 

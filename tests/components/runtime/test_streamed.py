@@ -1,4 +1,4 @@
-"""Tasks on a bucket that nothing mounts: what is small is copied, examples are read where they lie."""
+"""Tasks on a bucket that nothing mounts: small artifacts are copied, examples are read on the bucket."""
 
 import json
 from pathlib import Path
@@ -35,12 +35,12 @@ def test_inputs_are_brought_and_outputs_taken(
 ) -> None:
     bucket = stores.bucket(scheme)
     stores.fill(bucket, {"in/deep/file": b"before", "in/empty": b"", "examples/x": b"x", "in/folder/": b""})
-    said = tmp_path / "said.json"
+    output_file = tmp_path / "output.json"
 
     def work(flags: list[str]) -> None:
-        told = json.loads(flags[flags.index("--json_serialized_invocation_args") + 1])
+        invocation = json.loads(flags[flags.index("--json_serialized_invocation_args") + 1])
         inputs, outputs = (
-            {key: one["artifacts"][0]["uri"] for key, one in told[side]["artifacts"].items()}
+            {key: one["artifacts"][0]["uri"] for key, one in invocation[side]["artifacts"].items()}
             for side in ("inputs", "outputs")
         )
         assert inputs["examples"] == f"{bucket}/examples"
@@ -48,9 +48,9 @@ def test_inputs_are_brought_and_outputs_taken(
         assert (source / "empty").read_bytes() == b""
         (target / "below").mkdir()
         (target / "below" / "file").write_text((source / "deep" / "file").read_text() + " and after")
-        # TFX's temporary folder of the component lies beside it.
-        written = Path(told["outputs"]["outputFile"])
-        assert written != said
+        # TFX's temporary folder of the component is next to it.
+        written = Path(invocation["outputs"]["outputFile"])
+        assert written != output_file
         written.parent.mkdir()
         written.write_text(json.dumps({"artifacts": {"made": {"artifacts": [{"uri": str(target)}]}}}))
 
@@ -64,11 +64,11 @@ def test_inputs_are_brought_and_outputs_taken(
                 "examples": {"artifacts": [examples]},
             }
         },
-        "outputs": {"artifacts": {"made": {"artifacts": [{"uri": f"{bucket}/out"}]}}, "outputFile": str(said)},
+        "outputs": {"artifacts": {"made": {"artifacts": [{"uri": f"{bucket}/out"}]}}, "outputFile": str(output_file)},
     }
     assert container.main(["--artifacts", "streamed", "--json_serialized_invocation_args", json.dumps(task)]) == 0
     assert stores.tree(f"{bucket}/out") == {"below/file": b"before and after"}
-    assert json.loads(said.read_text())["artifacts"]["made"]["artifacts"] == [{"uri": f"{bucket}/out"}]
+    assert json.loads(output_file.read_text())["artifacts"]["made"]["artifacts"] == [{"uri": f"{bucket}/out"}]
 
 
 def test_no_object_leads_out_of_its_artifact(stores: Stores, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ class Task:
             },
             "outputs": {
                 "artifacts": {output: {"artifacts": [artifact("File", output)]}},
-                "outputFile": str(self.folder / output / "said.json"),
+                "outputFile": str(self.folder / output / "output.json"),
             },
         }
         types = json.dumps({"parameters": {name: {"parameterType": "STRING"} for name in parameters}})
@@ -143,9 +143,9 @@ def test_report_and_gate_read_images_where_they_lie(
     inputs["report"] = ("File", "report")
     capsys.readouterr()
     assert task.run(gate, inputs, "decision", allow="[]") == 1
-    said = capsys.readouterr().err
-    assert "The data gate is shut: 3 anomalies" in said
-    assert said.rstrip().endswith(f"See it: {bucket}/report/report.html")
+    message = capsys.readouterr().err
+    assert "The data gate is shut: 3 anomalies" in message
+    assert message.rstrip().endswith(f"See it: {bucket}/report/report.html")
     assert task.run(gate, inputs, "decision", allow=json.dumps([ANOMALY])) == 0
     assert json.loads(stores.tree(f"{bucket}/decision")["decision.json"])["anomalies"] == len(manifest.splits)
     assert f"{bucket}/examples" not in fetched
