@@ -1,8 +1,8 @@
-"""`shardwright run`: the whole pipeline on this machine, by BeamDagRunner with SQLite metadata.
+"""`shardwright run`: the whole pipeline on this machine, with BeamDagRunner and SQLite metadata.
 
-The process works inside the run's root, and every path TFX sees is relative to it: no absolute path gets into a cache
-key or into the metadata, so a root can be moved and goes on being cached. Only the input and the staging folder are
-absolute; they come to the executors through the environment, outside all keys.
+The process works inside the run's root, and every path that TFX sees is relative to it. Cache keys and metadata contain
+no absolute path, so a root that was moved keeps its cache. Only the input and the staging folder are absolute;
+executors read them from the environment, outside all keys.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     Args:
         config_path: YAML file.
         root: replaces `run.root`.
-        verbose: show what TFX, Beam and TensorFlow say instead of keeping it in a log file.
+        verbose: show the messages of TFX, Beam and TensorFlow instead of writing them to a log file.
 
     Returns:
         0 when a model was blessed and pushed, else 1.
@@ -71,15 +71,15 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
-    for line in _room(config, prepared, str(run_root)):
+    for line in _check_disk_space(config, prepared, str(run_root)):
         tell(line)
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
-    said = "above" if verbose else str(log_file)
+    shown_log = "above" if verbose else str(log_file)
     with run_lock(run_root), _working_in(run_root, config, prepared), log_to_file(log_file, verbose=verbose):
-        return _run(config, prepared, run_root, said, started)
+        return _run(config, prepared, run_root, shown_log, started)
 
 
-def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, started: float) -> int:
+def _run(config: Config, prepared: ResolvedInputs, run_root: Path, shown_log: str, started: float) -> int:
     print("  loading TFX", flush=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with gc_paused():
@@ -123,7 +123,7 @@ def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, st
             raise error
         print(f"  {node:<18}   failed", flush=True)
         raise ours(error) or ShardwrightError(
-            f"{node} failed with {type(error).__name__}: {last_line(error)}. All that was said: {said}"
+            f"{node} failed with {type(error).__name__}: {last_line(error)}. The log: {shown_log}"
         )
     write_run_report(
         dataset=record.output("ImageExampleGen", "examples"),
@@ -133,19 +133,19 @@ def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, st
         target=run_root / REPORT_FILE,
     )
     summary = summarize(record, run_root, PUSHED, prepared.notes)
-    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; all that was said: {said}", flush=True)
+    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {shown_log}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
     return 0 if summary.blessed else 1
 
 
-def _room(config: Config, prepared: ResolvedInputs, run_root: str) -> Iterator[str]:
-    """Tells what the run takes on the disk; what an earlier one has left for it takes nothing.
+def _check_disk_space(config: Config, prepared: ResolvedInputs, run_root: str) -> Iterator[str]:
+    """Reports how much disk space the run takes; outputs of an earlier run that it uses again take none.
 
     Raises:
-        StorageError: there is less room, and `run.space` wants that checked.
+        StorageError: there is less space, and `run.space` asks for a check.
     """
-    only_tell = config.run.space == TELL
+    only_warn = config.run.space == TELL
     needed = space_needed(prepared.images, prepared.bytes, config.images, config.transform)
     family = Family(find_artifacts(f"{run_root}/{ARTIFACTS}"))
     there = [one.digest for one in family.artifacts.values() if one.data == prepared.fingerprint]
@@ -153,12 +153,12 @@ def _room(config: Config, prepared: ResolvedInputs, run_root: str) -> Iterator[s
     dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
     staging = config.resolve(config.run.staging) if config.run.staging else run_root
     if not is_remote(staging) and not same_disk(run_root, staging):
-        yield check_disk_space(staging, max(dataset, transformed), "staging", only_tell=only_tell)
-    yield check_disk_space(run_root, dataset + transformed + needed.rest, "the run", only_tell=only_tell)
+        yield check_disk_space(staging, max(dataset, transformed), "staging", only_warn=only_warn)
+    yield check_disk_space(run_root, dataset + transformed + needed.rest, "the run", only_warn=only_warn)
 
 
 def _keep_schema(text: str) -> str:
-    """Puts the schema under a name made of its content: ImportSchemaGen's cache key is the path."""
+    """Writes the schema to a file named after its content: ImportSchemaGen's cache key is the path."""
     file = Path("schemas", f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.pbtxt")
     file.parent.mkdir(exist_ok=True)
     file.write_text(text, encoding="utf-8")

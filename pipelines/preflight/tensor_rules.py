@@ -1,4 +1,4 @@
-"""Rules on what goes to a device: shapes, types, and the pixels behind them."""
+"""Rules on the tensors for the devices: shapes, types, and the sizes of images."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _OTHERS_STRIDE = 32
 def loads(facts: Facts) -> Iterator[Problem]:
     """The loader gives batches of the dataset, with the options of the configuration."""
     assert facts.dataset is not None
-    yield from only(bool(facts.dataset.refusal), "loader", facts.dataset.refusal.rstrip("."), "Mend that first.")
+    yield from only(bool(facts.dataset.refusal), "loader", facts.dataset.refusal.rstrip("."), "Fix that first.")
 
 
 def fixed_shapes(facts: Facts) -> Iterator[Problem]:
-    """Every batch has one shape: XLA compiles anew for each other one."""
+    """Every batch has the same shape: XLA compiles again for each other one."""
     assert facts.dataset is not None
     for fed in facts.dataset.fed:
         yield from only(
             None in fed.shape,
             "loader",
-            f"{fed.name} has the shape {_shape(fed.shape)}: what stands as ? may differ from batch to batch",
+            f"{fed.name} has the shape {_shape(fed.shape)}: sides shown as ? may differ from batch to batch",
             "Leave out incomplete batches (drop_remainder), or pad them, and give all images one size.",
         )
 
@@ -59,13 +59,13 @@ def size_as_configured(facts: Facts) -> Iterator[Problem]:
     assert facts.dataset is not None
     wanted = facts.config.transform.size
     found = facts.dataset.sizes
-    # With `transform.resize: keep` there is none to compare with.
+    # With `transform.resize: keep` there is no size to compare with.
     if wanted is not None and facts.dataset.kind == "transform" and len(found) == 1:
         yield from only(
             found[0] != wanted,
             "transform.size",
             f"{list(wanted)}, and the images of {facts.dataset.root} have {list(found[0])}",
-            "Transform the dataset anew, or correct transform.size.",
+            "Transform the dataset again, or correct transform.size.",
         )
 
 
@@ -130,7 +130,7 @@ def turns_are_square(facts: Facts) -> Iterator[Problem]:
 
 
 def _stride(facts: Facts) -> int | None:
-    """`None` for a model of the user's own, or where no size is known."""
+    """Returns the model's stride; `None` for a custom model, or if no size is known."""
     known = STRIDES.get(facts.model)
     if known is None or (facts.dataset is None and facts.config.transform.size is None):
         return None

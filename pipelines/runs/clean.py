@@ -1,10 +1,10 @@
-"""`shardwright clean`: takes old runs out of a run's folder, and nothing that a blessed model descends from.
+"""`shardwright clean`: removes old runs from a run's folder, but nothing that a blessed model descends from.
 
-What is kept: all that the last runs read and wrote, also from the cache, and the datasets that it names; every pushed
-model, what it descends from by lineage, and what the metadata store says it was made with; rows of the probe, by which
-next month's run is quicker. What goes: everything else below `artifacts`, old logs, and the staging folder, unless the
-last run has not ended well and would go on from there. A folder that goes is renamed first, so that a kill leaves none
-by half. Where lineage cannot be followed because it is damaged, nothing goes.
+It keeps all that the last runs read and wrote, also from the cache, and the datasets that these name; every pushed
+model, its ancestors by lineage, and the artifacts that the metadata store records for it; rows of the probe, which make
+the next run faster. It removes everything else below `artifacts`, old logs, and the staging folder, unless the last run
+failed and would resume from there. A folder is renamed before it is deleted, so that a kill leaves no half folder
+behind. It removes nothing if damaged lineage cannot be followed.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _ENDED_WELL = ("COMPLETE", "CACHED")
 _LAST = "Pusher"
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _LOG = re.compile(r"[0-9-]+\.log", re.ASCII)
-# Where an execution has its temporary files.
+# The folder of an execution's temporary files.
 _WORKING = ".system/executor_execution"
-# In place of a name while its folder is deleted.
+# Prefix of a folder's name while it is deleted.
 _GOING = ".deleted-"
 
 
 @dataclass(frozen=True)
 class Old:
-    """Something that is of no use any more.
+    """A file or folder that is no longer of use.
 
     Attributes:
         place: relative to the run's folder.
@@ -51,13 +51,13 @@ class Old:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What was, or would be, taken away.
+    """The files and folders that were removed, or would be.
 
     Attributes:
         runs: how many runs there were.
         kept: how many of them are kept.
-        old: what is of no use any more, by place.
-        protected: kept only because a blessed model descends from it, by place.
+        old: the files and folders, in order of their paths.
+        protected: places that are kept only because a blessed model descends from them.
     """
 
     runs: int
@@ -67,27 +67,27 @@ class Cleaned:
 
     @property
     def bytes(self) -> int:
-        """Size of all that is of no use."""
+        """Size of all of them."""
         return sum(one.bytes for one in self.old)
 
 
 def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> Cleaned:
-    """Takes old runs out of a run's folder.
+    """Removes old runs from a run's folder.
 
     Args:
         run_root: the folder.
         keep: how many runs to keep, the last ones; at least 1.
-        superseded: also models that are not in force any more, and what only they descend from.
-        dry_run: only look.
+        superseded: also remove models other than the baseline model, and what only they descend from.
+        dry_run: remove nothing.
 
     Raises:
-        UsageError: a run is at work in the folder, or `keep` is less than 1.
-        DatasetError: it is no folder of a run, or what a pushed model descends from is damaged.
+        UsageError: a run is active in the folder, or `keep` is less than 1.
+        DatasetError: it is not a folder of a run, or an ancestor of a pushed model is damaged.
         StorageError: something cannot be removed.
     """
     if keep < 1:
-        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run is cached by them.")
-    past_runs(run_root)  # In what is no folder of a run, no lock is made.
+        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run reuses their outputs.")
+    past_runs(run_root)  # First, so that no lock file is made outside a run's folder.
     with run_lock(Path(run_root)):
         runs = past_runs(run_root)
         recent = runs[-keep:]
@@ -104,13 +104,13 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
 
 
 def _family(run_root: str) -> Family:
-    """All artifacts of the folder.
+    """Returns all artifacts of the folder.
 
     Raises:
-        DatasetError: nothing says any more what a pushed model descends from.
+        DatasetError: the ancestors of a pushed model are unknown.
     """
     places = [place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(f"{run_root}/{folder}")]
-    # What an earlier call had begun to delete is no artifact any more.
+    # Folders that an earlier call began to delete are no longer artifacts.
     places = [place for place in places if f"/{_GOING}" not in place.removeprefix(run_root)]
     family = Family(places)
     blessing = read_blessing(f"{run_root}/{PUSHED}")
@@ -118,8 +118,8 @@ def _family(run_root: str) -> Family:
     models |= set() if blessing is None else {f"{run_root}/{PUSHED}/{blessing.model}"}
     if unknown := sorted(models - family.artifacts.keys()):
         raise DatasetError(
-            f"{unknown[0]}: nothing says any more what this model descends from. Restore its lineage.json, or move the "
-            "model away."
+            f"{unknown[0]}: the lineage of this model is missing. Restore its lineage.json, or move the model to "
+            "another folder."
         )
     unsure = [place for place in places if place not in family.artifacts or family.artifacts[place].problems]
     if unsure:
@@ -129,13 +129,13 @@ def _family(run_root: str) -> Family:
                 if family.find(role, value) is None:
                     raise DatasetError(
                         f"{unsure[0]}: is damaged (`shardwright verify`, `shardwright lineage`), and may be the {role} "
-                        f"{value[:12]} that {one.place} descends from. Restore it, or move it away."
+                        f"{value[:12]} that {one.place} descends from. Restore it, or move it to another folder."
                     )
     return family
 
 
 def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterator[str]:
-    """Datasets that artifacts name as their parents: the metadata store does not know that of `split.previous`."""
+    """Yields datasets that artifacts name as parents: the metadata store does not know that of `split.previous`."""
     for place in used:
         artifact = family.artifacts.get(f"{run_root}/{place}")
         for role, value in () if artifact is None else artifact.links.items():
@@ -145,14 +145,14 @@ def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterat
 
 
 def _needed(run_root: str, family: Family, *, superseded: bool, used: set[str]) -> Iterator[str]:
-    """What blessed models descend from, and they themselves, relative to the folder."""
+    """Yields the blessed models and all that they descend from, relative to the folder."""
     blessing = read_blessing(f"{run_root}/{PUSHED}")
-    in_force = "" if blessing is None else f"{PUSHED}/{blessing.model}"
-    # Where nothing is in force any more, nothing says which of them are of no use.
+    baseline = "" if blessing is None else f"{PUSHED}/{blessing.model}"
+    # Without a baseline model, it is unknown which of them are superseded.
     superseded = superseded and blessing is not None
     for place, artifact in family.artifacts.items():
         relative = os.path.relpath(place, run_root)
-        if os.path.dirname(relative) != PUSHED or (superseded and relative != in_force and relative not in used):
+        if os.path.dirname(relative) != PUSHED or (superseded and relative != baseline and relative not in used):
             continue
         for ancestor in family.ancestors(artifact):
             yield os.path.relpath(ancestor.place, run_root)
@@ -178,7 +178,7 @@ def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, s
 
 
 def _artifacts(run_root: str) -> Iterator[str]:
-    """The folders of artifacts, and of executions, which TFX names by number; and what an earlier call left."""
+    """Yields the folders of artifacts and executions, which TFX numbers, and those that an earlier call left."""
     for component in _folders(f"{run_root}/{ARTIFACTS}"):
         for key in (*_folders(f"{run_root}/{ARTIFACTS}/{component}"), _WORKING):
             for name in _folders(f"{run_root}/{ARTIFACTS}/{component}/{key}"):
@@ -187,7 +187,7 @@ def _artifacts(run_root: str) -> Iterator[str]:
 
 
 def _is_numbered(name: str) -> bool:
-    """Whether TFX has given a folder its name, or an earlier call; others are a user's."""
+    """Returns whether TFX or an earlier call named a folder; others are the user's."""
     return _NUMBER.fullmatch(name.removeprefix(_GOING)) is not None
 
 

@@ -67,7 +67,7 @@ def test_a_dry_run_only_lists(root, capsys):
     out = capsys.readouterr().out
     assert all(one["place"] in out for one in told["old"])
     assert f"1 of 4 runs kept; {len(told['old'])} places, " in out
-    assert "would go" in out
+    assert "would be removed" in out
     assert cleaned(capsys, root, "--keep", 1)["old"] == told["old"]
 
 
@@ -155,7 +155,7 @@ def test_what_is_not_ours_stays(root, capsys):
 
 def test_what_is_no_folder_of_a_run(tmp_path, capsys):
     assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
-    assert "no metadata.sqlite, so no folder of a run" in capsys.readouterr().err
+    assert "has no metadata.sqlite, so it is not the folder of a run" in capsys.readouterr().err
     (tmp_path / "metadata.sqlite").write_text("no database at all")
     assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
     assert "no readable metadata store" in capsys.readouterr().err
@@ -188,7 +188,7 @@ def test_nothing_goes_where_a_pushed_model_does_not_say_what_it_descends_from(ro
     file.unlink() if text is None else file.write_text(text)
     before = files(root)
     assert main(["clean", str(root), "--keep", "1", "--superseded"]) == 1
-    assert "pushed/3: nothing says any more what this model descends from" in capsys.readouterr().err
+    assert "pushed/3: the lineage of this model is missing" in capsys.readouterr().err
     assert files(root) == before
 
 

@@ -135,7 +135,7 @@ def test_stats(one, capsys):
     assert "images        9 (eval 3, train 6)" in text
     assert "sizes         24x36 9" in text
     assert "pixels        mean 864, middle half 864 to 864" in text
-    assert "near groups not looked for" in text
+    assert "near groups not searched for" in text
 
 
 def test_large_figures_are_written_out():

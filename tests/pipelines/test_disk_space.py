@@ -42,17 +42,17 @@ def test_values_of_every_pixel_are_counted():
 
 def test_a_full_disk_is_refused_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda place: Usage(10**12, 0, 3_400_000_000))
-    told = check_disk_space(str(tmp_path), 3_000_000_000, "the run")
-    assert told == f"the run takes about 3.0 GB in {tmp_path}, where 3.4 GB are free"
+    line = check_disk_space(str(tmp_path), 3_000_000_000, "the run")
+    assert line == f"the run takes about 3.0 GB in {tmp_path}, where 3.4 GB are free"
     with pytest.raises(
-        StorageError, match=r"takes about 3\.5 GB .* 3\.4 GB are free\. Make room \(`shardwright clean`"
+        StorageError, match=r"takes about 3\.5 GB .* 3\.4 GB are free\. Free some space \(`shardwright clean`"
     ):
         check_disk_space(str(tmp_path), 3_500_000_000, "the run")
-    with pytest.raises(StorageError, match=r"It is an estimate .* run\.space: tell starts all the same"):
+    with pytest.raises(StorageError, match=r"If the estimate, .* is wrong, set run\.space: tell"):
         check_disk_space(str(tmp_path), 3_500_000_000, "the run")
-    told = check_disk_space(str(tmp_path), 3_500_000_000, "the run", only_tell=True)
-    assert "3.4 GB are free: too few by that estimate" in told
-    assert check_disk_space(str(tmp_path), 3_000_000_000, "the run", only_tell=True).endswith("3.4 GB are free")
+    line = check_disk_space(str(tmp_path), 3_500_000_000, "the run", only_warn=True)
+    assert "3.4 GB are free: too little by this estimate" in line
+    assert check_disk_space(str(tmp_path), 3_000_000_000, "the run", only_warn=True).endswith("3.4 GB are free")
     assert check_disk_space("gs://bucket/x", 10**15, "the run") == ""
     monkeypatch.undo()
     assert shutil.disk_usage(tmp_path).free > 0

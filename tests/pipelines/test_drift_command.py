@@ -79,7 +79,7 @@ def test_too_few_images_are_no_good_news(dataset, tmp_path, capsys):
     (tmp_path / "few").mkdir()
     (tmp_path / "few" / "broken.jpg").write_bytes(b"no image")
     assert main(["drift", str(dataset), str(tmp_path / "few")]) == 1
-    assert "too few images to tell, 20 of each are needed" in capsys.readouterr().out
+    assert "too few images to decide, 20 of each are needed" in capsys.readouterr().out
     assert main(["drift", str(dataset), str(tmp_path / "few"), "--html", str(tmp_path / "page.html")]) == 1
     assert "too few images to tell" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert main(["drift", str(dataset), str(tmp_path / "few"), "--html", str(dataset / "page.html")]) == 2

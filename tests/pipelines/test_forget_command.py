@@ -62,7 +62,7 @@ def test_a_staging_place_that_cannot_be_looked_into_is_refused_before_anything_i
         forget_clients()
     assert "gs://bucket: no valid Google credentials" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "absent")]) == 2
-    assert "absent is no folder" in capsys.readouterr().err
+    assert "absent is not a folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["keys"]
 
 
@@ -112,7 +112,7 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     }
     assert (tmp_path / "staging/training/mine").is_dir()
     assert main([*map(str, command), "--staging", str(tmp_path / "none")]) == 2
-    assert "is no folder. Name the one of run.staging" in capsys.readouterr().err
+    assert "is not a folder. Name the one of run.staging" in capsys.readouterr().err
     assert main([*map(str, command[:-1]), str(tmp_path / "late"), "--search", str(tmp_path / "none")]) == 2
     assert "--search: " in capsys.readouterr().err
     assert not (tmp_path / "late").exists()

@@ -60,7 +60,7 @@ def test_damage_exits_1(dataset, capsys):
     ("call", "code", "says"),
     [
         (["inspect", "DATASET", "--record", "1"], 2, "--record is for a file"),
-        (["inspect", f"DATASET/{SHARD}", "--record", "-1"], 2, "--record: -1 is no number"),
+        (["inspect", f"DATASET/{SHARD}", "--record", "-1"], 2, "--record: -1 is not a record number"),
         (["inspect", f"DATASET/{SHARD}", "--record", "3"], 2, "no record 3; 3 can be read"),
         (["inspect", "DATASET/manifest.json"], 2, "no TFRecord file"),
         (["inspect", "DATASET/Split-train"], 1, "no manifest.json"),

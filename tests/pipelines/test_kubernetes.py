@@ -90,7 +90,7 @@ def test_the_pod_that_starts_a_jobset_needs_no_tpu():
 
 
 def test_the_trainer_must_count_its_hosts():
-    with pytest.raises(ConfigError, match=r"trainer\.hosts: 1, .* which has 4\. Set it to 4\."):
+    with pytest.raises(ConfigError, match=r"trainer\.hosts: 1, .* which has 4\. Set trainer\.hosts to 4\."):
         platform_document(config(hosts=1))
 
 

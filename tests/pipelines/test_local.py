@@ -35,13 +35,15 @@ def test_a_full_disk_is_told_before_any_work(
     monkeypatch.chdir(tmp_path)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1_000_000))
-    with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Make room"):
+    with pytest.raises(
+        StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Free some space"
+    ):
         local.run_local("full.yaml", root="run")
     assert not (tmp_path / "run" / places.METADATA_FILE).exists()
     (tmp_path / "full.yaml").write_text(yaml.safe_dump({**raw, "run": {"space": "tell"}}))
     monkeypatch.setattr(local, "_run", lambda *arguments: 0)
     assert local.run_local("full.yaml", root="run") == 0
-    assert "where 1 MB are free: too few by that estimate; it is tried" in capsys.readouterr().out
+    assert "where 1 MB are free: too little by this estimate; the run starts" in capsys.readouterr().out
 
 
 def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, image_input: Any) -> None:

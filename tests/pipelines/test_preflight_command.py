@@ -5,8 +5,9 @@ import json
 import pytest
 import yaml
 
+from shardwright.config import parse_config
 from shardwright.pipelines import cli
-from shardwright.pipelines.preflight.measure import tpu_slice
+from shardwright.pipelines.preflight.measure import gather
 
 GOOD = {
     "task": "segmentation",
@@ -42,7 +43,7 @@ def test_a_sound_configuration_exits_0(tmp_path, capsys):
     assert cli.main(["preflight", written(tmp_path), "--tpu", "v5e-2x4", "--hosts", "2"]) == 0
     said = capsys.readouterr().out
     assert "v5e-2x4 with 2 hosts: 0 errors, 0 warnings" in said
-    assert "not asked, give --dataset DIR: steps-per-epoch" in said
+    assert "not checked, give --dataset DIR: steps-per-epoch" in said
 
 
 def test_an_error_exits_1_and_tells_where_and_how(tmp_path, capsys):
@@ -65,12 +66,12 @@ def test_hosts_that_no_such_slice_has_are_an_error_of_the_table(tmp_path, capsys
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--tpu", "v9-2x2"], "--tpu: 'v9-2x2' is no TPU slice"),
-        (["--tpu", "v5e-2x4", "--hosts", "0"], "--hosts: 0 makes no sense"),
+        (["--tpu", "v9-2x2"], "--tpu: 'v9-2x2' is not a TPU slice"),
+        (["--tpu", "v5e-2x4", "--hosts", "0"], "--hosts: 0 is not above 0"),
         (["--tpu", "v5e-2x4", "--hosts", "1000000000"], "--hosts: 1000000000 hosts for the 8 chips"),
-        (["--tpu", "v5e-2x4", "--needed", "nan"], "--needed: nan makes no sense"),
-        (["--tpu", "v5e-2x4", "--host-memory", "-1"], "--host-memory: -1 makes no sense"),
-        (["--tpu", "v5e-2x4", "--seconds", "inf"], "--seconds: inf makes no sense"),
+        (["--tpu", "v5e-2x4", "--needed", "nan"], "--needed: nan is not above 0"),
+        (["--tpu", "v5e-2x4", "--host-memory", "-1"], "--host-memory: -1 is not above 0"),
+        (["--tpu", "v5e-2x4", "--seconds", "inf"], "--seconds: inf is not above 0"),
     ],
 )
 def test_a_wrong_call_exits_2(tmp_path, capsys, more, says):
@@ -90,10 +91,18 @@ def test_no_dataset_exits_1(tmp_path, capsys):
 
 
 def test_slices_with_several_machine_types():
-    assert tpu_slice("v5e-2x4", 2)[0].hosts == (1, 2)
-    assert tpu_slice("v5e-2x4", 2)[1] == "ct5lp-hightpu-4t"
-    assert tpu_slice("v5e-2x4", None)[1] == "ct5lp-hightpu-8t"
-    assert tpu_slice("v6e-4x4", 3)[0].hosts == (4,)
+    config = parse_config({"task": "segmentation", "input": {"images": "images"}}, base="/")
+
+    def facts(tpu, hosts):
+        return gather(config, tpu=tpu, hosts=hosts)
+
+    assert facts("v5e-2x4", 2).slice.host_counts == (1, 2)
+    assert facts("v5e-2x4", 2).slice.machine == "ct5lp-hightpu-4t"
+    assert facts("v5e-2x4", 2).host_processors == 112
+    assert facts("v5e-2x4", None).slice.machine == "ct5lp-hightpu-8t"
+    assert facts("v5e-2x4", None).hosts == 1
+    assert facts("v6e-4x4", 3).slice.host_counts == (4,)
+    assert (facts("v6e-4x4", 3).hosts, facts("v6e-4x4", 3).host_memory) == (3, None)
 
 
 def test_with_a_dataset_the_loader_is_tried(tmp_path, capsys, dataset):

@@ -124,7 +124,7 @@ def test_how_a_table_is_written_can_be_said(image_input, tmp_path, capsys):
     assert rows["000.jpg"]["image/segmentation/Fish/rle"].tolist() == expected
     capsys.readouterr()
     for wrong, message in (
-        (["--columns", "image"], "'image' is no ROLE=HEADER"),
+        (["--columns", "image"], "'image' is not ROLE=HEADER"),
         (["--columns", "picture=photo"], "picture"),
         (["--order", "diagonal"], "input.labels.order: 'diagonal' is not known"),
         (["--base", "2"], "input.labels.base: 2 is no first position"),

@@ -62,5 +62,5 @@ def test_a_slice_nobody_rents_out_is_refused(text, hosts, says):
 
 @given(st.text(max_size=20).filter(lambda text: text not in WRITTEN))
 def test_any_other_text_is_refused(text):
-    with pytest.raises(ConfigError, match="is no TPU slice"):
+    with pytest.raises(ConfigError, match="is not a TPU slice"):
         TpuSlice.parse(text)

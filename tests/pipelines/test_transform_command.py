@@ -65,9 +65,9 @@ def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("dataset", "out", "message"),
     [
-        ("ds", "data", "is there already and holds something else"),
+        ("ds", "data", "exists already with other content"),
         ("ds", "ds/below", "whose files are all its own"),
-        ("ds", "gs://bucket/x", "gs://bucket/x: what a transform makes goes to a folder of this machine"),
+        ("ds", "gs://bucket/x", "gs://bucket/x: a transform writes to this machine only"),
         ("data", "x", "data"),
     ],
 )
