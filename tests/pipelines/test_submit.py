@@ -198,7 +198,7 @@ def test_what_google_complains_of_is_one_line(asked, capsys, monkeypatch, error,
         (["submit", "c.yaml", "--parameter", "span"], "--parameter span: has no value"),
         (
             ["submit", "c.yaml", "--parameter", "x=1"],
-            "--parameter x: is not a parameter of a run. Use: data_root, span",
+            "--parameter x: is not a parameter of a run. Use: data_root",
         ),
         (["submit", "c.yaml", "--image", "shardwright"], "vertex.image: 'shardwright' is no name"),
         (["submit", "c.yaml", "--pipeline-root", "bucket"], "Write gs://bucket."),
