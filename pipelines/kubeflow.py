@@ -24,10 +24,10 @@ from shardwright.pipelines import tpu
 from shardwright.pipelines.cloud.compile import (
     Compiled,
     Target,
+    check_required,
     compile_job,
     containers,
     executor_label,
-    required,
     staging_notes,
 )
 from shardwright.pipelines.cloud.jobset import jobset_template
@@ -49,11 +49,11 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         ShardwrightError: something about the configuration, the input or the schema is wrong.
     """
     section = config.kubeflow
-    required(section, SECTION, "image", "push_directory")
+    check_required(section, SECTION, "image", "push_directory")
     trainer = section.trainer
-    _slice(config)
+    _tpu_slice(config)
     config = with_accelerator(config, "kubeflow.trainer", trainer.machine is not None, trainer.gpu)
-    _check_places(config, section)
+    _check_locations(config, section)
     root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
     target = Target(
         section=SECTION,
@@ -65,7 +65,7 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         staging=_staging(config),
         retries=section.retries,
         # If the slice has several hosts, the pods of the JobSet ask for the Trainer's resources.
-        resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _several_hosts(config)},
+        resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _has_several_hosts(config)},
     )
     compiled = compile_job(config, config_file, target)
     _add_accelerator(config, compiled.job)
@@ -137,8 +137,8 @@ def _kubernetes(config: Config, component: str) -> dict[str, Any]:
     section = config.kubeflow
     executor: dict[str, Any] = {}
     # The pod that starts a JobSet may run anywhere.
-    if component != "Trainer" or not _several_hosts(config):
-        selector, tolerations = _placing(config, component)
+    if component != "Trainer" or not _has_several_hosts(config):
+        selector, tolerations = _node_placement(config, component)
         if selector:
             executor["nodeSelector"] = {"labels": selector}
         if tolerations:
@@ -148,7 +148,7 @@ def _kubernetes(config: Config, component: str) -> dict[str, Any]:
     return executor
 
 
-def _placing(config: Config, component: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+def _node_placement(config: Config, component: str) -> tuple[dict[str, str], list[dict[str, str]]]:
     """Returns labels of the nodes that a component's pods may run on, and the taints that they tolerate."""
     section = config.kubeflow
     selector = dict(section.node_selectors.get(component, {}))
@@ -165,14 +165,14 @@ def _placing(config: Config, component: str) -> tuple[dict[str, str], list[dict[
         }
         for toleration in section.tolerations.get(component, ())
     ]
-    found = _slice(config) if component == "Trainer" else None
+    found = _tpu_slice(config) if component == "Trainer" else None
     if found is not None:
         selector |= found.node_selector
         tolerations.append({"key": tpu.RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     return selector, tolerations
 
 
-def _slice(config: Config) -> tpu.TpuSlice | None:
+def _tpu_slice(config: Config) -> tpu.TpuSlice | None:
     trainer = config.kubeflow.trainer
     if trainer.machine is None:
         return None
@@ -181,17 +181,17 @@ def _slice(config: Config) -> tpu.TpuSlice | None:
     return found
 
 
-def _several_hosts(config: Config) -> bool:
-    found = _slice(config)
+def _has_several_hosts(config: Config) -> bool:
+    found = _tpu_slice(config)
     return found is not None and found.hosts > 1
 
 
 def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     """Makes the Trainer's pod start a JobSet if its slice has several hosts; returns notes for the user."""
-    found = _slice(config)
+    found = _tpu_slice(config)
     if found is None or found.hosts == 1:
         return ()
-    selector, tolerations = _placing(config, "Trainer")
+    selector, tolerations = _node_placement(config, "Trainer")
     image = _IMAGE_OF_THE_RUN if config.kubeflow.image_parameter else str(config.kubeflow.image)
     placing = {"nodeSelector": selector, "tolerations": tolerations}
     template = jobset_template(config.kubeflow, found, image, placing)
@@ -202,8 +202,8 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
-    found, trainer = _slice(config), config.kubeflow.trainer
-    if (found is None and trainer.gpu is None) or _several_hosts(config):
+    found, trainer = _tpu_slice(config), config.kubeflow.trainer
+    if (found is None and trainer.gpu is None) or _has_several_hosts(config):
         return
     # The backend uses any type as the resource's name.
     kind, count = (tpu.RESOURCE, found.chips_per_host) if found else (trainer.gpu, trainer.gpus)
@@ -228,7 +228,7 @@ def _volume_of(folder: str, section: KubeflowConfig) -> str | None:
     return next((path for path in mounted if f"{folder.rstrip('/')}/".startswith(path)), None)
 
 
-def _check_places(config: Config, section: KubeflowConfig) -> None:
+def _check_locations(config: Config, section: KubeflowConfig) -> None:
     mounted = tuple(volume.path.rstrip("/") + "/" for volume in section.volumes)
     if _volume_of(str(section.push_directory), section) is None:
         raise ConfigError(

@@ -17,7 +17,7 @@ from shardwright.components.runtime.beam import beam_args, in_process_beam
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
-from shardwright.pipelines.runs.logs import last_line, ours
+from shardwright.pipelines.runs.logs import last_line, shardwright_error
 from shardwright.staging.commit import open_if_committed
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
@@ -100,7 +100,7 @@ def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str])
     except Exception as error:
         # The message of a worker's error is a whole traceback.
         short = ShardwrightError(f"the transform failed with {type(error).__name__}: {last_line(error)}")
-        raise ours(error) or short from error
+        raise shardwright_error(error) or short from error
     finally:
         if before is None:
             del os.environ[STAGING_VARIABLE]

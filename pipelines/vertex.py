@@ -14,7 +14,7 @@ from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.lineage.record import IMAGE_VARIABLE
 from shardwright.pipelines import tpu
-from shardwright.pipelines.cloud.compile import Compiled, Target, compile_job, required, staging_notes
+from shardwright.pipelines.cloud.compile import Compiled, Target, check_required, compile_job, staging_notes
 from shardwright.pipelines.cloud.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
 from shardwright.staging.staging import STAGING_VARIABLE
 
@@ -31,11 +31,11 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         ShardwrightError: something about the configuration, the input or the schema is wrong.
     """
     section = config.vertex
-    required(section, SECTION, "image", "project", "region", "pipeline_root")
+    check_required(section, SECTION, "image", "project", "region", "pipeline_root")
     trainer = section.trainer
     config = with_accelerator(config, "vertex.trainer", trainer.machine in tpu.MACHINES, trainer.gpu)
     custom_job = _custom_job(config, section)
-    _check_places(config, section)
+    _check_locations(config, section)
     root = str(section.pipeline_root).rstrip("/")
     target = Target(
         section=SECTION,
@@ -127,7 +127,7 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
     if machine in tpu.MACHINES:
         if trainer.gpu is not None:
             raise ConfigError("vertex.trainer.gpu", f"{machine} has TPUs", "Remove vertex.trainer.gpu and .gpus.")
-        spec["tpu_topology"] = _slice(config, machine).topology
+        spec["tpu_topology"] = _tpu_slice(config, machine).topology
     else:
         if trainer.topology is not None:
             raise ConfigError("vertex.trainer.topology", f"{machine} has no TPU", "Remove vertex.trainer.topology.")
@@ -141,7 +141,7 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
     return [{"machine_spec": spec, "replica_count": 1, "container_spec": container}]
 
 
-def _slice(config: Config, machine: str) -> tpu.TpuSlice:
+def _tpu_slice(config: Config, machine: str) -> tpu.TpuSlice:
     path = "vertex.trainer"
     found = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
     check_hosts(path, found, config.trainer.hosts)
@@ -171,7 +171,7 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
     }
 
 
-def _check_places(config: Config, section: VertexConfig) -> None:
+def _check_locations(config: Config, section: VertexConfig) -> None:
     drift = config.gate.drift
     if drift is not None and drift.reference != BLESSED:
         check_bucket("gate.drift.reference", drift.reference)

@@ -87,7 +87,7 @@ class Compiled:
     notes: tuple[str, ...]
 
 
-def required(config: Any, section: str, *names: str) -> None:
+def check_required(config: Any, section: str, *names: str) -> None:
     """Checks that a section has the options that its target needs."""
     fixes = {
         "image": "Build one (docs/kubeflow.md) and write REGISTRY/NAME:TAG.",

@@ -24,7 +24,7 @@ PARAMETERS = (DATA_ROOT, SPAN)
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class SubmitOptions:
     """The options of the command line.
 
     Attributes:
@@ -46,7 +46,7 @@ class Wanted:
     replace: bool = False
 
 
-def submit(config: Config, config_file: Path, wanted: Wanted) -> str:
+def submit(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
     """Starts a run.
 
     Returns:
@@ -55,15 +55,15 @@ def submit(config: Config, config_file: Path, wanted: Wanted) -> str:
     Raises:
         ShardwrightError: the configuration is wrong, there are no credentials, or Vertex AI refuses.
     """
-    config, compiled = _compiled(config, config_file, wanted)
+    config, compiled = _compile(config, config_file, wanted)
     with _google_errors(), _job(config, compiled, wanted) as job:
         if wanted.dry_run:
-            return _shown({"pipelineJob": _as_sent(config, _plain(job._gca_resource))})
+            return _to_json({"pipelineJob": _with_account(config, _to_dict(job._gca_resource))})
         job.submit(service_account=config.vertex.service_account, network=config.vertex.network)
         return str(job._dashboard_uri())
 
 
-def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
+def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
     """Starts recurring runs; see `submit`. A configuration has one schedule, of its name.
 
     Returns:
@@ -80,7 +80,7 @@ def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
         config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, schedule=options))
     if options.cron is None:
         raise ConfigError("vertex.schedule.cron", "missing", "Write `TZ=Europe/Paris 0 3 1 * *`, or give --cron.")
-    config, compiled = _compiled(config, config_file, wanted)
+    config, compiled = _compile(config, config_file, wanted)
     with _google_errors(), _job(config, compiled, wanted) as job:
         from google.cloud import aiplatform
 
@@ -88,16 +88,16 @@ def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
             pipeline_job=job, display_name=config.name, credentials=_credentials(wanted)
         )
         if wanted.dry_run:
-            request = _plain(runs._gca_resource)
+            request = _to_dict(runs._gca_resource)
             created = request["createPipelineJobRequest"]
-            created["pipelineJob"] = _as_sent(config, created["pipelineJob"])
+            created["pipelineJob"] = _with_account(config, created["pipelineJob"])
             request |= {"cron": options.cron, "maxConcurrentRunCount": str(options.concurrent)}
             if options.max_runs is not None:
                 request["maxRunCount"] = str(options.max_runs)
-            return _shown({"schedule": request})
+            return _to_json({"schedule": request})
         earlier = _schedules_of(config)
         if earlier and not wanted.replace:
-            return _kept(config.name, options, earlier)
+            return _link_of_existing(config.name, options, earlier)
         runs.create(
             cron=options.cron,
             max_run_count=options.max_runs,
@@ -122,7 +122,7 @@ def _schedules_of(config: Config) -> list[aiplatform.PipelineJobSchedule]:
     return [one for one in found if one.display_name == config.name and not one.done()]
 
 
-def _kept(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJobSchedule]) -> str:
+def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJobSchedule]) -> str:
     """Returns the link of the schedule that exists; nothing is sent.
 
     Raises:
@@ -147,7 +147,7 @@ def _kept(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJ
     return str(first._dashboard_uri())
 
 
-def _compiled(config: Config, config_file: Path, wanted: Wanted) -> tuple[Config, Compiled]:
+def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[Config, Compiled]:
     for name in wanted.parameters:
         if name not in PARAMETERS:
             raise UsageError(f"--parameter {name}: is not a parameter of a run. Use: {', '.join(PARAMETERS)}.")
@@ -159,7 +159,7 @@ def _compiled(config: Config, config_file: Path, wanted: Wanted) -> tuple[Config
 
 
 @contextmanager
-def _job(config: Config, compiled: Compiled, wanted: Wanted) -> Iterator[aiplatform.PipelineJob]:
+def _job(config: Config, compiled: Compiled, wanted: SubmitOptions) -> Iterator[aiplatform.PipelineJob]:
     from google.cloud import aiplatform
 
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
@@ -179,7 +179,7 @@ def _job(config: Config, compiled: Compiled, wanted: Wanted) -> Iterator[aiplatf
         )
 
 
-def _credentials(wanted: Wanted) -> Any:
+def _credentials(wanted: SubmitOptions) -> Any:
     if not wanted.dry_run:
         return None
     from google.auth.credentials import AnonymousCredentials
@@ -208,18 +208,18 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _as_sent(config: Config, job: dict[str, Any]) -> dict[str, Any]:
+def _with_account(config: Config, job: dict[str, Any]) -> dict[str, Any]:
     """Adds the fields that the library adds when it sends the job."""
     further = {"serviceAccount": config.vertex.service_account, "network": config.vertex.network}
     return {**job, **{name: value for name, value in further.items() if value is not None}}
 
 
-def _plain(message: Any) -> dict[str, Any]:
+def _to_dict(message: Any) -> dict[str, Any]:
     from google.protobuf import json_format
 
     plain: dict[str, Any] = json_format.MessageToDict(message._pb)
     return plain
 
 
-def _shown(request: dict[str, Any]) -> str:
+def _to_json(request: dict[str, Any]) -> str:
     return json.dumps(request, sort_keys=True, indent=1, ensure_ascii=False)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
-Further: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
+MoreOutput: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
@@ -27,19 +27,19 @@ def add(commands: _Commands) -> None:
     subset.add_argument("--classes", nargs="+", metavar="NAME", help="only images that have one of these classes")
     subset.add_argument("--keys", metavar="FILE", help="only these keys, one per line")
     subset.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other images (default 0)")
-    add_common(subset)
+    add_output_options(subset)
     subset.set_defaults(command=_subset)
     reshard = commands.add_parser("reshard", help="write the same records in other shards")
     reshard.add_argument("dataset", metavar="DIR", help="a dataset")
-    add_common(reshard)
+    add_output_options(reshard)
     reshard.set_defaults(command=_reshard)
     merge = commands.add_parser("merge", help="merge several datasets into one")
     merge.add_argument("datasets", metavar="DIR", nargs="+", help="datasets of the same classes and features")
-    add_common(merge)
+    add_output_options(merge)
     merge.set_defaults(command=_merge)
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
+def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that are common to all commands that make a dataset of others."""
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     parser.add_argument("--shard-size", type=float, metavar="MB", help="megabytes per shard (default 150)")
@@ -73,10 +73,10 @@ def _subset(options: argparse.Namespace) -> int:
     )
     numbers = chosen.numbers
     if options.keys is not None:
-        numbers &= {text_number(key) for key in keys_of(options.keys)}
+        numbers &= {text_number(key) for key in read_keys(options.keys)}
     choice = {"images": fingerprint(sorted(numbers))}
     how = Derived("subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, proofs=chosen.proofs)
-    return make([dataset], how, options)
+    return write_derived([dataset], how, options)
 
 
 def _reshard(options: argparse.Namespace) -> int:
@@ -85,7 +85,7 @@ def _reshard(options: argparse.Namespace) -> int:
 
     dataset = ImageDataset.open(options.dataset)
     how = Derived("reshard", {})
-    return make([dataset], how, options)
+    return write_derived([dataset], how, options)
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -94,10 +94,10 @@ def _merge(options: argparse.Namespace) -> int:
 
     datasets = [ImageDataset.open(name) for name in options.datasets]
     how = Derived("merge", {})
-    return make(datasets, how, options)
+    return write_derived(datasets, how, options)
 
 
-def keys_of(name: str) -> list[str]:
+def read_keys(name: str) -> list[str]:
     """Reads a file of keys.
 
     Raises:
@@ -126,26 +126,28 @@ def _shards(options: argparse.Namespace) -> ShardsConfig:
     return ShardsConfig(target_size=size, count=options.shard_count, records=options.shard_records)
 
 
-def nothing() -> tuple[dict[str, Any], list[str]]:
-    """Returns nothing to report."""
+def no_more_output() -> tuple[dict[str, Any], list[str]]:
+    """Returns no further output."""
     return {}, []
 
 
-def make(sources: Sequence[ImageDataset], how: Derived, options: argparse.Namespace, further: Further = nothing) -> int:
+def write_derived(
+    sources: Sequence[ImageDataset], how: Derived, options: argparse.Namespace, more_output: MoreOutput = no_more_output
+) -> int:
     """Makes a dataset and prints a summary.
 
     Args:
         sources: the datasets it is made of.
         how: how.
-        options: those of `add_common`.
-        further: called once the dataset is made; returns more to report, as plain values and as lines.
+        options: those of `add_output_options`.
+        more_output: called once the dataset is made; returns more to report, as plain values and as lines.
     """
     from shardwright.edit.derive import derive
     from shardwright.staging.commit import is_committed
 
     existed = is_committed(options.out)
     manifest = derive(sources, options.out, how, shards=_shards(options), quiet=options.json)
-    more, lines = further()
+    more, lines = more_output()
     if options.json:
         row = {
             "dataset": options.out,

@@ -32,11 +32,11 @@ def _drift(options: argparse.Namespace) -> int:
     from shardwright.config.evaluation import ALPHA
 
     alpha = ALPHA if options.alpha is None else options.alpha
-    watched = _between_splits(options, alpha) if options.current is None else [_two(options, alpha)]
-    found = [one.comparison for one in watched]
+    checks = _between_splits(options, alpha) if options.current is None else [_between_datasets(options, alpha)]
+    found = [one.comparison for one in checks]
     drifted = any(comparison.drifted for comparison in found)
     if options.html is not None:
-        _write_page(options, watched)
+        _write_page(options, checks)
     if options.json:
         rows = [comparison.to_dict() for comparison in found]
         print(json.dumps({"drifted": drifted, "comparisons": rows}, indent=1, ensure_ascii=False))
@@ -49,7 +49,7 @@ def _drift(options: argparse.Namespace) -> int:
     return 1 if drifted or not decided else 0
 
 
-def _write_page(options: argparse.Namespace, watched: list[DriftCheck]) -> None:
+def _write_page(options: argparse.Namespace, checks: list[DriftCheck]) -> None:
     """Writes the page; its images come from the dataset or folder on the current side."""
     from shardwright.drift.chapter import file_tiles, record_tiles
     from shardwright.drift.monitor import drift_page
@@ -58,13 +58,13 @@ def _write_page(options: argparse.Namespace, watched: list[DriftCheck]) -> None:
 
     place = options.reference if options.current is None else options.current
     # If no image could be measured, the page shows none.
-    dataset = place if watched[0].current.places else None
+    dataset = place if checks[0].current.places else None
     target = page_file(options.html, "--html", options.reference, *([dataset] if dataset else []))
     tile = file_tiles() if dataset is None else record_tiles(sheets_of(dataset))
-    write_page(target, drift_page(watched, tile))
+    write_page(target, drift_page(checks, tile))
 
 
-def _two(options: argparse.Namespace, alpha: float) -> DriftCheck:
+def _between_datasets(options: argparse.Namespace, alpha: float) -> DriftCheck:
     from shardwright.config.evaluation import DriftConfig
     from shardwright.drift.monitor import watch_places
     from shardwright.progress import progress

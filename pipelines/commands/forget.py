@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shardwright.pipelines.commands.derived import add_common, keys_of, make
+from shardwright.pipelines.commands.derived import add_output_options, read_keys, write_derived
 
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
@@ -31,7 +31,7 @@ def add(commands: _Commands) -> None:
     forget.add_argument(
         "--search", action="append", default=[], metavar="DIR", help="also look for datasets and models below this"
     )
-    add_common(forget)
+    add_output_options(forget)
     forget.set_defaults(command=_forget)
 
 
@@ -52,7 +52,7 @@ def _forget(options: argparse.Namespace) -> int:
         if not is_folder(root):
             raise UsageError(f"--search: {root} is not a folder. Name one that contains artifacts.")
     dataset = ImageDataset.open(options.dataset)
-    keys = set(keys_of(options.keys))
+    keys = set(read_keys(options.keys))
     how = _without(dataset, keys, options.keys)
     roots = [staging_next_to(dataset.root), *options.staging]
     with ExitStack() as stack:
@@ -62,10 +62,10 @@ def _forget(options: argparse.Namespace) -> int:
             roots.append(os.path.join(run_root, "staging"))
         contents = contents_of(dataset, keys)
 
-        def further() -> tuple[dict[str, Any], list[str]]:
-            return _elsewhere(dataset, keys, contents, roots, options)
+        def more_output() -> tuple[dict[str, Any], list[str]]:
+            return _delete_copies(dataset, keys, contents, roots, options)
 
-        return make([dataset], how, options, further)
+        return write_derived([dataset], how, options, more_output)
 
 
 def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
@@ -91,7 +91,7 @@ def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
     return Derived("forget", {"left": left}, lambda key: key not in keys, row=row)
 
 
-def _elsewhere(
+def _delete_copies(
     dataset: ImageDataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
 ) -> tuple[dict[str, Any], list[str]]:
     """Deletes staged copies and measurements of the images; returns these and what still contains the images."""

@@ -68,7 +68,8 @@ def dataset_text(view: DatasetView) -> str:
     ]
     splits = [("split", "records", "shards", "MB", "records a shard")]
     splits += [
-        (s.name, f"{s.records:,}", str(s.shards), f"{s.bytes / 1e6:,.1f}", _range(s.least, s.most)) for s in view.splits
+        (s.name, f"{s.records:,}", str(s.shards), f"{s.bytes / 1e6:,.1f}", _format_range(s.least, s.most))
+        for s in view.splits
     ]
     here = {stored: ours for ours, stored in view.stored_as.items()}
     features = [("feature", "type", "")]
@@ -87,7 +88,7 @@ def file_text(view: FileView) -> str:
                 one.name,
                 "|".join(one.kinds),
                 str(one.records),
-                _range(one.least, one.most),
+                _format_range(one.least, one.most),
                 str(one.largest or ""),
                 _cut(one.shown),
             )
@@ -131,7 +132,7 @@ def _json(view: DatasetView | FileView | RecordView) -> str:
     return json.dumps(dataclasses.asdict(view), indent=1, ensure_ascii=True)
 
 
-def _range(least: int, most: int) -> str:
+def _format_range(least: int, most: int) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 

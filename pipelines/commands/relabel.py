@@ -44,7 +44,7 @@ def _relabel(options: argparse.Namespace) -> int:
         dataset,
         options.labels,
         options.out,
-        read_as=_read_as(options),
+        read_as=_label_options(options),
         unlisted=options.unlisted,
         quiet=options.json,
     )
@@ -61,7 +61,7 @@ def _relabel(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read_as(options: argparse.Namespace) -> LabelsConfig:
+def _label_options(options: argparse.Namespace) -> LabelsConfig:
     """Returns the call's options of the file's format as a section `input.labels`."""
     from shardwright.config.input import LabelsConfig
     from shardwright.errors import UsageError

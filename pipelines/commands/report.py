@@ -52,9 +52,9 @@ def _model(options: argparse.Namespace) -> list[Chapter]:
     for option, folder in (("--evaluation", options.evaluation), ("--training", options.training)):
         if folder is not None and not os.path.isdir(folder):
             raise UsageError(f"{option}: there is no folder {folder}. Give what the component wrote.")
-    from shardwright.pipelines.runs.summary import evaluated
+    from shardwright.pipelines.runs.summary import model_chapter_of
 
-    return [evaluated(options.evaluation, options.training)]
+    return [model_chapter_of(options.evaluation, options.training)]
 
 
 def _default_file(dataset: str) -> str:

@@ -99,7 +99,8 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     for name, measure in figures["measures"].items():
         low, middle, high = measure["quartiles"]
         if not math.isnan(middle):
-            rows.append((name, f"mean {_shown(measure['mean'])}, middle half {_shown(low)} to {_shown(high)}"))
+            mean, least, most = map(_format_number, (measure["mean"], low, high))
+            rows.append((name, f"mean {mean}, middle half {least} to {most}"))
     groups = ", ".join(
         f"{name.replace('_', ' ')} {'not searched for' if value is None else value}"
         for name, value in figures["duplicates"].items()
@@ -109,6 +110,6 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     return [f"{label:<{width}}{value}" for label, value in rows]
 
 
-def _shown(value: float) -> str:
+def _format_number(value: float) -> str:
     """Returns four digits, without an exponent for large numbers of pixels or bytes."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

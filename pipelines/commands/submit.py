@@ -33,7 +33,7 @@ def add(commands: _Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.cloud.submit import Wanted, schedule, submit
+    from shardwright.pipelines.cloud.submit import SubmitOptions, schedule, submit
 
     parameters = {}
     for text in options.parameter:
@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
         if not equals or not value:
             raise UsageError(f"--parameter {text}: has no value. Write NAME=VALUE.")
         parameters[name] = value
-    wanted = Wanted(
+    wanted = SubmitOptions(
         image=options.image,
         pipeline_root=options.pipeline_root,
         parameters=parameters,

@@ -11,7 +11,7 @@ from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.loader.host_sharding import ranges_of
 from shardwright.pipelines.preflight.device_rules import host_records
 from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, only
+from shardwright.pipelines.preflight.findings import Problem, problem_if
 
 # tensorflow.org/tutorials/load_data/tfrecord: ten files a host, each of at least 10 MB and ideally 100 MB.
 SHARDS_A_HOST = 10
@@ -27,7 +27,7 @@ def splits_present(facts: Facts) -> Iterator[Problem]:
     assert facts.dataset is not None
     for name in facts.config.split.names:
         split = facts.split(name)
-        yield from only(
+        yield from problem_if(
             split is None or not split.total,
             f"split.{name}",
             f"{facts.dataset.root} has {'no split ' + name if split is None else 'no example in ' + name}",
@@ -43,7 +43,7 @@ def whole_shards(facts: Facts) -> Iterator[Problem]:
     split = facts.split(TRAIN)
     if split is None:
         count = facts.config.shards.count
-        yield from only(
+        yield from problem_if(
             count is not None and count % facts.hosts != 0,
             "shards.count",
             f"{count} shards cannot be divided evenly among {facts.hosts} hosts, which then read parts of shards",
@@ -52,7 +52,7 @@ def whole_shards(facts: Facts) -> Iterator[Problem]:
         return
     shares = [ranges_of(split.records, host, facts.hosts) for host in range(facts.hosts)]
     parts = sum(part.records < split.records[part.shard] for share in shares for part in share)
-    yield from only(
+    yield from problem_if(
         parts > 0,
         "shards",
         f"the {len(split.records)} shards of {TRAIN} cannot be divided evenly among {facts.hosts} hosts, which read "
@@ -68,7 +68,7 @@ def shards_enough(facts: Facts) -> Iterator[Problem]:
         return
     if split is None:
         shards = facts.config.shards
-        yield from only(
+        yield from problem_if(
             facts.hosts > 1 and shards.hosts != facts.hosts and shards.count is None,
             "shards.hosts",
             f"{shards.hosts}, and {facts.hosts} hosts are to read",
@@ -77,7 +77,7 @@ def shards_enough(facts: Facts) -> Iterator[Problem]:
         return
     size, count = sum(split.bytes), len(split.bytes)
     wanted = min(SHARDS_A_HOST * facts.hosts, size // SMALLEST)
-    yield from only(
+    yield from problem_if(
         count < wanted,
         "shards",
         f"{TRAIN} has {count} shards of {size / max(1, count) / 1e6:.0f} MB for {facts.hosts} hosts",
@@ -92,7 +92,7 @@ def shard_sizes(facts: Facts) -> Iterator[Problem]:
         return
     size = sum(split.bytes) / len(split.bytes)
     small = size < SMALLEST and len(split.bytes) > max(SHARDS_A_HOST * facts.hosts, 1)
-    yield from only(
+    yield from problem_if(
         small or size > LARGEST,
         "shards.target_size",
         f"{TRAIN} has {len(split.bytes)} shards of {size / 1e6:.1f} MB on average",
@@ -106,7 +106,7 @@ def record_size(facts: Facts) -> Iterator[Problem]:
     assert facts.dataset is not None
     target = facts.config.shards.target_size or 0
     mean = facts.dataset.mean_record
-    yield from only(
+    yield from problem_if(
         0 < target < mean * _RECORDS_A_SHARD,
         "shards.target_size",
         f"{target:,} bytes per shard, and a record has {mean / 1e6:.1f} MB on average",
@@ -121,7 +121,7 @@ def equal_steps(facts: Facts) -> Iterator[Problem]:
         return
     records = host_records(facts, TRAIN)
     lost = sum(records) - min(records) * facts.hosts
-    yield from only(
+    yield from problem_if(
         lost > _LOST * split.total,
         "shards",
         f"hosts have {min(records)} to {max(records)} records of {TRAIN}; all stop with the first, so {lost} of "
@@ -138,7 +138,7 @@ def evaluation_padding(facts: Facts) -> Iterator[Problem]:
     batch = facts.global_batch
     filled = -(-split.total // batch) * batch
     padding = (filled - split.total) / filled
-    yield from only(
+    yield from problem_if(
         padding > _PADDED,
         "trainer.batch_size",
         f"{EVAL} has {split.total} examples: padded to {filled}, {padding:.0%} of the computation is for padding",
@@ -149,7 +149,7 @@ def evaluation_padding(facts: Facts) -> Iterator[Problem]:
 def task_as_configured(facts: Facts) -> Iterator[Problem]:
     """The dataset was made for the task."""
     assert facts.dataset is not None
-    yield from only(
+    yield from problem_if(
         facts.dataset.task != facts.config.task,
         "task",
         f"{facts.config.task}, and {facts.dataset.root} was made for {facts.dataset.task}",
@@ -161,14 +161,14 @@ def classes_as_configured(facts: Facts) -> Iterator[Problem]:
     """The model's head has the classes of the data, in their order."""
     assert facts.dataset is not None
     wanted = tuple(facts.config.input.classes or ())
-    yield from only(
+    yield from problem_if(
         bool(wanted) and set(wanted) != set(facts.dataset.classes),
         "input.classes",
         f"{_few(wanted)}, and {facts.dataset.root} has {_few(facts.dataset.classes)}: the model's outputs would mean "
         "something else",
         "Give the dataset of this configuration, or correct input.classes.",
     )
-    yield from only(
+    yield from problem_if(
         facts.dataset.labels != NONE and not facts.dataset.classes,
         "input.classes",
         f"{facts.dataset.root} has no classes, so the model would have no outputs",
@@ -180,20 +180,20 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
     """Every example has a label, if the task needs one."""
     unlisted, single = facts.config.input.unlisted, facts.config.task == "classification"
     if facts.dataset is None:
-        yield from only(
+        yield from problem_if(
             unlisted == "unlabelled" and single,
             "input.unlisted",
             f"{unlisted!r}: the loader stops at the first example without a label",
             "Use reject, or fail.",
         )
         return
-    yield from only(
+    yield from problem_if(
         facts.dataset.labels == NONE,
         "input.labels",
         f"{facts.dataset.root} has images without labels: there is nothing to learn",
         "Give labels.",
     )
-    yield from only(
+    yield from problem_if(
         facts.dataset.labels == SINGLE and facts.dataset.unlabelled > 0,
         "input.unlisted",
         f"{facts.dataset.unlabelled} of {facts.dataset.sampled} examples of {facts.dataset.root} have no label, at the "
@@ -205,7 +205,7 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
 def ignored_pixels(facts: Facts) -> Iterator[Problem]:
     """A dataset with ignored pixels is for a model that leaves them out of its loss."""
     assert facts.dataset is not None
-    yield from only(
+    yield from problem_if(
         facts.dataset.ignores and is_import_path(facts.model),
         "trainer.model",
         f"{facts.model!r} is a custom model, and {facts.dataset.root} marks pixels to be ignored by the value 255",
@@ -216,7 +216,7 @@ def ignored_pixels(facts: Facts) -> Iterator[Problem]:
 def statistics_present(facts: Facts) -> Iterator[Problem]:
     """The statistics for the normalization exist."""
     assert facts.dataset is not None
-    yield from only(
+    yield from problem_if(
         facts.config.loader.normalize == "dataset" and not facts.dataset.statistics,
         "loader.normalize",
         f"'dataset', and there is no statistics.json in {facts.dataset.root}",
@@ -226,7 +226,7 @@ def statistics_present(facts: Facts) -> Iterator[Problem]:
 
 def features_readable(facts: Facts) -> Iterator[Problem]:
     """The features have the names and forms that the pipeline reads."""
-    yield from only(
+    yield from problem_if(
         not facts.config.features.ours,
         "features",
         f"preset {facts.config.features.preset!r}, or custom names: ImageTransform reads neither",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shardwright.loader.host_sharding import share_sizes
 from shardwright.pipelines.preflight.facts import TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, only
+from shardwright.pipelines.preflight.findings import Problem, problem_if
 
 # A TPU computes in tiles of 8 x 128, and a chip's part of the batch fills the side of 8: cloud.google.com/tpu/docs,
 # performance guide.
@@ -18,7 +18,7 @@ _FEW_STEPS = 10
 def hosts_fit_slice(facts: Facts) -> Iterator[Problem]:
     """The slice exists with this number of hosts."""
     possible = facts.slice.host_counts
-    return only(
+    return problem_if(
         facts.hosts not in possible,
         "--hosts",
         f"{facts.slice.name} has {' or '.join(map(str, possible))} hosts, not {facts.hosts}",
@@ -29,7 +29,7 @@ def hosts_fit_slice(facts: Facts) -> Iterator[Problem]:
 def trainer_hosts(facts: Facts) -> Iterator[Problem]:
     """The configuration trains on the requested number of hosts."""
     hosts = facts.config.trainer.hosts
-    return only(
+    return problem_if(
         hosts != facts.hosts,
         "trainer.hosts",
         f"{hosts}, and {facts.hosts} hosts are asked for",
@@ -40,7 +40,7 @@ def trainer_hosts(facts: Facts) -> Iterator[Problem]:
 def accelerator(facts: Facts) -> Iterator[Problem]:
     """The configuration trains on the TPU."""
     chosen = facts.config.trainer.accelerator
-    return only(
+    return problem_if(
         chosen not in ("auto", "tpu"),
         "trainer.accelerator",
         f"{chosen!r}, so the chips of {facts.slice.name} would idle",
@@ -51,7 +51,7 @@ def accelerator(facts: Facts) -> Iterator[Problem]:
 def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
     """Every chip gets the same number of images."""
     batch, chips = facts.global_batch, facts.slice.chips
-    return only(
+    return problem_if(
         batch % chips != 0,
         "trainer.batch_size",
         f"{batch} images cannot be shared equally by the {chips} chips of {facts.slice.name}",
@@ -62,7 +62,7 @@ def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
 def batch_shared_by_hosts(facts: Facts) -> Iterator[Problem]:
     """Every host loads the same number of images."""
     batch = facts.global_batch
-    return only(
+    return problem_if(
         batch % facts.hosts != 0,
         "trainer.batch_size",
         f"{batch} images cannot be shared equally by {facts.hosts} hosts",
@@ -73,7 +73,7 @@ def batch_shared_by_hosts(facts: Facts) -> Iterator[Problem]:
 def lanes_filled(facts: Facts) -> Iterator[Problem]:
     """A chip's part of the batch fills its lanes."""
     batch, step = facts.global_batch, LANES * facts.slice.chips
-    return only(
+    return problem_if(
         batch % step != 0,
         "trainer.batch_size",
         f"{batch} images are {batch / facts.slice.chips:g} per chip, and a chip computes {LANES} at once",
@@ -88,7 +88,7 @@ def steps_in_an_epoch(facts: Facts) -> Iterator[Problem]:
         return  # `splits-present` reports it.
     share = -(-facts.global_batch // facts.hosts)
     least = min(host_records(facts, TRAIN))
-    yield from only(
+    yield from problem_if(
         least < share,
         "trainer.batch_size",
         f"a host takes {share} images per step, and one of them has only {least} of the {split.total} in {TRAIN}",
@@ -102,7 +102,7 @@ def batch_is_a_small_part(facts: Facts) -> Iterator[Problem]:
     if split is None or facts.global_batch > split.total:
         return  # `splits-present` and `steps-per-epoch` report it.
     steps = split.total // facts.global_batch
-    yield from only(
+    yield from problem_if(
         steps < _FEW_STEPS,
         "trainer.batch_size",
         f"{facts.global_batch} images per step on all hosts make {steps} steps per epoch of {split.total} images",
@@ -123,7 +123,7 @@ def host_records(facts: Facts, name: str) -> list[int]:
 def precision(facts: Facts) -> Iterator[Problem]:
     """The model computes in the type that a TPU is made for."""
     chosen = facts.config.trainer.precision
-    return only(
+    return problem_if(
         chosen != "bfloat16",
         "trainer.precision",
         f"{chosen!r}: a TPU multiplies bfloat16 numbers several times as fast, in half the memory",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from shardwright.loader.memory import LoaderMemory, cache_budget, decoded_bytes, loader_memory
 from shardwright.pipelines.preflight.facts import TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, only
+from shardwright.pipelines.preflight.findings import Problem, problem_if
 from shardwright.storage import is_remote
 
 # The loader's part of a host's memory: the rest is for the model, checkpoints and the page cache.
@@ -56,7 +56,7 @@ def fits_memory(facts: Facts) -> Iterator[Problem]:
     estimate = memory_estimate(facts)
     kept = f", {estimate.kept / 1e9:.1f} GB of decoded images that stay" if estimate.kept else ""
     larger = estimate.shuffle > estimate.batches
-    yield from only(
+    yield from problem_if(
         estimate.total > _SHARE * facts.host_memory,
         "loader.shuffle_buffer" if larger else "trainer.batch_size",
         f"the loader takes about {estimate.total / 1e9:.1f} GB of a host's {facts.host_memory / 1e9:.0f} GB: "
@@ -72,7 +72,7 @@ def fast_enough(facts: Facts) -> Iterator[Problem]:
     scale = (facts.host_processors or facts.processors) / max(1, facts.processors)
     gives = facts.measured * scale * facts.hosts
     each = f"{facts.host_processors} processors" if facts.host_processors else "as many processors as this machine"
-    yield from only(
+    yield from problem_if(
         gives < _SPARE * facts.needed,
         "trainer.batch_size",
         f"{facts.needed:,.0f} images/s are needed; {facts.measured:,.0f} images/s measured here on {facts.processors} "
@@ -83,7 +83,7 @@ def fast_enough(facts: Facts) -> Iterator[Problem]:
 
 def resumable(facts: Facts) -> Iterator[Problem]:
     """A training that was stopped resumes at the same step."""
-    yield from only(
+    yield from problem_if(
         facts.config.loader.order != "exact",
         "loader.order",
         f"{facts.config.loader.order!r}: after a preemption the epoch starts again, and images of its first part are "
@@ -95,7 +95,7 @@ def resumable(facts: Facts) -> Iterator[Problem]:
 def buffer_mixes(facts: Facts) -> Iterator[Problem]:
     """The shuffle buffer holds more than one batch."""
     share = -(-facts.global_batch // facts.hosts)
-    yield from only(
+    yield from problem_if(
         facts.config.loader.shuffle_buffer < 2 * share,
         "loader.shuffle_buffer",
         f"{facts.config.loader.shuffle_buffer} records are mixed, and a host's batch has {share}: every epoch repeats "

@@ -43,14 +43,14 @@ class Rule:
         id: its name in tables and JSON.
         severity: `ERROR` stops the training or spoils it; `WARNING` costs time or money.
         about: what must hold, as a sentence.
-        ask: yields the problems.
+        find: yields the problems.
         needs: the facts that it needs.
     """
 
     id: str
     severity: str
     about: str
-    ask: Callable[[Facts], Iterable[Problem]]
+    find: Callable[[Facts], Iterable[Problem]]
     needs: tuple[str, ...] = ()
 
 
@@ -94,7 +94,7 @@ def check(rules: Sequence[Rule], facts: Facts) -> PreflightReport:
         if lacking is not None:
             unchecked[rule.id] = _ASKED_FOR[lacking]
             continue
-        found = [PreflightFinding(rule.id, rule.severity, **vars(problem)) for problem in rule.ask(facts)]
+        found = [PreflightFinding(rule.id, rule.severity, **vars(problem)) for problem in rule.find(facts)]
         findings += found
         if not found:
             passed.append(rule.id)
@@ -113,7 +113,7 @@ def _known(need: str, facts: Facts) -> bool:
     return known[need]
 
 
-def only(wrong: bool, where: str, problem: str, fix: str) -> Iterator[Problem]:
+def problem_if(wrong: bool, where: str, problem: str, fix: str) -> Iterator[Problem]:
     """Yields the problem if there is one: most rules are one comparison."""
     if wrong:
         yield Problem(where, problem, fix)

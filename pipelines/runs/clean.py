@@ -26,18 +26,18 @@ from shardwright.staging.staged import is_in_use, staged_folders
 from shardwright.storage.locks import run_lock
 
 STAGING, LOGS = "staging", "logs"
-_ENDED_WELL = ("COMPLETE", "CACHED")
+_SUCCEEDED = ("COMPLETE", "CACHED")
 _LAST = "Pusher"
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _LOG = re.compile(r"[0-9-]+\.log", re.ASCII)
 # The folder of an execution's temporary files.
 _WORKING = ".system/executor_execution"
 # Prefix of a folder's name while it is deleted.
-_GOING = ".deleted-"
+_DELETED = ".deleted-"
 
 
 @dataclass(frozen=True)
-class Old:
+class Removable:
     """A file or folder that is no longer of use.
 
     Attributes:
@@ -50,7 +50,7 @@ class Old:
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanResult:
     """The files and folders that were removed, or would be.
 
     Attributes:
@@ -62,7 +62,7 @@ class Cleaned:
 
     runs: int
     kept: int
-    old: tuple[Old, ...]
+    old: tuple[Removable, ...]
     protected: tuple[str, ...]
 
     @property
@@ -71,7 +71,7 @@ class Cleaned:
         return sum(one.bytes for one in self.old)
 
 
-def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> Cleaned:
+def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> CleanResult:
     """Removes old runs from a run's folder.
 
     Args:
@@ -94,13 +94,13 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
         family = _family(run_root)
         used = {place for run in recent for step in run.steps for place in (*step.inputs, *step.outputs)}
         used |= {f"{ARTIFACTS}/{step.component}/{_WORKING}/{step.execution}" for run in recent for step in run.steps}
-        needed = set(_needed(run_root, family, superseded=superseded, used=used))
+        needed = set(_needed_by_models(run_root, family, superseded=superseded, used=used))
         kept = used | needed | set(_datasets_of(run_root, family, used))
-        old = list(_old(run_root, kept, runs, keep, superseded=superseded))
+        old = list(_removable(run_root, kept, runs, keep, superseded=superseded))
         if not dry_run:
             for one in old:
                 _remove(Path(run_root, one.place))
-        return Cleaned(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
+        return CleanResult(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
 
 
 def _family(run_root: str) -> Family:
@@ -111,7 +111,7 @@ def _family(run_root: str) -> Family:
     """
     places = [place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(f"{run_root}/{folder}")]
     # Folders that an earlier call began to delete are no longer artifacts.
-    places = [place for place in places if f"/{_GOING}" not in place.removeprefix(run_root)]
+    places = [place for place in places if f"/{_DELETED}" not in place.removeprefix(run_root)]
     family = Family(places)
     blessing = read_blessing(f"{run_root}/{PUSHED}")
     models = {place for place in places if os.path.dirname(place) == f"{run_root}/{PUSHED}"}
@@ -144,7 +144,7 @@ def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterat
                 yield os.path.relpath(parent.place, run_root)
 
 
-def _needed(run_root: str, family: Family, *, superseded: bool, used: set[str]) -> Iterator[str]:
+def _needed_by_models(run_root: str, family: Family, *, superseded: bool, used: set[str]) -> Iterator[str]:
     """Yields the blessed models and all that they descend from, relative to the folder."""
     blessing = read_blessing(f"{run_root}/{PUSHED}")
     baseline = "" if blessing is None else f"{PUSHED}/{blessing.model}"
@@ -162,19 +162,21 @@ def _needed(run_root: str, family: Family, *, superseded: bool, used: set[str]) 
             yield os.path.relpath(evaluation.place, run_root)
 
 
-def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, superseded: bool) -> Iterator[Old]:
+def _removable(
+    run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, superseded: bool
+) -> Iterator[Removable]:
     places = list(_artifacts(run_root))
     if superseded and read_blessing(f"{run_root}/{PUSHED}") is not None:
         places += [f"{PUSHED}/{name}" for name in _folders(f"{run_root}/{PUSHED}") if _is_numbered(name)]
     for place in places:
         if place not in kept:
-            yield _sized(run_root, place)
-    if not runs or _ended(runs[-1]):
+            yield _with_size(run_root, place)
+    if not runs or _succeeded(runs[-1]):
         for folder in staged_folders(f"{run_root}/{STAGING}"):
             if not is_in_use(folder):
-                yield _sized(run_root, os.path.relpath(folder, run_root))
+                yield _with_size(run_root, os.path.relpath(folder, run_root))
     for name in _logs(f"{run_root}/{LOGS}")[:-keep]:
-        yield _sized(run_root, f"{LOGS}/{name}")
+        yield _with_size(run_root, f"{LOGS}/{name}")
 
 
 def _artifacts(run_root: str) -> Iterator[str]:
@@ -188,7 +190,7 @@ def _artifacts(run_root: str) -> Iterator[str]:
 
 def _is_numbered(name: str) -> bool:
     """Returns whether TFX or an earlier call named a folder; others are the user's."""
-    return _NUMBER.fullmatch(name.removeprefix(_GOING)) is not None
+    return _NUMBER.fullmatch(name.removeprefix(_DELETED)) is not None
 
 
 def _logs(folder: str) -> list[str]:
@@ -207,22 +209,22 @@ def _folders(folder: str) -> list[str]:
         return []
 
 
-def _ended(run: PastRun) -> bool:
-    return any(step.component == _LAST for step in run.steps) and all(step.state in _ENDED_WELL for step in run.steps)
+def _succeeded(run: PastRun) -> bool:
+    return any(step.component == _LAST for step in run.steps) and all(step.state in _SUCCEEDED for step in run.steps)
 
 
-def _sized(run_root: str, place: str) -> Old:
+def _with_size(run_root: str, place: str) -> Removable:
     top = os.path.join(run_root, place)
     total = 0
     for folder, _, files in [("", (), (top,))] if os.path.isfile(top) else os.walk(top):
         for name in files:
             with suppress(OSError):
                 total += os.lstat(os.path.join(folder, name)).st_size
-    return Old(place, total)
+    return Removable(place, total)
 
 
 def _remove(place: Path) -> None:
-    going = place if place.name.startswith(_GOING) else place.with_name(f"{_GOING}{place.name}")
+    going = place if place.name.startswith(_DELETED) else place.with_name(f"{_DELETED}{place.name}")
     if going != place:
         try:
             place.rename(going)

@@ -42,7 +42,7 @@ class Space:
         return self.dataset + self.transformed + self.rest
 
 
-def space_needed(images: int, size: int, stored: ImagesConfig, trained: TransformConfig) -> Space:
+def estimate_space(images: int, size: int, stored: ImagesConfig, trained: TransformConfig) -> Space:
     """Estimates the disk space of a run.
 
     Args:
@@ -80,8 +80,8 @@ def check_disk_space(place: str, needed: int, what: str, *, only_warn: bool = Fa
     """
     if is_remote(place):
         return ""
-    free = shutil.disk_usage(_existing(place)).free
-    estimate = f"{what} takes about {_shown(needed)} in {place}, where {_shown(free)} are free"
+    free = shutil.disk_usage(_nearest_existing(place)).free
+    estimate = f"{what} takes about {_format_bytes(needed)} in {place}, where {_format_bytes(free)} are free"
     if free >= needed:
         return estimate
     if only_warn:
@@ -94,10 +94,10 @@ def check_disk_space(place: str, needed: int, what: str, *, only_warn: bool = Fa
 
 def same_disk(one: str, other: str) -> bool:
     """Returns whether two folders, which need not exist yet, are on one disk."""
-    return os.stat(_existing(one)).st_dev == os.stat(_existing(other)).st_dev
+    return os.stat(_nearest_existing(one)).st_dev == os.stat(_nearest_existing(other)).st_dev
 
 
-def _existing(folder: str) -> str:
+def _nearest_existing(folder: str) -> str:
     """Returns the folder, or the nearest one above it that exists."""
     folder = os.path.abspath(folder)
     while not os.path.isdir(folder):
@@ -105,5 +105,5 @@ def _existing(folder: str) -> str:
     return folder
 
 
-def _shown(size: int) -> str:
+def _format_bytes(size: int) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{size / 1e6:,.0f} MB"

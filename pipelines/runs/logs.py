@@ -22,7 +22,7 @@ from shardwright.escaping import EscapingFormatter, escaping
 _WHERE = re.compile(r"\s*\[while running '.*'\]\Z", re.DOTALL)
 
 
-def ours(error: BaseException) -> ShardwrightError | None:
+def shardwright_error(error: BaseException) -> ShardwrightError | None:
     """Returns the ShardwrightError that Beam has wrapped in another error; `None` without one."""
     seen: BaseException | None = error
     while seen is not None:

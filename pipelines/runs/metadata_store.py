@@ -65,7 +65,7 @@ def past_runs(run_root: str) -> list[PastRun]:
         DatasetError: there is no metadata store, or a damaged one.
     """
     runs = []
-    with _opened(run_root) as store:
+    with _open_store(run_root) as store:
         for context in store.get_contexts_by_type(_RUN):
             executions = sorted(store.get_executions_by_context(context.id), key=lambda one: one.id)
             if executions:
@@ -83,7 +83,7 @@ def steps_to(run_root: str, place: str) -> list[Step]:
     relative = os.path.relpath(place, run_root)
     found: dict[int, Step] = {}
     seen: set[int] = set()
-    with _opened(run_root) as store:
+    with _open_store(run_root) as store:
         wanted = [one.id for one in store.get_artifacts() if relative in (one.uri, _pushed_to(one))]
         while wanted:
             events = [event for event in store.get_events_by_artifact_ids(wanted) if event.type in _OUTPUTS]
@@ -100,7 +100,7 @@ def steps_to(run_root: str, place: str) -> list[Step]:
 
 
 @contextmanager
-def _opened(run_root: str) -> Iterator[metadata_store.MetadataStore]:
+def _open_store(run_root: str) -> Iterator[metadata_store.MetadataStore]:
     file = os.path.join(run_root, METADATA_FILE)
     if not os.path.isdir(run_root):
         raise NotFound(f"{run_root}: there is no such folder. Give the folder of `shardwright run`.")

@@ -71,7 +71,7 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
     )
     rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
     rows.extend(("", reason) for reason in evaluation.reasons)
-    rows.extend(_places(record, run_root, push_directory, pushed=evaluation.blessed))
+    rows.extend(_output_paths(record, run_root, push_directory, pushed=evaluation.blessed))
     return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
 
 
@@ -123,7 +123,7 @@ def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: s
     return rows
 
 
-def _places(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
+def _output_paths(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
     places = [
         ("dataset", record.output("ImageExampleGen", "examples")),
         ("report", REPORT_FILE),
@@ -156,13 +156,13 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
     troubles = read_verdict(Path(verdict))
     chapters = [
         trouble_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
-        _changed([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
-        evaluated(evaluation, training),
+        _drift_chapter([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
+        model_chapter_of(evaluation, training),
     ]
     write_page(target, render(seen, [chapter for chapter in chapters if chapter is not None]))
 
 
-def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[str] | None) -> Chapter:
+def model_chapter_of(evaluation: str | os.PathLike[str], training: str | os.PathLike[str] | None) -> Chapter:
     """Returns the chapter of a model.
 
     Args:
@@ -178,7 +178,7 @@ def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[st
     return model_chapter(vars(read_evaluation(folder)), details, history, folder)
 
 
-def _changed(troubles: list[Anomaly]) -> Chapter | None:
+def _drift_chapter(troubles: list[Anomaly]) -> Chapter | None:
     """Returns a chapter on allowed drift and skew as text; the Report component's page has the pictures."""
     if not troubles:
         return None

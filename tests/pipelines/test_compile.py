@@ -1,4 +1,4 @@
-"""`shardwright compile`: what the services' own schemas say of the documents, and what is refused beforehand."""
+"""`shardwright compile`: documents are valid by the services' own schemas, and errors are reported beforehand."""
 
 import copy
 import importlib.util
@@ -196,8 +196,8 @@ def test_the_trainer_is_a_custom_job(job):
     custom = json.loads(parameters(job["pipelineSpec"], "Trainer")["custom_config"]["runtimeValue"]["constant"])
     assert custom[ENABLE_VERTEX_KEY] is True
     assert custom[VERTEX_REGION_KEY] == "europe-west4"
-    told = custom[TRAINING_ARGS_KEY]
-    parsed = CustomJob(display_name=told["display_name"], job_spec=told["job_spec"], labels=told["labels"])
+    result = custom[TRAINING_ARGS_KEY]
+    parsed = CustomJob(display_name=result["display_name"], job_spec=result["job_spec"], labels=result["labels"])
     (pool,) = parsed.job_spec.worker_pool_specs
     assert (pool.machine_spec.machine_type, pool.machine_spec.accelerator_count) == ("g2-standard-8", 1)
     assert pool.container_spec.image_uri == IMAGE
@@ -234,7 +234,7 @@ def test_kubeflow_loads_the_document(documents):
     assert loaded.name == "clouds"
 
 
-def test_kubernetes_is_told_where_to_run(kubeflow):
+def test_kubernetes_gets_node_selectors(kubeflow):
     spec, platform = kubeflow
     executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert set(executors) <= set(spec["deploymentSpec"]["executors"])
@@ -254,7 +254,7 @@ def test_kubernetes_is_told_where_to_run(kubeflow):
 def test_the_platform_document_has_the_fields_of_kubeflow(kubeflow):
     executors = kubeflow[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     for executor in executors.values():
-        # Of KubernetesExecutorConfig; kfp-kubernetes, which parses it strictly, is in the current stack alone.
+        # The fields of KubernetesExecutorConfig; only the current stack has kfp-kubernetes, which parses it strictly.
         assert set(executor) <= {"nodeSelector", "tolerations", "pvcMount"}
         if importlib.util.find_spec("kfp.kubernetes"):
             schema = importlib.import_module("kfp.kubernetes.kubernetes_executor_config_pb2")
@@ -276,7 +276,7 @@ def test_what_changed_in_a_document_is_seen(documents, target):
 
 
 def _without_versions(document):
-    """What differs between the two stacks is left out: TFX's version, and its long serialized options."""
+    """Leaves out what differs between the two stacks: TFX's version, and its long serialized options."""
     if isinstance(document, dict):
         return {
             key: _without_versions(value)
@@ -395,5 +395,5 @@ def test_tpu_machines_of_vertex(machine, topology, hosts):
     }
 
 
-def test_without_anything_to_say_there_is_no_platform_document():
+def test_by_default_there_is_no_platform_document():
     assert platform_document(parse_config({"input": {"images": "x"}}, base="/")) == {}

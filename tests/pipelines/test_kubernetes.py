@@ -1,4 +1,4 @@
-"""What Kubernetes makes of a compiled pipeline: every pod and the JobSet, checked strictly."""
+"""Every pod and the JobSet of a compiled pipeline are valid for Kubernetes, checked strictly."""
 
 import copy
 import os
@@ -118,7 +118,7 @@ def test_the_image_as_a_parameter_of_the_run():
         assert component["inputDefinitions"]["parameters"]["image"] == {"parameterType": "STRING"}, name
         assert task["inputs"]["parameters"]["image"] == {"componentInputParameter": "image"}
     images = {one["container"]["image"] for one in spec["deploymentSpec"]["executors"].values()}
-    # What inputPipelineChannelPattern of the backend's driver matches.
+    # The pattern inputPipelineChannelPattern of the backend's driver.
     assert [re.search(r"\$.inputs.parameters\['(.+?)'\]", image)[1] for image in images] == ["image"]
 
 

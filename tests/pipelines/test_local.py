@@ -1,4 +1,4 @@
-"""What `run` does around the pipeline: one run a root, schemas kept by content, errors of ours found behind Beam's."""
+"""`run` around the pipeline: one run per root, schemas kept by content, our errors found behind Beam's."""
 
 import shutil
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_only_one_run_in_a_root(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_is_told_before_any_work(
+def test_a_full_disk_is_reported_before_any_work(
     tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
@@ -47,7 +47,7 @@ def test_a_full_disk_is_told_before_any_work(
 def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, image_input: Any) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
     config = parse_config({**raw, "split": {"previous": "blessed"}}, base=str(tmp_path))
-    # Of a compiled pipeline that is InputResolver's task.
+    # In a compiled pipeline, InputResolver does this.
     compiled = resolve_inputs(config, tmp_path / "x.yaml", hashed=False)
     assert (compiled.config.split.previous, compiled.fingerprint) == (None, "")
     assert not any("split.previous" in note for note in compiled.notes)

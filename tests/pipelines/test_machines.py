@@ -1,4 +1,4 @@
-"""Machine types that train: which there are, and what the refusal of others says."""
+"""Machine types that train: which there are, and the messages for others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every rule of the preflight finds what it is for, says where and how to mend it, and is silent otherwise."""
+"""Every rule of the preflight finds its problem, names the place and the fix, and is silent otherwise."""
 
 import copy
 import dataclasses
@@ -23,7 +23,7 @@ BY_ID = {rule.id: rule for rule in RULES}
 
 
 def config(**changes):
-    """A configuration that passes; `section__option=value` changes one, whatever this version accepts there."""
+    """Returns a configuration that passes; `section__option=value` changes an option without checking the value."""
     made = parse_config({"task": "segmentation", "input": {"images": "images"}}, base="/")
     good = {
         "trainer__accelerator": "tpu",
@@ -173,18 +173,18 @@ FAILING = {
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_a_rule_is_silent_where_all_is_well(rule):
-    assert list(rule.ask(facts())) == []
+    assert list(rule.find(facts())) == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_says_what_is_wrong_where_and_what_to_do(rule):
-    wrong, where, says = FAILING[rule.id]
+def test_a_rule_reports_what_is_wrong_where_and_what_to_do(rule):
+    wrong, where, message = FAILING[rule.id]
     report = check([rule], wrong)
     assert report.findings, "nothing found"
     assert report.failed == (rule.severity == ERROR)
     found = report.findings[0]
     assert (found.rule, found.severity, found.where) == (rule.id, rule.severity, where)
-    assert re.search(says, f"{found.problem}. {found.fix}")
+    assert re.search(message, f"{found.problem}. {found.fix}")
     assert len(found.fix) > 5
     assert not found.problem.endswith(".")
     assert found.fix.endswith(".")
@@ -251,9 +251,9 @@ def test_no_facts_break_a_rule(batch, machine, shards, order, buffer):
     splits = {"train": SplitFacts(tuple(shards), tuple(count * 1000 for count in shards))} if shards else {}
     report = check(RULES, facts(cfg=cfg, data={"splits": splits}, slice=found, hosts=found.hosts))
     assert report.unchecked == {}
-    told = {one.rule for one in report.findings}
-    assert ("batch-devices" in told) == (batch % found.chips != 0)
-    assert {one.id for one in RULES} == told | set(report.passed)
+    result = {one.rule for one in report.findings}
+    assert ("batch-devices" in result) == (batch % found.chips != 0)
+    assert {one.id for one in RULES} == result | set(report.passed)
 
 
 @given(
@@ -278,7 +278,7 @@ def test_more_of_anything_takes_more_memory(record, buffer, batch, processors, c
 
 def test_the_estimate_follows_the_dataset():
     one = memory_estimate(facts(cfg={"trainer__batch_size": 2}, host_processors=1, host_memory=GB))
-    # What is mixed, is under way to a decoder, or read ahead: four batches.
+    # Records that are mixed, on the way to a decoder, or read ahead: four batches.
     assert one.shuffle == int((1024 + 64 + 4) * dataset().mean_record)
     assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
 
@@ -301,7 +301,7 @@ def test_what_the_trainer_keeps_decoded_is_counted():
     small = {"hosts": 1, "host_processors": 1, "host_memory": GB, "data": {"splits": {"train": split(100, 1)}}}
     (problem,) = fits_memory(facts(cfg=fast(), **small))
     assert "0.1 GB of decoded images that stay" in problem.problem
-    # On a host of little memory the Trainer decodes them anew.
+    # On a host with little memory the Trainer decodes them again.
     assert [estimate(host_processors=1, host_memory=4 * one.kept - less).kept for less in (0, 4)] == [one.kept, 0]
     assert estimate(host_processors=None, host_memory=None).kept == one.kept
 
