@@ -58,9 +58,9 @@ def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, imag
 
 def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first, second = local._keep_schema("a"), local._keep_schema("b")
+    first, second = local._write_schema("a"), local._write_schema("b")
     assert first != second
-    assert first == local._keep_schema("a")
+    assert first == local._write_schema("a")
     assert Path(first).read_text() == "a"
     assert not Path(first).is_absolute()
 
@@ -69,7 +69,7 @@ def test_an_error_of_ours_is_found_behind_another() -> None:
     ours = CheckFailed("3 of 10 images were rejected")
     wrapped = RuntimeError("Traceback ...\nCheckFailed: 3 of 10\n[while running 'Map']")
     wrapped.__cause__ = ours
-    assert logs.ours(wrapped) is ours
+    assert logs.shardwright_error(wrapped) is ours
     assert logs.last_line(wrapped) == "CheckFailed: 3 of 10"
-    assert logs.ours(ValueError("other")) is None
+    assert logs.shardwright_error(ValueError("other")) is None
     assert logs.last_line(ValueError()) == "(no message)"
