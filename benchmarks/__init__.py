@@ -1,1 +1,1 @@
-"""What measures the project itself; not installed. `python -m benchmarks SUBJECT`."""
+"""Benchmarks of the project; not installed. `python -m benchmarks SUBJECT`."""

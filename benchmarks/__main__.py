@@ -1,6 +1,6 @@
-"""`python -m benchmarks SUBJECT`: the promised figures, measured on this machine.
+"""`python -m benchmarks SUBJECT`: measures the promised figures on this machine.
 
-An error of ours ends it with the exit code that `shardwright` has for it.
+A ShardwrightError ends it with the same exit code as `shardwright`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures a subject; returns 1 where a figure is below its target."""
+    """Measures a subject; returns 1 if a figure misses its target."""
     from shardwright.errors import ShardwrightError
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measures the promised figures.")
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _add_subjects(subjects: _Subjects) -> None:
-    ingest = subjects.add_parser("ingest", help="images and masks into a dataset, and reading it back")
+    ingest = subjects.add_parser("ingest", help="ingest of images and masks, and reading the dataset")
     ingest.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
     ingest.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     ingest.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -51,20 +51,20 @@ def _add_subjects(subjects: _Subjects) -> None:
     month.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     month.add_argument("--json", action="store_true", help="print the figures as JSON")
     month.set_defaults(command=_month)
-    loader = subjects.add_parser("loader", help="batches of drawn photographs, compared with decoding alone")
+    loader = subjects.add_parser("loader", help="loading of drawn photographs, compared with decoding alone")
     loader.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
     loader.add_argument("--rounds", type=int, default=5, metavar="N", help="how often, for medians (default 5)")
     loader.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
     loader.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     loader.add_argument("--json", action="store_true", help="print all of it as JSON")
     loader.set_defaults(command=_loader)
-    transform = subjects.add_parser("transform", help="a dataset into images of a quarter of their size")
+    transform = subjects.add_parser("transform", help="transform of a dataset to images of a quarter of their size")
     transform.add_argument("--images", type=int, default=400, metavar="N", help="photographs (default 400)")
     transform.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     transform.add_argument("--python", metavar="PYTHON", help="one that has cv2, to compare with (default: this one)")
     transform.add_argument("--json", action="store_true", help="print the figures as JSON")
     transform.set_defaults(command=_transform)
-    train = subjects.add_parser("train", help="training, fed by the loader and by one batch, on each backend")
+    train = subjects.add_parser("train", help="training with the loader and with one batch, on each backend")
     train.add_argument("dataset", metavar="DIR", help="a dataset of ImageTransform")
     train.add_argument("--batch", type=int, default=16, metavar="N", help="images in a batch (default 16)")
     train.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -80,7 +80,7 @@ def _ingest(options: argparse.Namespace) -> int:
     _at_least_one(options, "images")
     with _kept(options) as folder:
         figures = _measure(folder, options.images)
-    return _told(figures, as_json=options.json)
+    return _print(figures, as_json=options.json)
 
 
 def _month(options: argparse.Namespace) -> int:
@@ -91,7 +91,7 @@ def _month(options: argparse.Namespace) -> int:
         raise UsageError(f"--images: {options.images} have no hundredth. Give {_FEWEST} or more.")
     with _kept(options) as folder:
         figures = month_figures(folder, options.images, options.stores)
-    return _told(figures, as_json=options.json)
+    return _print(figures, as_json=options.json)
 
 
 def _loader(options: argparse.Namespace) -> int:
@@ -106,7 +106,7 @@ def _loader(options: argparse.Namespace) -> int:
         from benchmarks.loader import loader_figures
 
         figures = loader_figures(folder, options.images, batch=options.batch, rounds=options.rounds)
-    return _told(figures, as_json=options.json)
+    return _print(figures, as_json=options.json)
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -115,7 +115,7 @@ def _report(options: argparse.Namespace) -> int:
     _at_least_one(options, "images")
     with _kept(options) as folder:
         figures = measure_report(folder, options.images)
-    return _told(figures, as_json=options.json)
+    return _print(figures, as_json=options.json)
 
 
 def _train(options: argparse.Namespace) -> int:
@@ -130,7 +130,7 @@ def _train(options: argparse.Namespace) -> int:
         from benchmarks.training import training_figures
 
         figures = training_figures(Path(options.dataset), options.batch)
-    return _told(figures, as_json=options.json)
+    return _print(figures, as_json=options.json)
 
 
 def _transform(options: argparse.Namespace) -> int:
@@ -144,7 +144,7 @@ def _transform(options: argparse.Namespace) -> int:
         with ways.notebook(options.python) as (method, name):
             methods = Methods(method, name, ways.pixels_only, ways.shards, ways.transform)
             figures = transform_figures(folder, options.images, methods)
-    return _told(figures, as_json=options.json)
+    return _print(figures, as_json=options.json)
 
 
 def _at_least_one(options: argparse.Namespace, *names: str) -> None:
@@ -157,7 +157,7 @@ def _at_least_one(options: argparse.Namespace, *names: str) -> None:
 
 @contextmanager
 def _kept(options: argparse.Namespace) -> Iterator[Path]:
-    """The folder that the user names, or one for this call alone."""
+    """Yields the folder that the user names, or a temporary one."""
     if options.dir is not None:
         yield Path(options.dir).absolute()
     else:
@@ -165,7 +165,7 @@ def _kept(options: argparse.Namespace) -> Iterator[Path]:
             yield Path(folder).absolute()
 
 
-def _told(figures: list[Figure], *, as_json: bool) -> int:
+def _print(figures: list[Figure], *, as_json: bool) -> int:
     if as_json:
         rows = [{**vars(figure), "verdict": figure.verdict} for figure in figures]
         print(json.dumps(rows, indent=1, ensure_ascii=False))

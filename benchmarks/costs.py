@@ -1,4 +1,4 @@
-"""What millions of images cost: the arithmetic behind docs/costs.md, from what was measured on two cores."""
+"""Computes the cost of millions of images for docs/costs.md, from measurements on two cores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Measured:
     Attributes:
         step: what is done.
         images_a_second: on all cores together.
-        page: the page of docs/ that tells the figure, with what it was measured on.
+        page: the page of docs/ that has the figure and the conditions of the measurement.
         cores: how many there were.
     """
 
@@ -29,11 +29,11 @@ class Measured:
 
     @property
     def a_core(self) -> float:
-        """Images a second and core."""
+        """Images per second and core."""
         return self.images_a_second / self.cores
 
     def core_hours(self, images: int) -> float:
-        """Hours of one core for so many images."""
+        """Returns the hours of one core for a number of images."""
         return images / self.a_core / _SECONDS_AN_HOUR
 
 
@@ -44,9 +44,9 @@ MEASURED = (
     Measured("ingest, `images.verify: full`", 251, "ingest"),
     Measured("transform to 350x525, four masks an image", 232, "transform"),
 )
-# Of one process with 64 requests in flight, 30 ms each; a worker of Dataflow has a process a core.
+# Reads per second of one process with 64 concurrent requests of 30 ms; a worker of Dataflow has a process per core.
 READS_OF_A_PROCESS = 270.0
-# Of the transform: six files go to staging, and two of them are copied into the dataset.
+# The transform writes six files to staging and copies two of them into the dataset.
 WRITES_OF_A_SHARD = 8
 _PIECE = 4 << 20
 

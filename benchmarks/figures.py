@@ -1,4 +1,4 @@
-"""What a benchmark says: a figure beside the one it is promised to reach, and whether it does."""
+"""Figures of benchmarks: a measured value, its target, and whether it reaches the target."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Figure:
 
     Attributes:
         name: what was measured.
-        value: the figure; `None` where it could not be measured here.
+        value: the figure; `None` if it could not be measured here.
         unit: `x` for a ratio, else `s`, `MB`, `1/s`, ….
-        relation: `AT_LEAST` or `AT_MOST`; empty for a figure that is only told.
-        target: what is promised; `None` for a figure that is only told.
+        relation: `AT_LEAST` or `AT_MOST`; empty without a target.
+        target: the promised value; `None` without one.
         note: what it was measured on, or why it was not.
     """
 
@@ -31,7 +31,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """`ok` or `short`; empty where nothing is promised or nothing was measured."""
+        """`ok` or `short`; empty without a target or a value."""
         if self.value is None or self.target is None:
             return ""
         reached = self.value >= self.target if self.relation == AT_LEAST else self.value <= self.target
@@ -46,12 +46,12 @@ class Figure:
 
 
 def seconds(work: Callable[[], object], repeats: int = 1, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Time a call takes, the least of so many: the others were disturbed.
+    """Returns the time of a call: the least of several, since other work on the machine slows the rest.
 
     Args:
         work: the call.
         repeats: how often it is made.
-        clock: `time.process_time` for what uses one core, so that other work on the machine counts less.
+        clock: `time.process_time` for work on one core, so that other work on the machine counts less.
     """
     best = float("inf")
     for _ in range(repeats):

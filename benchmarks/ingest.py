@@ -1,4 +1,4 @@
-"""How fast photographs become a dataset, beside the usual notebook's way and beside plain copying of the same bytes."""
+"""Measures how fast photographs are ingested, compared with a usual notebook and with copying the same bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shardwright.ingest import ingest
 from shardwright.verify import verify
 
 Notebook = Callable[[Sequence[str], dict[str, list[str]], str], None]
-"""The notebook's way: paths, what the table says of each by file name, the file to write."""
+"""The notebook's method: takes paths, the table's texts by file name, and the file to write."""
 
 _REPEATS = 2
 _SMALL = 200
@@ -35,14 +35,14 @@ def ingest_figures(
 ) -> list[Figure]:
     """Measures the ingest with `verify: header`.
 
-    Both sides store the same of every photograph: its bytes, its shape, its class. Beside that, without a target, what
-    four masks an image cost: the ingest parses, checks and merges them, which the notebook does not.
+    Both sides store the bytes, the shape and the class of every photograph. Another figure, without a target, is the
+    cost of four masks per image: the ingest parses, checks and merges them, which the notebook does not.
 
     Args:
         folder: where images are kept between calls and outputs are written.
         images: number of photographs.
         command: the start of a command line of `shardwright`.
-        notebook: the notebook's way; anything it imports is imported already.
+        notebook: the notebook's method; all its imports are done already.
         size: height and width of the photographs.
     """
     height, width = size

@@ -1,12 +1,12 @@
-"""How well near duplicates are told: precision and recall of each hash at each distance, on altered copies of pictures.
+"""Measures how well near duplicates are found: precision and recall of each hash at each distance, on altered copies.
 
     python -m benchmarks.likeness            on drawn pictures
     python -m benchmarks.likeness FOLDER     on the photographs in a folder
 
 Every picture is altered in the ways of `ALTERATIONS`, and all pictures and copies are hashed as the probe does. Recall
-is told for each alteration: of how many pictures is the altered copy within the distance. Precision is that of pairs:
-how many of all pairs within the distance are of one picture. Flips are no duplicates by any of these hashes, so their
-recall should be near 0; they are left out of the pairs.
+is the share of pictures whose altered copy is within the distance, for each alteration. Precision is the share of pairs
+of the same picture among all pairs within the distance. Flips are not duplicates by these hashes, so their recall
+should be near 0; they are left out of the pairs.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ ALTERATIONS: dict[str, Callable[[Picture], bytes]] = {
 
 
 class Likeness(NamedTuple):
-    """How well one hash tells copies at one distance.
+    """Precision and recall of one hash at one distance.
 
     Attributes:
         name: the hash.
         distance: bits that may differ.
-        precision: share of the pairs within the distance that are of one picture; 1 where there are none.
+        precision: share of the pairs within the distance that are of one picture; 1 without pairs.
         recall: alteration -> share of the pictures whose altered copy is within the distance.
     """
 
@@ -177,7 +177,7 @@ def _hashes(data: bytes) -> ImageHashes:
 
 
 def _pairs_by_distance(columns: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint8]:
-    """Distance of each two images, uint8 (n, n): by the hash that tells them apart best."""
+    """Returns the distance of each pair of images, uint8 (n, n): the largest of all hashes."""
     rows = [
         np.max([bit_counts(column ^ column[i]) for column in columns], axis=0).astype(np.uint8)
         for i in range(len(columns[0]))
@@ -186,7 +186,7 @@ def _pairs_by_distance(columns: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray
 
 
 def _counted(distances: npt.NDArray[np.uint8], pictures: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Pairs of the same picture, and all pairs, by distance."""
+    """Returns the numbers of pairs of the same picture, and of all pairs, by distance."""
     one, other = np.triu_indices(len(distances), 1)
     apart = distances[one, other]
     same = one % pictures == other % pictures
@@ -194,12 +194,12 @@ def _counted(distances: npt.NDArray[np.uint8], pictures: int) -> tuple[npt.NDArr
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="How well near duplicates are told.")
+    parser = argparse.ArgumentParser(description="Measures how well near duplicates are found.")
     parser.add_argument("folder", nargs="?", type=Path, help="photographs; by default pictures are drawn")
     folder = parser.parse_args().folder
     given = drawn_pictures() if folder is None else found_pictures(folder)
     if not given:
-        parser.error(f"{folder}: holds no photographs. Name a folder of image files.")
+        parser.error(f"{folder}: contains no photographs. Name a folder of image files.")
     print(f"{len(given)} pictures, each with {len(ALTERATIONS)} altered copies")
     print(table(measure_likeness(given)))
     print(table(measure_likeness(given, confirm="difference")))

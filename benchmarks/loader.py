@@ -1,8 +1,6 @@
-"""How fast the loader is, beside nothing but decoding and beside what is used elsewhere.
+"""Measures how fast the loader is, compared with decoding alone and with other ways of loading.
 
-Datasets to load from: photographs of the size that models learn from, with and without masks; many tiny records.
-
-The ways of loading that it is compared with.
+It loads photographs of the size that models train on, with and without masks, and many tiny records.
 """
 
 from __future__ import annotations
@@ -146,7 +144,7 @@ def _tiny_picture(seed: int) -> bytes:
 
 TRAIN = "train"
 BATCH = 32
-# Of an object store: what a request takes, and how much one brings of a shard.
+# On an object store: seconds per request, and bytes of a shard that a request reads.
 _DELAY, _REQUEST = 0.02, 4 << 20
 _AT_ONCE = 16
 _FORMS = {"masks": "bytes of 0 and 1", "mask bits": "a bit a class, to be unpacked on the device"}
@@ -215,7 +213,7 @@ def loader_figures(
 def added(
     dataset: str, encoded: Sequence[bytes], size: tuple[int, int], batch: int, rounds: int = ROUNDS
 ) -> list[Figure]:
-    """What the loader adds to each image, told without the scatter of decoding: filling takes its place on both sides.
+    """Measures the loader's own work for an image: both sides fill images instead of decoding, whose time varies.
 
     Args:
         dataset: its folder.
@@ -237,14 +235,14 @@ def added(
             f"what the loader adds to an image, {order}",
             rate.added * 1e6,
             "us",
-            note=f"of processor, beside {median(rate.work_beside) * 1e6:.0f}; both sides fill images, and decode none",
+            note=f"of processor, on top of {median(rate.work_beside) * 1e6:.0f}; both sides fill images",
         )
         for order, rate in rates.items()
     ]
 
 
 def resuming(dataset: str, records: int, batch: int, rounds: int = ROUNDS) -> Figure:
-    """The time from asking for the middle of an epoch to its first batch."""
+    """Measures the time until the first batch, when starting in the middle of an epoch."""
     from shardwright.loader import load
 
     middle = records // batch // 2
@@ -266,13 +264,13 @@ def resuming(dataset: str, records: int, batch: int, rounds: int = ROUNDS) -> Fi
 
 
 def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
-    # The promise is made for whichever representation is the faster one.
+    # The target is that of the faster representation.
     best, other = sorted(("masks", "mask bits"), key=lambda name: -rates[name].images)
 
     def figure(name: str, method: str, target: float | None, about: str = "") -> Figure:
         rate = rates[method]
-        told = f"{rate.images:,.0f} images/s; processor {rate.work_share:.2f} x; {about}".rstrip("; ")
-        return Figure(name, rate.share, "x", AT_LEAST if target else "", target, told)
+        note = f"{rate.images:,.0f} images/s; processor {rate.work_share:.2f} x; {about}".rstrip("; ")
+        return Figure(name, rate.share, "x", AT_LEAST if target else "", target, note)
 
     return [
         Figure("decoding alone", median(rates["ours"].beside), "1/s", note=note),
@@ -283,7 +281,7 @@ def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
             "x",
             note=f"{rates['labelled'].images:,.0f} images/s; batches of the loader's form",
         ),
-        figure("tf.TensorFlow's shortest way to the same", "shortest", None, "uint8, no check"),
+        figure("TensorFlow's shortest way to the same", "shortest", None, "uint8, no check"),
         figure("the loader as float32", "float32", None),
         figure("plain notebook loader, float32", "notebook float32", None),
         figure("plain notebook loader, uint8", "notebook uint8", None),
@@ -295,12 +293,12 @@ def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
 def _single_files(
     paths: Sequence[str], rates: dict[str, Rate], batch: int, image_bytes: float, rounds: int
 ) -> list[Figure]:
-    """Reading shards and reading files, both with a delay for every request; and both without."""
+    """Compares reading shards with reading files, both with a delay for every request and without."""
     slow = partial(single_files, paths, batch, delay=_DELAY)
-    # One after the other: a loader that is not asked reads ahead, and what it then has ready would count as speed.
+    # Not in turns: a waiting loader reads ahead, and batches that are ready then would count as speed.
     one = take_turns({"one": slow}, batch, 1, rounds=rounds, ready=1)["one"]
     many = take_turns({"many": partial(slow, at_once=_AT_ONCE)}, batch, _AT_ONCE, rounds=rounds)["many"]
-    # What is asked of a shard comes in large parts; here none of that waiting is hidden behind any work.
+    # Shards are read in large requests; this counts all of their delay, as if none overlapped with work.
     ours = 1 / (1 / rates["ours"].images + _DELAY * image_bytes / _REQUEST)
     waiting = f"{_DELAY * 1000:.0f} ms a request"
     return [
@@ -310,30 +308,30 @@ def _single_files(
             "x",
             AT_LEAST,
             10,
-            f"{ours:,.0f} images/s (requests of {_REQUEST >> 20} MB, none overlapped, by arithmetic) beside "
+            f"{ours:,.0f} images/s (requests of {_REQUEST >> 20} MB, none overlapped, by arithmetic) and "
             f"{one.images:,.0f}",
         ),
         Figure(
             f"the same with {_AT_ONCE} reads of files in flight",
             ours / many.images,
             "x",
-            note=f"beside {many.images:,.0f} images/s",
+            note=f"files: {many.images:,.0f} images/s",
         ),
         Figure(
             "shards / single files, warm local disk",
             rates["ours"].share_of(rates["files"]),
             "x",
-            note=f"beside {rates['files'].images:,.0f} images/s",
+            note=f"files: {rates['files'].images:,.0f} images/s",
         ),
     ]
 
 
 @contextmanager
 def filling(height: int, width: int) -> Iterator[None]:
-    """Whatever is started meanwhile, the loader and the ceiling alike, fills images with a number and decodes none."""
+    """Makes the loader and the ceiling fill images with a number instead of decoding them, while the block runs."""
 
     def filled(encoded: tf.Tensor) -> tf.Tensor:
-        # Not the same for all images, or tf.TensorFlow would make it once.
+        # Different numbers, or TensorFlow would compute the image only once.
         return tf.fill([height, width, 3], tf.cast(tf.strings.length(encoded) % 256, tf.uint8))
 
     kept = {name: getattr(tf_ops, name) for name in ("decode", "decode_jpeg")}
@@ -345,7 +343,7 @@ def filling(height: int, width: int) -> Iterator[None]:
 
 
 def notebook(files: Sequence[str], batch: int, *, floats: bool) -> Iterator[Any]:
-    """What most notebooks do: TFRecordDataset, parse, decode, divide by 255, batch, prefetch."""
+    """Loads as most notebooks do: TFRecordDataset, parse, decode, divide by 255, batch, prefetch."""
 
     def example(record: tf.Tensor) -> tf.Tensor:
         parsed = tf.io.parse_single_example(record, {"image/encoded": tf.io.FixedLenFeature([], tf.string)})
@@ -358,9 +356,9 @@ def notebook(files: Sequence[str], batch: int, *, floats: bool) -> Iterator[Any]
 
 
 def shortest(files: Sequence[str], encoding: str, batch: int) -> Iterator[Any]:
-    """The least that loads as the loader does: shards in turns, shuffled, decoded as exactly, in the same batches.
+    """Loads the loader's batches with TensorFlow's steps alone: shards in turns, shuffled, decoded as exactly.
 
-    tf.TensorFlow's own steps and nothing else: no check, and nothing names a record that is wrong.
+    It checks nothing and names no bad record.
     """
     spec = {
         "image/encoded": tf.io.FixedLenFeature([], tf.string),
@@ -384,7 +382,7 @@ def shortest(files: Sequence[str], encoding: str, batch: int) -> Iterator[Any]:
 
 
 def single_files(paths: Sequence[str], batch: int, *, delay: float = 0.0, at_once: int = 1) -> Iterator[Any]:
-    """Images read one by one from files of their own.
+    """Loads images from separate files.
 
     Args:
         paths: the files.
@@ -396,14 +394,14 @@ def single_files(paths: Sequence[str], batch: int, *, delay: float = 0.0, at_onc
     def read(path: tf.Tensor) -> tf.Tensor:
         if not delay:
             return tf.io.read_file(path)
-        # `sleep` holds no lock, so that reads in flight wait together.
+        # `sleep` releases Python's lock, so that concurrent reads wait together.
         return tf.ensure_shape(tf.numpy_function(_slow_reader(delay), [path], tf.string), [])
 
     files = tf.data.Dataset.from_tensor_slices(list(paths)).repeat()
     read_ahead = files.map(read, num_parallel_calls=at_once)
     images = read_ahead.map(tf_ops.decode_jpeg, num_parallel_calls=tf.data.AUTOTUNE)
     options = tf.data.Options()
-    # A read that waits keeps a thread; by default there is one a core, whatever `num_parallel_calls` says.
+    # A waiting read occupies a thread; by default there is one per core, also with a larger `num_parallel_calls`.
     options.threading.private_threadpool_size = at_once + len(os.sched_getaffinity(0))
     return iter(images.batch(batch, drop_remainder=True).prefetch(_PREFETCHED).with_options(options))
 

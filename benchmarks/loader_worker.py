@@ -1,7 +1,7 @@
-"""One loader in a process of its own: for a line with a number it takes twice so many batches and times the later half.
+"""Runs one loader in a separate process. For a line with the number N it takes 2 N batches and times the last N.
 
-It answers with seconds and seconds of processor as one line of JSON; before all, once, with shape and type of a batch.
-Run by `loaders.py`, some of them in another environment: only the standard library and NumPy are imported at the top.
+Its first answer is the shape and type of a batch; each later one is the seconds and the processor seconds, as a line of
+JSON. `loaders.py` runs it, in part in another environment: only NumPy and the standard library are imported at the top.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def ours_float32(data: dict[str, Any], batch: int) -> Iterator[Any]:
 
 
 def tfds_style(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """What the reader of TFDS does over the same shards: sixteen files at a time, sixteen records of each in turn."""
+    """Reads the same shards as TFDS does: sixteen files concurrently, sixteen records of each in turn."""
     import tensorflow as tf
 
     def image(record: Any) -> Any:
@@ -151,7 +151,7 @@ def write_peers(data: dict[str, Any]) -> None:
     for folder in (data["array_record"], data["tar"]):
         os.makedirs(folder, exist_ok=True)
     for shard in range(_SHARDS_AT_ONCE):
-        # JPEGs do not get smaller, and random access wants one record at a time.
+        # JPEGs cannot be compressed further, and random access reads single records.
         records = ArrayRecordWriter(f"{data['array_record']}/{shard:02d}.array_record", "group_size:1,uncompressed")
         with wds.TarWriter(f"{data['tar']}/{shard:02d}.tar") as tar:
             for name in names[shard::_SHARDS_AT_ONCE]:
@@ -169,13 +169,13 @@ def _main(name: str, data_file: str, batch: int) -> None:
         write_peers(data)
         return
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    # Whatever a library prints does not mix with the answers.
+    # Libraries that print do not mix with the answers.
     os.dup2(2, 1)
     batches = METHODS[name](data, batch)
     first = next(batches)
     answers.write(json.dumps({"shape": list(first.shape), "dtype": str(np.asarray(first).dtype)}) + "\n")
     for line in sys.stdin:
-        # What was made ready while others had their turn must not count as speed.
+        # Batches that were prepared during the other loaders' turns must not count as speed.
         for _ in range(int(line)):
             next(batches)
         started, worked = time.perf_counter(), time.process_time()

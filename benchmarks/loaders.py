@@ -1,8 +1,8 @@
-"""Shardwright's loader beside others: the same photographs, the same batch, in turns; see README.md beside this file.
+"""Compares Shardwright's loader with others: the same photographs, the same batch, in turns; see README.md here.
 
     .venv/bin/python benchmarks/loaders.py [--images 2000] [--batch 32] [--dir DIR] [--json]
 
-Exit code 0 when all that could be installed was measured, whoever is ahead: this tells, it does not judge.
+Exit code 0 when all loaders that could be installed were measured, with any result: there are no targets.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _WORKER = str(_HERE / "loader_worker.py")
 _PEERS = _HERE / "peers.txt"
 _OURS = ("ours", "ours_float32", "tfds_style", "image_dataset_from_directory")
 _THEIRS = ("grain_threads", "grain_processes", "webdataset", "webdataset_processes")
-_SAID = 300
+_LONGEST = 300
 
 
 class _Worker:
-    """A loader that takes batches when it is told to, and stands still while others have their turn.
+    """A loader that is stopped during the turns of others.
 
-    Else it would go on making batches ready then, as many as its buffers hold, and they would count as speed; and it
-    would take the processors from whoever is measured.
+    Otherwise it would fill its buffers meanwhile, which would count as speed, and take processor time from the loader
+    that is measured.
     """
 
     def __init__(self, python: str, name: str, data: Path, batch: int, log: Path) -> None:
         self.name = name
-        with log.open("w", encoding="utf-8") as said:
+        with log.open("w", encoding="utf-8") as errors:
             self._process = subprocess.Popen(
                 [python, _WORKER, name, str(data), str(batch)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors,
                 text=True,
                 bufsize=1,
                 start_new_session=True,
@@ -56,10 +56,10 @@ class _Worker:
         self._signal(signal.SIGSTOP)
 
     def take(self, batches: int) -> tuple[float, float]:
-        """Takes so many batches twice, the second time by the clock.
+        """Takes a number of batches twice and times the second half.
 
         Returns:
-            Seconds of the second time; seconds of processor a batch of both times, of all its processes.
+            Seconds of the second half; processor seconds per batch of both halves, of all its processes.
         """
         assert self._process.stdin is not None
         self._signal(signal.SIGCONT)
@@ -71,31 +71,31 @@ class _Worker:
         return taken, worked / (2 * batches)
 
     def stop(self) -> None:
-        """Ends the process, and those that it has started."""
+        """Ends the process and its children."""
         with suppress(ProcessLookupError):
             self._signal(signal.SIGKILL)
         self._process.wait()
 
     def _signal(self, number: int) -> None:
-        """To it, and to the processes that it has started."""
+        """Signals the process and its children."""
         os.killpg(self._process.pid, number)
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
-            raise RuntimeError(said.splitlines()[-1][:_SAID] if said else "it ended without a word")
+            errors = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            raise RuntimeError(errors.splitlines()[-1][:_LONGEST] if errors else "it ended without a message")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
 
 def _processor_seconds(group: int) -> float:
-    """Seconds of processor that the processes of a group have spent."""
+    """Returns the processor seconds that the processes of a group have spent."""
     ticks = 0
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # Behind the name, which may hold anything: state, parent, group; further on time in user and system mode.
+            # After the name, which may contain anything: state, parent, group; later time in user and system mode.
             fields = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             if int(fields[2]) == group:
                 ticks += int(fields[11]) + int(fields[12])
@@ -103,10 +103,10 @@ def _processor_seconds(group: int) -> float:
 
 
 def environment(folder: Path) -> tuple[str, str]:
-    """An environment with the other loaders.
+    """Makes an environment with the other loaders.
 
     Returns:
-        Its Python, empty where it could not be made; then why.
+        Its Python and an empty text; or an empty text and the reason why it could not be made.
     """
     found = [*sorted(_HERE.parent.glob(".tools/uv-*/uv")), shutil.which("uv")]
     uv = next((str(path) for path in found if path), None)
@@ -119,7 +119,7 @@ def environment(folder: Path) -> tuple[str, str]:
     ):
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         if done.returncode:
-            return "", (done.stderr.strip().splitlines() or ["it could not be installed"])[-1][:_SAID]
+            return "", (done.stderr.strip().splitlines() or ["it could not be installed"])[-1][:_LONGEST]
     return python, ""
 
 
@@ -127,7 +127,7 @@ def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
     """Measures all loaders, which take turns.
 
     Returns:
-        `rates`: name -> images/s of each round; `work`: name -> seconds of processor an image of each round; `batches`:
+        `rates`: name -> images/s of each round; `work`: name -> processor seconds per image of each round; `batches`:
         name -> shape and type of one; `left_out`: name -> why.
     """
     source, dataset, _ = loader_datasets(folder, images)
@@ -169,7 +169,7 @@ def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
 
 
 def table(measured: dict[str, Any]) -> str:
-    """What was measured, as text: ours as a share of each, by the medians of paired rounds; so by processor time."""
+    """Returns the result as text: ours relative to each, by the medians of paired rounds; also by processor time."""
     rates, work = measured["rates"], measured["work"]
     lines = [f"{'loader':<30}{'images/s':>10}{'ours / it':>11}{'processor':>11}  batch"]
     for name, rounds in sorted(rates.items(), key=lambda item: -median(item[1])):
@@ -185,7 +185,7 @@ def table(measured: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the comparison."""
-    parser = argparse.ArgumentParser(description="Shardwright's loader beside others")
+    parser = argparse.ArgumentParser(description="Compares Shardwright's loader with others.")
     parser.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
     parser.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
     parser.add_argument("--dir", metavar="DIR", help="where all is kept between calls (default: not kept)")

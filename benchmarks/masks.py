@@ -1,4 +1,4 @@
-"""How fast masks are read, resized and drawn, beside what is used elsewhere; all on one core."""
+"""Measures how fast masks are read, resized and drawn, compared with other packages; all on one core."""
 
 from __future__ import annotations
 

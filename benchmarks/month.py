@@ -1,7 +1,7 @@
-"""The next month: one hundredth more images on an object store, with `previous` and without.
+"""Measures the ingest of one hundredth more images on an object store, with `previous` and without.
 
-The store is an emulator in a process of its own, with 30 ms added to each request; the client is the real one. The
-emulator works on the same machine and takes its time for every request too, as no store does for its users.
+The store is an emulator in a separate process, with 30 ms added to each request; the client is the real one. The
+emulator also takes processor time of the same machine for every request, which a real store does not.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from shardwright.storage import buckets, map_threads, readers
 
 _SIDES = {"height": 96, "width": 144}
 _MORE = 100
-# Of a range of an object, the emulators read the whole of it.
+# Small shards: for a range of an object, the emulators read all of it.
 _SHARDS = {"target_size": "16MB"}
 _BUCKET = "bench"
 _TARGET = 0.15
-# What may differ between equal datasets.
+# Files that may differ between equal datasets.
 _FREE = ("build.json", "lineage.json")
 
 
 def month_figures(folder: Path, images: int, schemes: Sequence[str] = tuple(STORE_NAMES)) -> list[Figure]:
-    """Which part of the time of a full ingest one takes that copies what has not changed.
+    """Measures the time of an ingest that copies unchanged images, relative to a full ingest.
 
     Args:
         folder: where images are kept between calls.
@@ -57,7 +57,7 @@ def _figure(folder: Path, images: int, scheme: str) -> Figure:
     source = photographs(folder, images, **_SIDES)
     with served(scheme) as url:
         emulators.make_bucket(scheme, url, _BUCKET)
-        # A process of its own, so that the clients' variables lead nobody else to the emulator.
+        # A separate process, so that the clients' variables direct nothing else to the emulator.
         done = subprocess.run(
             [sys.executable, "-m", __name__, f"{scheme}://{_BUCKET}", str(folder), str(images)],
             env={**os.environ, **emulators.client_variables(scheme, url)},
@@ -70,13 +70,13 @@ def _figure(folder: Path, images: int, scheme: str) -> Figure:
     full, copied = measured["full"], measured["copied"]
     note = (
         f"{copied:.1f} of {full:.1f} s for {images} images of {source.bytes / images / 1e3:.0f} KB; processor of the "
-        f"main process {measured['copied work']:.1f} of {measured['full work']:.1f} s; {measured['said']}; same bytes"
+        f"main process {measured['copied work']:.1f} of {measured['full work']:.1f} s; {measured['note']}; same bytes"
     )
     return Figure(name, copied / full, "x", AT_MOST, _TARGET, note)
 
 
 def measure(bucket: str, folder: Path, images: int) -> dict[str, Any]:
-    """Seconds that the ingest of a second month takes, full and with the first one's dataset.
+    """Measures the seconds of the ingest of a second month, full and with the first month's dataset.
 
     Args:
         bucket: URL of an empty bucket.
@@ -96,10 +96,10 @@ def measure(bucket: str, folder: Path, images: int) -> dict[str, Any]:
         ingest(_config(source, before, bucket, out), f"{bucket}/one", quiet=True)
         _upload(source.paths[len(before) :], bucket)
         config = _config(source, source.paths, bucket, out)
-        said: list[str] = []
+        notes: list[str] = []
         full, full_work = _timed(lambda: ingest(config, out / "full", quiet=True))
         earlier = _config(source, source.paths, bucket, out, previous=f"{bucket}/one")
-        copied, copied_work = _timed(lambda: ingest(earlier, out / "copied", quiet=True, log=said.append))
+        copied, copied_work = _timed(lambda: ingest(earlier, out / "copied", quiet=True, log=notes.append))
         if _files(out / "full") != _files(out / "copied"):
             raise CheckFailed("`previous` has made another dataset than a full ingest.")
     finally:
@@ -109,12 +109,12 @@ def measure(bucket: str, folder: Path, images: int) -> dict[str, Any]:
         "copied": copied,
         "full work": full_work,
         "copied work": copied_work,
-        "said": said[-1].replace(f" from {bucket}/one", ""),
+        "note": notes[-1].replace(f" from {bucket}/one", ""),
     }
 
 
 def _timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Wall time of a call, and time of processor."""
+    """Returns the wall time and the processor time of a call."""
     started, worked = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - started, time.process_time() - worked

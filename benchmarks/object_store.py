@@ -1,6 +1,6 @@
-"""Reading many small objects when every request takes its time: many at a time against one at a time.
+"""Compares reading many small objects concurrently and one after the other, with a delay for every request.
 
-The store is an emulator in a process of its own, with 30 ms added to each request; the client is the real one.
+The store is an emulator in a separate process, with 30 ms added to each request; the client is the real one.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _TARGETS = {"s3": 8.0, "gs": 4.0}
 
 
 def store_figures() -> list[Figure]:
-    """How many times as many objects a second are read by many readers as by one, on either store."""
+    """Measures how many times faster many readers are than one, on each store."""
     return [_figure(scheme) for scheme in STORE_NAMES]
 
 
 def _figure(scheme: str) -> Figure:
-    name = f"objects/s on {STORE_NAMES[scheme]} storage, {DELAY * 1000:.0f} ms a request: many / one at a time"
+    name = f"objects/s on {STORE_NAMES[scheme]} storage, {DELAY * 1000:.0f} ms per request: concurrent / serial"
     try:
         import tests.support.emulators as emulators
     except ImportError as error:
         return Figure(name, None, "x", AT_LEAST, _TARGETS[scheme], f"needs the development tools ({error.name})")
     with served(scheme) as url:
         emulators.make_bucket(scheme, url, _BUCKET)
-        # A process of its own, so that the clients' variables lead nobody else to the emulator.
+        # A separate process, so that the clients' variables direct nothing else to the emulator.
         done = subprocess.run(
             [sys.executable, "-m", __name__, f"{scheme}://{_BUCKET}", str(_OBJECTS)],
             env={**os.environ, **emulators.client_variables(scheme, url)},
@@ -48,7 +48,7 @@ def _figure(scheme: str) -> Figure:
         )
     measured = json.loads(done.stdout)
     at_once = readers(f"{scheme}://{_BUCKET}")
-    # A reader's cycle is what one reader alone takes; a core does not go faster than its work for one read.
+    # Limits: the cycle of a single reader, times the readers; a core's work for one read.
     waiting, working = at_once / measured["alone"], 1 / measured["work"]
     note = (
         f"{1 / measured['alone']:.0f} -> {1 / measured['together']:.0f} objects/s; by arithmetic at most "
@@ -60,7 +60,7 @@ def _figure(scheme: str) -> Figure:
 
 @contextmanager
 def served(scheme: str) -> Iterator[str]:
-    """Runs an emulator in a process of its own, with 30 ms added to each request; gives its URL."""
+    """Runs an emulator in a separate process, with 30 ms added to each request; yields its URL."""
     call = [sys.executable, "-m", "tests.support.emulators", scheme, str(DELAY)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -71,7 +71,7 @@ def served(scheme: str) -> Iterator[str]:
 
 
 def measure(bucket: str, objects: int) -> dict[str, float]:
-    """Seconds an object, read alone and by many readers together, and seconds of processor an object then.
+    """Measures the seconds per object with one reader and with many, and the processor seconds with many.
 
     Args:
         bucket: URL of an empty bucket.

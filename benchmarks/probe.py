@@ -1,4 +1,4 @@
-"""How fast images are probed and near duplicates found, beside what is used elsewhere."""
+"""Measures how fast images are probed and near duplicates found, compared with other packages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HASHED = 40
 _REPEATS = 2
 _MILLION, _COMPARED = 1_000_000, 100_000
 _DISTANCE = 8
-# Of the made-up hashes so many have another one a few bits away.
+# The share of made-up hashes that have another one a few bits away.
 _COPIED = 0.2
 
 
@@ -43,7 +43,7 @@ def probe_figures(
     Args:
         folder: where images are kept between calls and outputs are written.
         images: number of photographs.
-        notebook: the notebook's way: paths, what the table says of each by file name, the file to write.
+        notebook: the notebook's method: takes paths, the table's texts by file name, and the file to write.
     """
     source = photographs(folder, images)
     warm(source.paths)
@@ -69,7 +69,7 @@ def cluster_figures(count: int = _MILLION, compared: int = _COMPARED) -> list[Fi
         count: how many hashes.
         compared: how many are compared with the result of comparing each with each.
     """
-    # In a process of its own, whose peak of memory is that of this work.
+    # In a separate process, whose peak of memory is that of this work.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         taken, peak = pool.submit(_cluster, count).result()
     hashes = made_up_hashes(compared)
@@ -95,7 +95,7 @@ def made_up_hashes(count: int, seed: int = 0) -> npt.NDArray[np.uint64]:
 
 
 def each_with_each(hashes: npt.NDArray[np.uint64], limit: int) -> npt.NDArray[np.int64]:
-    """What `near_clusters` must find, by comparing each hash with each: their bits' products say how many differ."""
+    """Returns what `near_clusters` must find, by comparing all pairs: products of bits give how many differ."""
     bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1).astype(np.float32)
     ones = bits.sum(axis=1)
     components = UnionFind(len(hashes))
@@ -135,7 +135,7 @@ def _decode(path: str) -> None:
 
 
 def _hashing(paths: Sequence[str]) -> Figure:
-    """One core: all that the probe tells of an image, beside four hashes of the package ImageHash."""
+    """Compares the whole probe of an image with four hashes of the package ImageHash, on one core."""
     name = "probing: four hashes of ImageHash"
     if util.find_spec("imagehash") is None:
         return Figure(name, None, "x", AT_LEAST, 15, "ImageHash is not installed")
@@ -155,4 +155,4 @@ def _hashing(paths: Sequence[str]) -> Figure:
 
     slow = seconds(notebook, clock=time.process_time) / len(paths)
     quick = seconds(ours, _REPEATS, time.process_time) / len(paths)
-    return Figure(name, slow / quick, "x", AT_LEAST, 15, f"{slow * 1e3:.0f} ms beside {quick * 1e3:.1f} ms an image")
+    return Figure(name, slow / quick, "x", AT_LEAST, 15, f"{slow * 1e3:.0f} and {quick * 1e3:.1f} ms per image")

@@ -1,8 +1,8 @@
-"""The promised figures of training, measured on a transformed dataset: by backend, beside a batch in memory.
+"""Measures how fast a training is on each backend: with the loader, with batches in memory, and with a single batch.
 
-How fast a training goes, fed by the loader, by batches in memory and by one over and over; `bench train` runs it.
+`python -m benchmarks train DATASET` runs it, and starts a worker for each backend:
 
-KERAS_BACKEND=jax SHARDWRIGHT_BENCH_ROUNDS=5 python -m benchmarks.training --spec FILE
+    KERAS_BACKEND=jax SHARDWRIGHT_BENCH_ROUNDS=5 python -m benchmarks.training --spec FILE
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from shardwright.components.image_trainer.worker import run_worker
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 
-# The variable that says how many rounds are measured: in one all ways take turns.
+# The environment variable with the number of rounds; in a round all ways take turns.
 ROUNDS = "SHARDWRIGHT_BENCH_ROUNDS"
-# Steps of a turn; of a round it has two of each way, one before the loader's and one after it, so that a machine that
-# becomes slower or quicker all the while favours none.
+# Steps of a turn. A round has two turns of each other way, one before the loader's and one after it, so that a machine
+# that becomes slower or faster favours none.
 _STEPS = 5
 # Batches that are held in memory and given in turns.
 _HELD = 10
-# Batches that may lie ready when the loader's turn begins: so many steps do not count.
+# Batches that may be ready when the loader's turn begins: these steps do not count.
 _READY = 8
 # The loader has nothing left to do when the process takes no more than this share of a core.
 _IDLE, _LOOK_EVERY, _LOOKS = 0.1, 0.05, 100
@@ -44,12 +44,12 @@ CONSTANT, HELD, LOADED = "constant", "held", "loaded"
 
 @dataclass(frozen=True)
 class Turn:
-    """What some steps took.
+    """The time of some steps.
 
     Attributes:
-        seconds: of the clock.
-        used: of the processors.
-        waited: of the clock, without a batch.
+        seconds: wall time.
+        used: processor time.
+        waited: wall time without a batch.
     """
 
     seconds: float
@@ -64,9 +64,9 @@ Round = dict[str, Turn]
 
 
 def measure(spec: TrainSpec) -> None:
-    """Sends what it measured.
+    """Measures in a worker and sends the result.
 
-    `first` are the seconds to the first batch; all else is that of `told`, as [in the first epoch, in later ones].
+    `first` is the seconds to the first batch; the rest is from `medians`, as [in the first epoch, in later ones].
     """
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
     from shardwright.components.image_trainer.training.steps import build_steps, connect
@@ -93,23 +93,22 @@ def measure(spec: TrainSpec) -> None:
     for _ in range(work.steps_per_epoch - 1 - in_first * a_round):
         next(batches)
     late = [_round(steps, ways) for _ in range(int(os.environ[ROUNDS]))]
-    both = [told(rounds, work.batch_size) for rounds in (early, late)]
+    both = [medians(rounds, work.batch_size) for rounds in (early, late)]
     worker.send({"first": to_first, **{name: [one[name] for one in both] for name in both[0]}})
 
 
-def told(rounds: list[Round], images: int) -> dict[str, float]:
-    """Medians over rounds of turns that take as many steps each.
+def medians(rounds: list[Round], images: int) -> dict[str, float]:
+    """Returns medians over rounds, whose turns have the same number of steps.
 
-    What else a machine does comes and goes within seconds, and costs more than the loader: so ways are compared within
-    a round.
+    Other work on the machine lasts for seconds and costs more than the loader, so ways are compared within a round.
 
     Args:
-        rounds: what each way took in each.
-        images: images of a step.
+        rounds: the time of each way in each round.
+        images: images per step.
 
     Returns:
-        `constant`, `held` and `loaded`, in images/s, and with `_cpu` behind it the processor time in ms an image;
-        `by_constant` and `by_held`: how fast the loader's turn was beside the other of its round, by time, and
+        `constant`, `held` and `loaded`, in images/s; with the suffix `_cpu`, the processor time in ms per image;
+        `by_constant` and `by_held`: speed of the loader's turn relative to the other turn of its round, by time, and
         `by_constant_cpu`, by processor time; `low` and `high`: the quartiles of `by_constant`; `waited`: the share of
         the time of the loader's turn without a batch.
     """
@@ -123,13 +122,13 @@ def told(rounds: list[Round], images: int) -> dict[str, float]:
     for way in (CONSTANT, HELD, LOADED):
         found[way] = [counted / one[way].seconds for one in rounds]
         found[f"{way}_cpu"] = [1000 * one[way].used / counted for one in rounds]
-    beside = found["by_constant"]
-    low, _, high = quantiles(beside, n=4, method="inclusive") if len(beside) > 1 else beside * 3
+    relative = found["by_constant"]
+    low, _, high = quantiles(relative, n=4, method="inclusive") if len(relative) > 1 else relative * 3
     return {"low": low, "high": high, **{name: median(values) for name, values in found.items()}}
 
 
 def _round(steps: Any, ways: dict[str, Iterator[Any]]) -> Round:
-    """Every way's turns, as many steps of each: the loader's between the others'."""
+    """Runs every way's turns with the same number of steps, the loader's between the others'."""
     before = {way: _turn(steps, ways[way], _STEPS, idle=True) for way in (CONSTANT, HELD)}
     for batch in islice(ways[LOADED], _READY):
         _train(steps, batch)
@@ -140,7 +139,7 @@ def _round(steps: Any, ways: dict[str, Iterator[Any]]) -> Round:
 
 
 def _turn(steps: Any, batches: Iterable[Any], count: int, *, idle: bool = False) -> Turn:
-    """Some steps; `idle`: when the loader has nothing left to do, and a step that does not count was made."""
+    """Times some steps; with `idle`, after the loader has become idle and one step that does not count."""
     batches = iter(batches)
     if idle:
         _wait_for_the_loader()
@@ -166,11 +165,11 @@ def _train(steps: Any, batch: tuple[Any, ...]) -> None:
     float(steps.train(batch[0], batch[1]))
 
 
-# Runs `measure` in a process of its own.
+# The module whose `measure` a separate process runs.
 _WORKER = "benchmarks.training"
 # The first one is what trains on a CPU.
 _BACKENDS = ("tensorflow", "jax")
-# Of the other one only the speed is told.
+# Only the speed of the second backend is reported.
 _ROUNDS = {"tensorflow": 16, "jax": 4}
 # Measures of which more is better, and those by how much a loader's turn is slower than another.
 _RATES = ("constant", "held", "loaded", "by_constant", "by_held", "by_constant_cpu", "low", "high")
@@ -220,16 +219,16 @@ def _both(found: Mapping[str, float], other: str, unit: str, ours: str = "loaded
 
 
 def over_epochs(found: Mapping[str, Any], epochs: int) -> dict[str, float]:
-    """What a worker measured in the first epoch and in a later one, over all epochs of a training.
+    """Combines a worker's results of the first epoch and of a later one over all epochs of a training.
 
     Args:
-        found: see `speed_worker.measure`; the ratios are those to a time that is the same in all epochs.
-        epochs: how many there are.
+        found: see `measure`; ratios are relative to a time that is the same in all epochs.
+        epochs: the number of epochs.
     """
     taken = {}
     for name, value in found.items():
         if name in _RATES:
-            # Images of every epoch are as many: their times add up, not their rates.
+            # Every epoch has the same number of images: their times add up, not their rates.
             taken[name] = epochs / (1 / value[0] + (epochs - 1) / value[1])
         elif name == "waited":
             # A share of the time of each.

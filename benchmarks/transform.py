@@ -1,8 +1,6 @@
-"""How fast photographs become what is trained on, beside the usual notebook's way and beside nothing but pixels.
+"""Measures how fast photographs are transformed, compared with a usual notebook and with decoding and encoding alone.
 
-What most notebooks do to make TFRecords of images: the method that `python -m benchmarks` compares with.
-
-The ways of making images smaller that `python -m benchmarks transform` compares.
+`write_records` makes TFRecords as most notebooks do; `python -m benchmarks ingest` compares with it.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from typing import Any
 import tensorflow as tf
 
 from benchmarks.figures import AT_LEAST, Figure, seconds
-from benchmarks.photographs import HEIGHT, WIDTH, photographs, warm
+from benchmarks.photographs import HEIGHT, WIDTH, Photographs, photographs, warm
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.config import Config, parse_config
@@ -40,14 +38,14 @@ _REPEATS = 5
 
 @dataclass(frozen=True)
 class Methods:
-    """What is measured.
+    """The methods to measure.
 
     Attributes:
-        notebook: one thread: read, decode, resize, encode each of some files; height and width of the output.
-        notebook_name: what does it.
-        pixels_only: so many threads: decode at a ratio and encode images that are in memory, nothing else.
+        notebook: reads, decodes, resizes and encodes files on one thread; takes height and width of the output.
+        notebook_name: its name.
+        pixels_only: decodes at a ratio and encodes images that are in memory, on a number of threads.
         shards: writes the transformed shards of a dataset, with a configuration, into a folder.
-        transform: the whole of the component likewise, analyzers and graph included.
+        transform: runs the whole component, with analyzers and graph.
     """
 
     notebook: Callable[[Sequence[str], tuple[int, int]], None]
@@ -62,12 +60,12 @@ def transform_figures(
 ) -> list[Figure]:
     """Measures the transform of photographs with four masks each to a quarter of their size.
 
-    All take turns, so that what else the machine does meets all alike; of each the quickest turn counts.
+    All methods take turns, so that other work on the machine affects all alike; the fastest turn of each counts.
 
     Args:
         folder: where images are kept between calls and outputs are written.
         images: number of photographs.
-        methods: what is measured.
+        methods: the methods to measure.
         size: height and width of the photographs.
         repeats: turns of each.
     """
@@ -75,15 +73,7 @@ def transform_figures(
     source = photographs(folder, images, height=height, width=width)
     warm(source.paths)
     small = (height // RATIO, width // RATIO)
-    config = parse_config(
-        {
-            "input": {"images": source.images, "labels": {"path": source.masks}},
-            "split": {"train": 1.0},
-            "evaluator": {"split": "train"},
-            "transform": {"size": list(small)},
-        },
-        base="/",
-    )
+    config = _config(source, small)
     dataset = folder / f"ingested-{images}-{height}x{width}"
     ingest(config, dataset, quiet=True)
     encoded = [Path(path).read_bytes() for path in source.paths]
@@ -120,12 +110,22 @@ def transform_figures(
     ]
 
 
+def _config(source: Photographs, size: tuple[int, int]) -> Config:
+    raw = {
+        "input": {"images": source.images, "labels": {"path": source.masks}},
+        "split": {"train": 1.0},
+        "evaluator": {"split": "train"},
+        "transform": {"size": list(size)},
+    }
+    return parse_config(raw, base="/")
+
+
 def write_records(paths: Sequence[str], texts: dict[str, list[str]], target: str) -> None:
-    """One thread: read, decode the JPEG to learn its shape, build the example, write it.
+    """Reads images, decodes them for their shape, and writes examples, on one thread.
 
     Args:
         paths: images.
-        texts: file name -> what the table says of it, stored as it is: its class.
+        texts: file name -> the table's texts of it, stored unchanged: its class.
         target: file to write.
     """
     with tf.io.TFRecordWriter(target) as writer:
@@ -154,7 +154,7 @@ def _ints(values: list[int]) -> tf.train.Feature:
 
 _QUALITY = 90
 Notebook = Callable[[Sequence[str], tuple[int, int]], None]
-# What another Python runs: it answers every line of paths and size when it has done them.
+# The program of another Python: it answers each line of paths and size when it has done them.
 _WORKER = f"""
 import json, sys
 import cv2
@@ -171,13 +171,13 @@ for line in sys.stdin:
 
 @contextmanager
 def notebook(python: str | None) -> Iterator[tuple[Notebook, str]]:
-    """OpenCV's read, resize and encode, which is what most notebooks do; TensorFlow's of the same where it is missing.
+    """Yields OpenCV's read, resize and encode, which most notebooks use; without OpenCV, TensorFlow's.
 
     Args:
-        python: a Python that can import cv2, in whose process it runs; `None`: this one, if it can.
+        python: a Python that can import cv2, which runs it; `None`: this one, if it can.
 
     Yields:
-        The method, on one thread, and what to call it.
+        The method, on one thread, and its name.
 
     Raises:
         UsageError: that Python has no cv2.
@@ -222,7 +222,7 @@ def _with_opencv(paths: Sequence[str], size: tuple[int, int]) -> None:
 
 
 def _with_tensorflow(paths: Sequence[str], size: tuple[int, int]) -> None:
-    """Whole decode, four neighbours a pixel without a filter (OpenCV's INTER_LINEAR), encode."""
+    """Decodes fully, resizes with four neighbours per pixel without a filter (OpenCV's INTER_LINEAR), encodes."""
     for path in paths:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         small = tf.raw_ops.ResizeBilinear(images=image[tf.newaxis], size=size, half_pixel_centers=True)[0]
@@ -230,7 +230,7 @@ def _with_tensorflow(paths: Sequence[str], size: tuple[int, int]) -> None:
 
 
 def pixels_only(encoded: Sequence[bytes], ratio: int, threads: int) -> None:
-    """Decodes at a ratio and encodes; the bytes are in memory and what comes out is thrown away."""
+    """Decodes at a ratio and encodes; the bytes are in memory, and the output is discarded."""
 
     def work(data: bytes) -> None:
         tf.io.encode_jpeg(tf_ops.decode_jpeg(data, ratio), format="rgb", quality=_QUALITY)

@@ -1,4 +1,4 @@
-"""The command `shardwright`. Every command's work is imported when it runs, so that `--help` answers at once."""
+"""The command `shardwright`. Each command imports its work when it runs, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command.
 
     Args:
-        arguments: the command line without the program's name; that of this process where it is missing.
+        arguments: the command line without the program's name; by default that of this process.
 
     Returns:
         The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong.
@@ -67,7 +67,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
             command: Callable[[argparse.Namespace], int] = options.command
             return command(options)
         finally:
-            # What cannot be written is met here, not by Python's own words when it ends.
+            # A failure to write is reported here, before Python reports it at exit.
             sys.stdout.flush()
     except ShardwrightError as error:
         print(f"shardwright: {escape_message(str(error))}", file=sys.stderr)
@@ -86,7 +86,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         _drop_output()
         return 1
     except OSError as error:
-        # A path that nobody looked at before: its name is too long, a file lies where a folder should, no permission.
+        # A path that nothing checked before: too long a name, a file in place of a folder, no permission.
         print(f"shardwright: {escape_message(describe_os_error(error))}", file=sys.stderr)
         if error.filename is None:
             _drop_output()
@@ -94,7 +94,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 
 
 def _hold_standard_streams() -> None:
-    """Of streams that the caller has closed, a dataset's files would get the numbers, and libraries print there."""
+    """Opens streams that the caller has closed: otherwise libraries print to a dataset's file of the same number."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -106,13 +106,13 @@ def _hold_standard_streams() -> None:
 
 
 def _drop_output() -> None:
-    """Leads what is still to be printed nowhere: Python would complain again when it flushes at exit."""
+    """Discards the rest of the output: Python would otherwise fail again when it flushes at exit."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that refuses a call in one line, whatever the arguments contain; those of the commands are such, too."""
+    """A parser whose errors take one line, also if arguments contain line breaks; subparsers have the same class."""
 
     def error(self, message: str) -> NoReturn:
         super().error(escape(message))
@@ -168,13 +168,13 @@ def _add_sample(commands: _Commands) -> None:
 def _add_run(commands: _Commands) -> None:
     run = commands.add_parser("run", help="run the whole pipeline on this machine")
     run.add_argument("config", metavar="CONFIG", help="YAML file")
-    run.add_argument("--root", metavar="DIR", help="where the run lives (default: run.root of the configuration)")
-    run.add_argument("-v", "--verbose", action="store_true", help="show all that TFX, Beam and TensorFlow say")
+    run.add_argument("--root", metavar="DIR", help="folder of the run (default: run.root of the configuration)")
+    run.add_argument("-v", "--verbose", action="store_true", help="show all messages of TFX, Beam and TensorFlow")
     run.set_defaults(command=_run)
 
 
 def _add_ingest(commands: _Commands) -> None:
-    ingest = commands.add_parser("ingest", help="images and annotations into a dataset, nothing else")
+    ingest = commands.add_parser("ingest", help="make a dataset of images and annotations, without a pipeline")
     ingest.add_argument("config", metavar="CONFIG", help="YAML file")
     ingest.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     ingest.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")

@@ -1,7 +1,7 @@
-"""Whether this installation can work: what is installed, in which version, and whether it can be imported.
+"""Checks an installation: which packages are installed, in which versions, and whether they can be imported.
 
-Everything is imported in a process of its own, since a package made for another system may end the process that loads
-it instead of raising an error; whatever comes after it is then tried in another one.
+The imports run in a separate process: a package built for another system may end the process that loads it instead of
+raising an error. The packages after it are then tried in a new process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PACKAGES = {
     "kfp": "kfp",
 }
 
-# Tells our lines from what packages print when they are imported.
+# Distinguishes our lines from the output of packages during their import.
 _MARK = "shardwright doctor:"
 _IMPORT_ALL = """
 import importlib, json, sys
@@ -51,12 +51,12 @@ for module in modules:
 
 @dataclass(frozen=True)
 class PackageState:
-    """One package as it is here.
+    """The state of a package on this machine.
 
     Attributes:
         package: its name.
-        version: what is installed; empty where nothing is.
-        problem: why it cannot be imported; empty where it can.
+        version: the installed version; empty if it is not installed.
+        problem: why it cannot be imported; empty if it can.
     """
 
     package: str
@@ -66,7 +66,7 @@ class PackageState:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a machine and its packages are like.
+    """The state of a machine and its packages.
 
     Attributes:
         python: version of Python.
@@ -82,12 +82,12 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether everything is installed and can be imported."""
+        """True if everything is installed and can be imported."""
         return not any(package.problem for package in self.packages)
 
 
 def diagnose() -> Diagnosis:
-    """Imports everything and looks around."""
+    """Tries all imports and describes the machine."""
     problems = import_problems(list(PACKAGES.values()))
     states = tuple(
         PackageState(package, version := _version(package), problems[module] if version else "is not installed")
@@ -100,7 +100,7 @@ def diagnose() -> Diagnosis:
 
 
 def import_problems(modules: Sequence[str]) -> dict[str, str]:
-    """Why modules cannot be imported: module -> an empty text where it can."""
+    """Returns why modules cannot be imported: module -> reason, empty if it can."""
     problems: dict[str, str] = {}
     while len(problems) < len(modules):
         rest = [module for module in modules if module not in problems]

@@ -1,11 +1,10 @@
-"""The one graph, whatever runs it: from a folder of images and a CSV to a pushed model.
+"""The graph, the same on every platform: from a folder of images and a CSV to a pushed model.
 
-ImageExampleGen -> StatisticsGen -> ImportSchemaGen (the rendered, curated schema) beside SchemaGen (inferred, to
-compare) -> ExampleValidator -> Report -> DataGate -> ImageTransform -> BaselineResolver -> Trainer -> Evaluator ->
-Pusher.
+ImageExampleGen -> StatisticsGen -> ImportSchemaGen (the rendered, curated schema) and SchemaGen (inferred, to compare)
+-> ExampleValidator -> Report -> DataGate -> ImageTransform -> BaselineResolver -> Trainer -> Evaluator -> Pusher.
 
-Everything that decides a cache key is a value here: fingerprints, recipes, paths relative to the run's root. Nothing
-absolute and no clock.
+All values that decide a cache key are in the graph: fingerprints, recipes, paths relative to the run's root. It
+contains neither absolute paths nor times.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tfx import v1 as tfx
+from tfx.v1.types import BaseNode
 
 from shardwright.components.baseline_resolver.component import BaselineResolver
 from shardwright.components.data_gate.component import DataGate
@@ -36,24 +36,63 @@ from shardwright.ingest.source import IngestSource
 
 
 @dataclass(frozen=True)
+class Step:
+    """A component of the graph, as compiled pipelines run it.
+
+    Attributes:
+        name: its node id.
+        uses_beam: it runs on Beam and takes options of Beam.
+        reads_buckets: it reads and writes `gs://` itself.
+        streams_examples: it reads examples from `gs://`; its other artifacts are small and are copied.
+        stages: its finished work, shards or checkpoints, outlives an attempt.
+        cached: `False` if it reads things that change while its parameters stay the same.
+    """
+
+    name: str
+    uses_beam: bool = False
+    reads_buckets: bool = False
+    streams_examples: bool = False
+    stages: bool = False
+    cached: bool = True
+
+
+STEPS = (
+    Step("InputResolver", reads_buckets=True, cached=False),
+    Step("ImageExampleGen", uses_beam=True, reads_buckets=True, stages=True),
+    Step("StatisticsGen", uses_beam=True, reads_buckets=True),
+    Step("ImportSchemaGen"),
+    Step("SchemaGen", reads_buckets=True),
+    Step("ExampleValidator", reads_buckets=True),
+    Step("Report", streams_examples=True),
+    Step("DataGate", streams_examples=True),
+    Step("ImageTransform", uses_beam=True, reads_buckets=True, stages=True),
+    Step("BaselineResolver", cached=False),
+    Step("Trainer", stages=True),
+    Step("Evaluator", uses_beam=True, streams_examples=True),
+    Step("Pusher"),
+)
+
+
+@dataclass(frozen=True)
 class GraphInputs:
-    """What is known of the world when the graph is built.
+    """The values that are known when the graph is built.
 
     Attributes:
         input_fingerprint: content fingerprint of images and annotations; a dynamic value in compiled pipelines.
-        ingest_recipe: ImageExampleGen's options as canonical JSON; a dynamic value where a dataset is looked up.
+        ingest_recipe: ImageExampleGen's options as canonical JSON; a dynamic value if it names a dataset of the
+            baseline model.
         transform_recipe: ImageTransform's options as canonical JSON.
         classes: class names in the order of their labels.
         multi: whether an image may have several.
         schema_file: path of the rendered schema; its name must change with its content. Empty in compiled pipelines,
-            which carry the schema itself.
-        schema_text: the schema itself.
-        push_directory: where blessed models go.
-        baseline_digest: digest of the last blessed model's record, empty when there is none.
-        input_location: where the input lies, where the environment does not say so.
-        resolver: the InputResolver that the dynamic values come from.
-        custom_job: what TFX's extension for Vertex AI is told, where that trains.
-        drift: Report's parameter, where the reference is looked up when the pipeline runs.
+            which contain the schema.
+        schema_text: the schema.
+        push_directory: folder of blessed models.
+        baseline_digest: digest of the last blessed model's record, empty without one.
+        input_location: location of the input; empty if the environment has it.
+        resolver: the InputResolver of the dynamic values.
+        custom_job: options of TFX's extension for Vertex AI, if that trains.
+        drift: Report's parameter, if the reference is looked up when the pipeline runs.
     """
 
     input_fingerprint: Any
@@ -66,90 +105,83 @@ class GraphInputs:
     push_directory: str
     baseline_digest: str
     input_location: Any = ""
-    resolver: tfx.types.BaseNode | None = None
+    resolver: BaseNode | None = None
     custom_job: Mapping[str, Any] | None = None
     drift: Any = None
 
 
-def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]:
+def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
     """Builds the components in the order in which they run."""
     example_gen = ImageExampleGen(
         source=IngestSource(inputs.input_fingerprint, inputs.ingest_recipe, inputs.input_location)
     )
     examples = example_gen.outputs["examples"]
-    statistics_gen = StatisticsGen(examples=examples, features=_features_with_statistics(inputs.schema_text))
+
+    statistics_gen = StatisticsGen(examples, _features_with_statistics(inputs.schema_text))
     statistics = statistics_gen.outputs["statistics"]
-    import_schema = _schema(inputs)
+    import_schema = _schema_node(inputs)
     schema = import_schema.outputs["schema"]
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     anomalies = validator.outputs["anomalies"]
-    drift = _drift(config, inputs) if inputs.drift is None else inputs.drift
-    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=drift)
+    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=_drift(config, inputs))
     gate = DataGate(anomalies, examples, schema, allow=config.gate.allow, report=report.outputs["report"])
-    transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
+
+    transform = ImageTransform(examples, schema, inputs.transform_recipe)
     transform.add_upstream_node(gate)
+
+    # Before the Trainer, which may begin with the baseline model.
     baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
     train = image_trainer(config, transform, baseline=baseline, custom_job=inputs.custom_job)
-    models = (train.outputs["model"], baseline.outputs["model"])
-    evaluate = image_evaluator(config, inputs.classes, examples, *models, multi=inputs.multi)
+    model = train.outputs["model"]
+    evaluate = image_evaluator(config, inputs.classes, examples, model, baseline.outputs["model"], multi=inputs.multi)
     pusher = Pusher(
-        model=train.outputs["model"],
+        model=model,
         model_blessing=evaluate.outputs["blessing"],
         evaluation=evaluate.outputs["evaluation"],
         push_directory=inputs.push_directory,
     )
-    nodes = [
-        *([] if inputs.resolver is None else [inputs.resolver]),
-        example_gen,
-        statistics_gen,
-        import_schema,
-        infer_schema,
-        validator,
-        report,
-        gate,
-        transform,
-        # The trainer may begin with its model.
-        baseline,
-        train,
-        evaluate,
-        pusher,
-    ]
-    _per_component_beam(config, nodes)
-    return nodes
+
+    checked = [example_gen, statistics_gen, import_schema, infer_schema, validator, report, gate]
+    nodes = [*checked, transform, baseline, train, evaluate, pusher]
+    _set_beam_options(config, nodes)
+    return nodes if inputs.resolver is None else [inputs.resolver, *nodes]
 
 
-def _drift(config: Config, inputs: GraphInputs) -> str:
-    """`gate.drift`, with the digest of its reference, and `gate.skew` as canonical JSON; empty for neither."""
-    asked: dict[str, Any] = {}
+def _drift(config: Config, inputs: GraphInputs) -> Any:
+    """Returns `gate.drift`, with the digest of its reference, and `gate.skew` as canonical JSON; empty for neither."""
+    if inputs.drift is not None:
+        return inputs.drift
+    options: dict[str, Any] = {}
     if config.gate.drift is not None:
         drift = asdict(config.gate.drift)
         location = config.resolve(drift.pop("reference"))
         drift["digest"] = open_reference(location).manifest.digest
-        # On this machine the environment says where the reference lies: no path comes into a cache key.
-        asked["drift"] = drift if inputs.schema_file else {**drift, "location": location}
+        # On this machine the environment has the location of the reference: cache keys contain no paths.
+        options["drift"] = drift if inputs.schema_file else {**drift, "location": location}
     if config.gate.skew is not None:
-        asked["skew"] = asdict(config.gate.skew)
-    return canonical_json(asked) if asked else ""
+        options["skew"] = asdict(config.gate.skew)
+    return canonical_json(options) if options else ""
 
 
-def _schema(inputs: GraphInputs) -> tfx.types.BaseNode:
+def _schema_node(inputs: GraphInputs) -> BaseNode:
     if inputs.schema_file:
         return tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
     return InlineSchema(schema_text=inputs.schema_text).with_id(tfx.components.ImportSchemaGen.__name__)
 
 
 def _features_with_statistics(schema_text: str) -> list[str]:
-    """All but the pixel bytes and the run lengths: as strings and lists of offsets they say nothing and cost time."""
+    """Returns all features but pixel bytes and run lengths, whose statistics cost time and mean nothing."""
     schema = parse_schema(schema_text, "schema")
     return sorted(f.name for f in schema.feature if f.name != "image/encoded" and not f.name.endswith("/rle"))
 
 
-def _per_component_beam(config: Config, nodes: list[tfx.types.BaseNode]) -> None:
-    by_name = {node.id: node for node in nodes if isinstance(node, tfx.types.BaseBeamComponent)}
+def _set_beam_options(config: Config, nodes: list[BaseNode]) -> None:
+    beam_steps = [step.name for step in STEPS if step.uses_beam]
+    by_name = {node.id: node for node in nodes}
     for name, options in config.beam.per_component.items():
-        if name not in by_name:
+        if name not in beam_steps:
             raise ConfigError(
-                f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(by_name)}."
+                f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(beam_steps)}."
             )
         by_name[name].with_beam_pipeline_args(beam_args([*config.beam.options, *options]))

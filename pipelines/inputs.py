@@ -1,4 +1,4 @@
-"""What has to be known before the graph can be built: the input's place, classes and fingerprint, and the schema."""
+"""Resolves the inputs of the graph before it is built: location, classes and fingerprint of the input; the schema."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class ResolvedInputs:
     """The input of a run.
 
     Attributes:
-        config: the configuration, in which every dataset is named by its path. Those of the model in force are left out
-            where the input is not hashed.
+        config: the configuration, in which every dataset is named by its path. The datasets of the baseline model are
+            left out if the input is not hashed.
         location: absolute paths of images and annotations.
         fingerprint: of their content.
         images: how many there are.
         bytes: of their files.
         classes: class names in the order of their labels.
-        labels: what an image is given, as `Manifest.labels` has it.
+        labels: the kind of labels, as `Manifest.labels`.
         recipe: ImageExampleGen's options as canonical JSON.
         schema_text: the curated, or freshly rendered, schema.
-        notes: what was told from the data, to be shown.
+        notes: what was detected in the data, to be shown.
     """
 
     config: Config
@@ -66,9 +66,9 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
 
     Args:
         config: the configuration.
-        config_file: where it was read from; the schema lies beside it.
-        hashed: whether the content is hashed; without that the fingerprint is empty. A compiled pipeline does so when
-            it runs.
+        config_file: its file; the schema is next to it.
+        hashed: whether the content is hashed now; otherwise the fingerprint is empty. A compiled pipeline hashes the
+            input when it runs.
 
     Raises:
         ShardwrightError: something about the input or the schema is wrong.
@@ -86,7 +86,7 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
         raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
     _check_transform(config, surveyed, labels)
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
-    # What a compiled pipeline imports may be installed in its image alone.
+    # The image of a compiled pipeline may have modules that this machine does not.
     check_model(config, classes, multi=labels == MULTI, own=hashed)
     rendered = _render(config, surveyed)
     schema_file = schema_file_for(config_file)
@@ -130,10 +130,10 @@ def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
 
 
 def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:
-    """Writes the schema of a configuration beside it.
+    """Writes the schema of a configuration next to it.
 
     Raises:
-        UsageError: there is one already and `force` was not asked for.
+        UsageError: there is one already and `force` is not set.
     """
     file = schema_file_for(config_file)
     config = resolve_baseline(config)
@@ -142,13 +142,13 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
     rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
     if file.exists() and not force:
         check_schema(file.read_text(encoding="utf-8"), rendered, str(file))
-        raise UsageError(f"{file}: is there already and fits. Use --force to replace what may have been curated.")
+        raise UsageError(f"{file}: exists already and fits. Use --force to replace it; curated changes would be lost.")
     _write_schema(rendered, file)
     return file
 
 
 def _check_presets(config: Config) -> None:
-    """What trains reads our own names and forms; other ones are for other people's code."""
+    """Checks that features have Shardwright's names and forms, which the components read."""
     if not config.features.ours:
         raise ConfigError(
             "features",
@@ -158,17 +158,17 @@ def _check_presets(config: Config) -> None:
 
 
 def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
-    """What the transform would find out after the ingest, and what no Trainer reads."""
+    """Checks the transform now, before the ingest, and that the Trainer can read its output."""
     features = example_features(config.task, surveyed.survey, config.images.verify)
     classes = len(surveyed.survey.classes)
     stored_features(TransformRecipe.of(config), features, labels=labels, classes=classes)
     if config.transform.preset == RLE_TEXT:
-        what = "the Trainer reads run lengths as numbers, and rle_text stores words"
+        what = "the Trainer reads run lengths as numbers, and rle_text stores text"
         raise ConfigError("transform.preset", what, "Use tf_vision or tfds.")
 
 
 def _check_values(config: Config) -> None:
-    """The transform decodes files of images, and what serves repeats what the ingest did to them."""
+    """Checks that images stay encoded files, which the transform decodes, and that serving can repeat the ingest."""
     if config.images.reencode in ("tensor", "raw"):
         raise ConfigError(
             "images.reencode",

@@ -1,8 +1,8 @@
 """`--target kubeflow`: the two YAML documents that Kubeflow Pipelines v2 runs.
 
-The first is the pipeline's intermediate representation (schema 2.1.0), the second says how Kubernetes runs it, keyed by
-executor label. What the backend refuses or silently ignores (kubeflow/pipelines, backend/src/v2) is refused here:
-schema versions other than 2.1.0, `lifecycle`, resolvers, labels of no executor.
+The first is the pipeline's intermediate representation (schema 2.1.0). The second states how Kubernetes runs it, keyed
+by executor label. `check_for_backend` refuses documents that the backend refuses or silently ignores
+(kubeflow/pipelines, backend/src/v2): schema versions other than 2.1.0, `lifecycle`, resolvers, labels of no executor.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from shardwright.pipelines import tpu
 from shardwright.pipelines.cloud.compile import (
     Compiled,
     Target,
+    check_required,
     compile_job,
     containers,
     executor_label,
-    required,
     staging_notes,
 )
 from shardwright.pipelines.cloud.jobset import jobset_template
@@ -50,11 +50,11 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         ShardwrightError: something about the configuration, the input or the schema is wrong.
     """
     section = config.kubeflow
-    required(section, SECTION, "image", "push_directory")
+    check_required(section, SECTION, "image", "push_directory")
     trainer = section.trainer
-    _slice(config)
+    _tpu_slice(config)
     config = with_accelerator(config, "kubeflow.trainer", trainer.machine is not None, trainer.gpu)
-    _check_places(config, section)
+    _check_locations(config, section)
     root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
     target = Target(
         section=SECTION,
@@ -62,23 +62,23 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         pipeline_root=root,
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=str(section.push_directory).rstrip("/"),
-        artifacts=LOCAL,
+        artifacts=lambda step: LOCAL,
         staging=_staging(config),
         retries=section.retries,
-        # What a slice of several hosts asks for, its pods do.
-        resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _several_hosts(config)},
+        # If the slice has several hosts, the pods of the JobSet ask for the Trainer's resources.
+        resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _has_several_hosts(config)},
     )
     compiled = compile_job(config, config_file, target)
     _add_accelerator(config, compiled.job)
     notes = _add_jobset(config, compiled.job)
-    notes += staging_notes(config, str(target.staging), "no bucket and no volume of kubeflow.volumes")
+    notes += staging_notes(config, str(target.staging), "a bucket or a volume of kubeflow.volumes")
     if section.image_parameter:
         add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
     return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *gpu_notes(trainer.gpu)))
 
 
 def kubeflow_document(config: Config, compiled: Compiled) -> str:
-    """The file that `--out` names: both documents."""
+    """Returns the content of the file that `--out` names: both documents."""
     spec = compiled.job["pipelineSpec"]
     if config.kubeflow.pipeline_root is not None:
         spec = {**spec, "defaultPipelineRoot": config.kubeflow.pipeline_root}
@@ -92,9 +92,9 @@ def kubeflow_document(config: Config, compiled: Compiled) -> str:
 
 
 def add_image_parameter(spec: dict[str, Any], image: str) -> None:
-    """Makes the image of all tasks a parameter of the run, with the one that was compiled for as its default.
+    """Makes the image of all tasks a parameter of the run, with the configured image as its default.
 
-    The backend fills in such a placeholder from 2.4 on: https://github.com/kubeflow/pipelines/pull/11404.
+    The backend replaces such a placeholder from 2.4 on: https://github.com/kubeflow/pipelines/pull/11404.
     """
     defined = {"parameterType": "STRING"}
     spec["root"]["inputDefinitions"]["parameters"][IMAGE] = {**defined, "defaultValue": image}
@@ -107,7 +107,7 @@ def add_image_parameter(spec: dict[str, Any], image: str) -> None:
 
 
 def platform_document(config: Config) -> dict[str, Any]:
-    """How Kubernetes runs the executors, as `PlatformSpec`; empty where there is nothing to say."""
+    """Returns how Kubernetes runs the executors, as `PlatformSpec`; empty if all is as by default."""
     executors = {}
     for component in COMPONENTS:
         executor = _kubernetes(config, component)
@@ -117,7 +117,7 @@ def platform_document(config: Config) -> dict[str, Any]:
 
 
 def check_for_backend(spec: dict[str, Any]) -> None:
-    """Holds a document to the rules of Kubeflow's backend.
+    """Checks a document by the rules of Kubeflow's backend.
 
     Raises:
         ConfigError: the backend would refuse it, or ignore a part of it.
@@ -127,19 +127,19 @@ def check_for_backend(spec: dict[str, Any]) -> None:
     executors = spec["deploymentSpec"]["executors"]
     for label, executor in executors.items():
         if "container" not in executor or "lifecycle" in executor["container"]:
-            raise ConfigError(SECTION, f"{label} is no plain container", "Kubeflow runs nothing else.")
+            raise ConfigError(SECTION, f"{label} is not a plain container", "Kubeflow runs nothing else.")
     for name, component in spec["components"].items():
         if component["executorLabel"] not in executors:
             raise ConfigError(SECTION, f"{name} has no executor", "Report this to Shardwright's authors.")
 
 
 def _kubernetes(config: Config, component: str) -> dict[str, Any]:
-    """A component's `KubernetesExecutorConfig`."""
+    """Returns a component's `KubernetesExecutorConfig`."""
     section = config.kubeflow
     executor: dict[str, Any] = {}
     # The pod that starts a JobSet may run anywhere.
-    if component != "Trainer" or not _several_hosts(config):
-        selector, tolerations = _placing(config, component)
+    if component != "Trainer" or not _has_several_hosts(config):
+        selector, tolerations = _node_placement(config, component)
         if selector:
             executor["nodeSelector"] = {"labels": selector}
         if tolerations:
@@ -149,8 +149,8 @@ def _kubernetes(config: Config, component: str) -> dict[str, Any]:
     return executor
 
 
-def _placing(config: Config, component: str) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """Labels of the nodes that a component's pods may run on, and the taints they live with."""
+def _node_placement(config: Config, component: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Returns labels of the nodes that a component's pods may run on, and the taints that they tolerate."""
     section = config.kubeflow
     selector = dict(section.node_selectors.get(component, {}))
     tolerations = [
@@ -166,14 +166,14 @@ def _placing(config: Config, component: str) -> tuple[dict[str, str], list[dict[
         }
         for toleration in section.tolerations.get(component, ())
     ]
-    found = _slice(config) if component == "Trainer" else None
+    found = _tpu_slice(config) if component == "Trainer" else None
     if found is not None:
         selector |= found.node_selector
         tolerations.append({"key": tpu.RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     return selector, tolerations
 
 
-def _slice(config: Config) -> tpu.TpuSlice | None:
+def _tpu_slice(config: Config) -> tpu.TpuSlice | None:
     trainer = config.kubeflow.trainer
     if trainer.machine is None:
         return None
@@ -182,17 +182,17 @@ def _slice(config: Config) -> tpu.TpuSlice | None:
     return found
 
 
-def _several_hosts(config: Config) -> bool:
-    found = _slice(config)
+def _has_several_hosts(config: Config) -> bool:
+    found = _tpu_slice(config)
     return found is not None and found.hosts > 1
 
 
 def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
-    """Lets the Trainer's pod start a JobSet where its slice has several hosts; returns what is to be told of it."""
-    found = _slice(config)
+    """Makes the Trainer's pod start a JobSet if its slice has several hosts; returns notes for the user."""
+    found = _tpu_slice(config)
     if found is None or found.hosts == 1:
         return ()
-    selector, tolerations = _placing(config, "Trainer")
+    selector, tolerations = _node_placement(config, "Trainer")
     image = _IMAGE_OF_THE_RUN if config.kubeflow.image_parameter else str(config.kubeflow.image)
     placing = {"nodeSelector": selector, "tolerations": tolerations}
     template = jobset_template(config.kubeflow, found, image, placing)
@@ -203,17 +203,17 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
-    found, trainer = _slice(config), config.kubeflow.trainer
-    if (found is None and trainer.gpu is None) or _several_hosts(config):
+    found, trainer = _tpu_slice(config), config.kubeflow.trainer
+    if (found is None and trainer.gpu is None) or _has_several_hosts(config):
         return
-    # The backend takes the type as the resource's name, whatever it is.
+    # The backend uses any type as the resource's name.
     kind, count = (tpu.RESOURCE, found.chips_per_host) if found else (trainer.gpu, trainer.gpus)
     container = dict(containers(job))["Trainer"]
     container.setdefault("resources", {})["accelerator"] = {"type": kind, "count": str(count)}
 
 
 def _staging(config: Config) -> str:
-    """Returns the folder of what outlives an attempt: finished shards and checkpoints.
+    """Returns the folder of finished shards and checkpoints, which outlive an attempt.
 
     By default it is on the volume of `push_directory`, which every pod mounts and can write to without credentials.
     """
@@ -224,17 +224,17 @@ def _staging(config: Config) -> str:
 
 
 def _volume_of(folder: str, section: KubeflowConfig) -> str | None:
-    """Where the volume of a folder is mounted, with a slash; the innermost one."""
+    """Returns the mount path of the innermost volume that contains a folder, with a slash; `None` without one."""
     mounted = sorted((volume.path.rstrip("/") + "/" for volume in section.volumes), key=len, reverse=True)
     return next((path for path in mounted if f"{folder.rstrip('/')}/".startswith(path)), None)
 
 
-def _check_places(config: Config, section: KubeflowConfig) -> None:
+def _check_locations(config: Config, section: KubeflowConfig) -> None:
     mounted = tuple(volume.path.rstrip("/") + "/" for volume in section.volumes)
     if _volume_of(str(section.push_directory), section) is None:
         raise ConfigError(
             "kubeflow.push_directory",
-            f"{section.push_directory!r} lies on no volume, so no pod would see what another one pushed",
+            f"{section.push_directory!r} is not on a volume, so no pod would see models that another one pushed",
             "Write a folder below the path of one of kubeflow.volumes.",
         )
     places = {"kubeflow.data_root": section.data_root}
@@ -244,7 +244,7 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
         if scheme_of(str(section.pipeline_root)) is None:
             raise ConfigError(
                 option,
-                f"{BLESSED!r} is a dataset of an earlier run, and no task can read the cluster's own store by itself",
+                f"{BLESSED!r} is a dataset of an earlier run, and tasks cannot read the cluster's own store",
                 "Let kubeflow.pipeline_root be gs:// or s3://, or name a dataset by its path.",
             )
     if config.gate.drift is not None and config.gate.drift.reference != BLESSED:
@@ -254,5 +254,5 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
             (*(scheme.prefix for scheme in SCHEMES), *mounted)
         ):
             raise ConfigError(
-                path, f"{place!r} is on no bucket and no volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
+                path, f"{place!r} is not on a bucket or a volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
             )

@@ -1,8 +1,8 @@
-"""`shardwright run`: the whole pipeline on this machine, by BeamDagRunner with SQLite metadata.
+"""`shardwright run`: the whole pipeline on this machine, with BeamDagRunner and SQLite metadata.
 
-The process works inside the run's root, and every path TFX sees is relative to it: no absolute path gets into a cache
-key or into the metadata, so a root can be moved and goes on being cached. Only the input and the staging folder are
-absolute; they come to the executors through the environment, outside all keys.
+The process works inside the run's root, and every path that TFX sees is relative to it. Cache keys and metadata contain
+no absolute path, so a root that was moved keeps its cache. Only the input and the staging folder are absolute;
+executors read them from the environment, outside all keys.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from shardwright.lineage.ancestry import Family
 from shardwright.lineage.blessing import baseline_digest
 from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED, find_artifacts
 from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
-from shardwright.pipelines.runs.disk_space import check_disk_space, same_disk, space_needed
-from shardwright.pipelines.runs.logs import last_line, log_to_file, ours
+from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
+from shardwright.pipelines.runs.logs import last_line, log_to_file, shardwright_error
 from shardwright.processes import gc_paused
 from shardwright.progress import print_note
 from shardwright.report.page import REPORT_FILE
@@ -49,7 +49,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     Args:
         config_path: YAML file.
         root: replaces `run.root`.
-        verbose: show what TFX, Beam and TensorFlow say instead of keeping it in a log file.
+        verbose: show the messages of TFX, Beam and TensorFlow instead of writing them to a log file.
 
     Returns:
         0 when a model was blessed and pushed, else 1.
@@ -62,24 +62,24 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     config = load_config(config_path, root=root)
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print(f"{config.name}: reading the input", flush=True)
-    prepared = resolve_inputs(config, config_file)
-    config = prepared.config
-    for note in prepared.notes:
+    resolved = resolve_inputs(config, config_file)
+    config = resolved.config
+    for note in resolved.notes:
         print_note(note)
     run_root = Path(root_of(config))
     try:
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
-    for line in _room(config, prepared, str(run_root)):
+    for line in _check_disk_space(config, resolved, str(run_root)):
         print_note(line)
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
-    said = "above" if verbose else str(log_file)
-    with run_lock(run_root), _working_in(run_root, config, prepared), log_to_file(log_file, verbose=verbose):
-        return _run(config, prepared, run_root, said, started)
+    shown_log = "above" if verbose else str(log_file)
+    with run_lock(run_root), _run_environment(run_root, config, resolved), log_to_file(log_file, verbose=verbose):
+        return _run(config, resolved, run_root, shown_log, started)
 
 
-def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, started: float) -> int:
+def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: str, started: float) -> int:
     print("  loading TFX", flush=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with gc_paused():
@@ -92,13 +92,13 @@ def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, st
         from shardwright.pipelines.runs.summary import summarize, write_run_report
 
     inputs = GraphInputs(
-        input_fingerprint=prepared.fingerprint,
-        ingest_recipe=prepared.recipe,
+        input_fingerprint=resolved.fingerprint,
+        ingest_recipe=resolved.recipe,
         transform_recipe=transform_recipe(config),
-        classes=prepared.classes,
-        multi=prepared.labels == MULTI,
-        schema_file=_keep_schema(prepared.schema_text),
-        schema_text=prepared.schema_text,
+        classes=resolved.classes,
+        multi=resolved.labels == MULTI,
+        schema_file=_write_schema(resolved.schema_text),
+        schema_text=resolved.schema_text,
         push_directory=PUSHED,
         baseline_digest=baseline_digest(PUSHED),
     )
@@ -122,8 +122,8 @@ def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, st
         if isinstance(error, KeyboardInterrupt):
             raise error
         print(f"  {node:<18}   failed", flush=True)
-        raise ours(error) or ShardwrightError(
-            f"{node} failed with {type(error).__name__}: {last_line(error)}. All that was said: {said}"
+        raise shardwright_error(error) or ShardwrightError(
+            f"{node} failed with {type(error).__name__}: {last_line(error)}. The log: {shown_log}"
         )
     write_run_report(
         dataset=record.output("ImageExampleGen", "examples"),
@@ -132,33 +132,33 @@ def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, st
         training=record.output("Trainer", "model_run"),
         target=run_root / REPORT_FILE,
     )
-    summary = summarize(record, run_root, PUSHED, prepared.notes)
-    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; all that was said: {said}", flush=True)
+    summary = summarize(record, run_root, PUSHED, resolved.notes)
+    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {shown_log}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
     return 0 if summary.blessed else 1
 
 
-def _room(config: Config, prepared: ResolvedInputs, run_root: str) -> Iterator[str]:
-    """Tells what the run takes on the disk; what an earlier one has left for it takes nothing.
+def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -> Iterator[str]:
+    """Reports how much disk space the run takes; outputs of an earlier run that it uses again take none.
 
     Raises:
-        StorageError: there is less room, and `run.space` wants that checked.
+        StorageError: there is less space, and `run.space` asks for a check.
     """
-    only_tell = config.run.space == TELL
-    needed = space_needed(prepared.images, prepared.bytes, config.images, config.transform)
+    only_warn = config.run.space == TELL
+    needed = estimate_space(resolved.images, resolved.bytes, config.images, config.transform)
     family = Family(find_artifacts(f"{run_root}/{ARTIFACTS}"))
-    there = [one.digest for one in family.artifacts.values() if one.data == prepared.fingerprint]
+    there = [one.digest for one in family.artifacts.values() if one.data == resolved.fingerprint]
     again = any(one.parents.get("input") in there for one in family.artifacts.values())
     dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
     staging = config.resolve(config.run.staging) if config.run.staging else run_root
     if not is_remote(staging) and not same_disk(run_root, staging):
-        yield check_disk_space(staging, max(dataset, transformed), "staging", only_tell=only_tell)
-    yield check_disk_space(run_root, dataset + transformed + needed.rest, "the run", only_tell=only_tell)
+        yield check_disk_space(staging, max(dataset, transformed), "staging", only_warn=only_warn)
+    yield check_disk_space(run_root, dataset + transformed + needed.rest, "the run", only_warn=only_warn)
 
 
-def _keep_schema(text: str) -> str:
-    """Puts the schema under a name made of its content: ImportSchemaGen's cache key is the path."""
+def _write_schema(text: str) -> str:
+    """Writes the schema to a file named after its content: ImportSchemaGen's cache key is the path."""
     file = Path("schemas", f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.pbtxt")
     file.parent.mkdir(exist_ok=True)
     file.write_text(text, encoding="utf-8")
@@ -166,9 +166,9 @@ def _keep_schema(text: str) -> str:
 
 
 @contextmanager
-def _working_in(run_root: Path, config: Config, prepared: ResolvedInputs) -> Iterator[None]:
+def _run_environment(run_root: Path, config: Config, resolved: ResolvedInputs) -> Iterator[None]:
     staging = config.resolve(config.run.staging) if config.run.staging else str(run_root / "staging")
-    variables = {INPUT_VARIABLE: json.dumps(asdict(prepared.location)), STAGING_VARIABLE: staging}
+    variables = {INPUT_VARIABLE: json.dumps(asdict(resolved.location)), STAGING_VARIABLE: staging}
     if config.trainer.warm_start not in (FRESH, BLESSED):
         variables[WARM_START_VARIABLE] = config.resolve(config.trainer.warm_start)
     if config.trainer.weights:

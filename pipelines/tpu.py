@@ -1,9 +1,9 @@
-"""TPU slices as Google Kubernetes Engine and Vertex AI name them: one table, checked before anyone rents one.
+"""TPU slices as Google Kubernetes Engine and Vertex AI name them: one table, checked before you rent one.
 
-A slice is told by three words that must fit each other: the generation, the machine of its nodes and the topology.
-`2x4` alone does not do: with 8-chip machines it is one host, with 4-chip machines two. Sources: the accelerator tables
-of AI-Hypercomputer/xpk (src/xpk/core/system_characteristics.py) and cloud.google.com/tpu/docs (v5e, v6e, v5p, supported
-versions).
+A generation, a machine type and a topology name a slice, and they must fit each other. The topology `2x4` alone is
+ambiguous: with 8-chip machines it has one host, with 4-chip machines two. Sources: the accelerator tables of
+AI-Hypercomputer/xpk (src/xpk/core/system_characteristics.py) and cloud.google.com/tpu/docs (v5e, v6e, v5p, supported
+versions); processors and memory: Cyclenerd's google-cloud-pricing-cost-calculator, issue 89.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import prod
 
 from shardwright.errors import ConfigError
 
-# What a pod asks for, and what a node of the pool is marked with.
+# The resource that a pod requests, and the labels of the pool's nodes.
 RESOURCE = "google.com/tpu"
 ACCELERATOR_SELECTOR = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY_SELECTOR = "cloud.google.com/gke-tpu-topology"
@@ -25,17 +25,22 @@ _CUBES = ("2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8")
 
 @dataclass(frozen=True)
 class _Machine:
-    """A machine type: chips of one virtual machine, and the topologies a slice of such machines may have."""
+    """A machine type: chips of one virtual machine, and the topologies that slices of such machines may have.
+
+    `processors` (virtual ones) and `memory` (bytes) are `None` if no public table has them.
+    """
 
     generation: str
     chips: int
     topologies: tuple[str, ...]
+    processors: int | None = None
+    memory: int | None = None
 
 
 _MACHINES = {
-    "ct5lp-hightpu-1t": _Machine("v5e", 1, ("1x1",)),
-    "ct5lp-hightpu-4t": _Machine("v5e", 4, ("2x2", *_FLAT)),
-    "ct5lp-hightpu-8t": _Machine("v5e", 8, ("2x4",)),
+    "ct5lp-hightpu-1t": _Machine("v5e", 1, ("1x1",), 24, 48 << 30),
+    "ct5lp-hightpu-4t": _Machine("v5e", 4, ("2x2", *_FLAT), 112, 192 << 30),
+    "ct5lp-hightpu-8t": _Machine("v5e", 8, ("2x4",), 224, 384 << 30),
     "ct6e-standard-1t": _Machine("v6e", 1, ("1x1",)),
     "ct6e-standard-4t": _Machine("v6e", 4, ("2x2", *_FLAT)),
     "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",)),
@@ -43,12 +48,11 @@ _MACHINES = {
 }
 _LABELS = {"v5e": "tpu-v5-lite-podslice", "v6e": "tpu-v6e-slice", "v5p": "tpu-v5p-slice"}
 
-
 MACHINES = tuple(_MACHINES)
 
 
 def topologies(machine: str) -> tuple[str, ...]:
-    """The topologies that slices of a machine type of `MACHINES` may have."""
+    """Returns the topologies that slices of a machine type of `MACHINES` may have."""
     return _MACHINES[machine].topologies
 
 
@@ -73,30 +77,30 @@ class TpuSlice:
         if self.machine not in _MACHINES:
             close = difflib.get_close_matches(self.machine, _MACHINES, n=1)
             known = f"Did you mean {close[0]!r}?" if close else f"Use one of: {', '.join(_MACHINES)}."
-            raise ConfigError(f"{self.path}.machine", f"{self.machine!r} is no TPU machine type", known)
+            raise ConfigError(f"{self.path}.machine", f"{self.machine!r} is not a TPU machine type", known)
         allowed = _MACHINES[self.machine].topologies
         if self.topology not in allowed:
             raise ConfigError(
                 f"{self.path}.topology",
-                f"{self.topology!r} is no topology of {self.machine}, whose machines have {self.chips_per_host} chips",
+                f"{self.topology!r} is not a topology of {self.machine}, whose machines have {self.chips_per_host} "
+                "chips",
                 f"Use {', '.join(allowed)}{self._other_machine()}.",
             )
 
     @staticmethod
     def parse(text: str, *, hosts: int | None = None, path: str = "--tpu") -> TpuSlice:
-        """The slice that people write as `v5e-2x4`.
+        """Returns the slice that is written `v5e-2x4`.
 
         Args:
             text: generation and topology.
-            hosts: number of hosts, where more than one machine type makes such a slice; by default the fewest.
-            path: what errors call it.
+            hosts: number of hosts, if several machine types make such a slice; by default the fewest.
+            path: the slice's name in errors.
 
         Raises:
-            ConfigError: there is no such slice, or none with so many hosts.
+            ConfigError: there is no such slice, or none with that number of hosts.
         """
         generation, _, topology = text.partition("-")
-        machines = [n for n, m in _MACHINES.items() if m.generation == generation and topology in m.topologies]
-        slices = sorted((TpuSlice(name, topology, path) for name in machines), key=lambda found: found.hosts)
+        slices = [TpuSlice(machine, topology, path) for machine in _machines_of(generation, topology)]
         if not slices:
             known = ", ".join(
                 f"{generation}-{topology}"
@@ -105,12 +109,17 @@ class TpuSlice:
                     t for machine in _MACHINES.values() if machine.generation == generation for t in machine.topologies
                 )
             )
-            raise ConfigError(path, f"{text!r} is no TPU slice", f"Use one of: {known}.")
+            raise ConfigError(path, f"{text!r} is not a TPU slice", f"Use one of: {known}.")
         fitting = [found for found in slices if hosts in (None, found.hosts)]
         if not fitting:
-            there = " or ".join(str(found.hosts) for found in slices)
-            raise ConfigError(path, f"{text!r} has {there} hosts, not {hosts}", "Change --hosts or the topology.")
+            possible = " or ".join(map(str, slices[0].host_counts))
+            raise ConfigError(path, f"{text!r} has {possible} hosts, not {hosts}", "Change --hosts or the topology.")
         return fitting[0]
+
+    @property
+    def name(self) -> str:
+        """Generation and topology, `v5e-2x4`."""
+        return f"{self.generation}-{self.topology}"
 
     @property
     def generation(self) -> str:
@@ -119,8 +128,18 @@ class TpuSlice:
 
     @property
     def chips_per_host(self) -> int:
-        """Chips of one machine; a pod asks for all of them."""
+        """Chips of one machine; a pod requests all of them."""
         return _MACHINES[self.machine].chips
+
+    @property
+    def processors_per_host(self) -> int | None:
+        """Virtual processors of one machine; `None` if unknown."""
+        return _MACHINES[self.machine].processors
+
+    @property
+    def memory_per_host(self) -> int | None:
+        """Bytes of memory of one machine; `None` if unknown."""
+        return _MACHINES[self.machine].memory
 
     @property
     def chips(self) -> int:
@@ -129,8 +148,13 @@ class TpuSlice:
 
     @property
     def hosts(self) -> int:
-        """Machines of the slice: so many pods, and so many hosts that share the data."""
+        """Machines of the slice; each runs one pod and loads its part of the data."""
         return self.chips // self.chips_per_host
+
+    @property
+    def host_counts(self) -> tuple[int, ...]:
+        """Possible numbers of machines for this generation and topology: one per machine type, from few to many."""
+        return tuple(self.chips // _MACHINES[name].chips for name in _machines_of(self.generation, self.topology))
 
     @property
     def node_selector(self) -> dict[str, str]:
@@ -138,9 +162,11 @@ class TpuSlice:
         return {ACCELERATOR_SELECTOR: _LABELS[self.generation], TOPOLOGY_SELECTOR: self.topology}
 
     def _other_machine(self) -> str:
-        others = [
-            name
-            for name, machine in _MACHINES.items()
-            if self.topology in machine.topologies and machine.generation == _MACHINES[self.machine].generation
-        ]
+        others = sorted(_machines_of(self.generation, self.topology))
         return f", or machine {others[0]} for {self.topology}" if others else ""
+
+
+def _machines_of(generation: str, topology: str) -> list[str]:
+    """Returns the machine types of slices of a topology, those with the most chips first."""
+    found = [name for name, one in _MACHINES.items() if one.generation == generation and topology in one.topologies]
+    return sorted(found, key=lambda name: -_MACHINES[name].chips)

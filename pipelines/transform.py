@@ -1,4 +1,4 @@
-"""A transform outside a pipeline: what ImageTransform makes of a dataset, as four folders in one."""
+"""Runs ImageTransform on a dataset outside a pipeline. Its four outputs become subfolders of one folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shardwright.components.runtime.beam import beam_args, in_process_beam
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
-from shardwright.pipelines.runs.logs import last_line, ours
+from shardwright.pipelines.runs.logs import last_line, shardwright_error
 from shardwright.staging.commit import open_if_committed
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
@@ -40,22 +40,21 @@ def transform_dataset(
     """Runs ImageTransform on a dataset.
 
     Args:
-        dataset: folder or URL of what `shardwright ingest` made.
-        recipe: what `transform_recipe` made of a configuration.
-        out: folder to appear, with a folder for each output of the component. When it holds this very transform,
-            nothing is done.
-        staging: folder or bucket of finished shards, which the next attempt uses again; by default beside `out`.
+        dataset: folder or URL that `shardwright ingest` wrote.
+        recipe: the result of `transform_recipe` for a configuration.
+        out: folder to make, with a subfolder for each output. If it contains the same transform, nothing is done.
+        staging: folder or bucket of finished shards, which the next attempt uses again; by default next to `out`.
         beam: options of Beam.
 
     Returns:
         The manifest of the transformed dataset.
 
     Raises:
-        UsageError: `out` is on a bucket, inside of the dataset, or holds something else.
-        ShardwrightError: the dataset or the recipe is not what it should be, or too much of it was rejected.
+        UsageError: `out` is on a bucket, inside the dataset, or contains something else.
+        ShardwrightError: the dataset or the recipe is wrong, or too many images were rejected.
     """
     if is_remote(os.fspath(out)):
-        raise UsageError(f"{out}: what a transform makes goes to a folder of this machine. Name one, and copy it then.")
+        raise UsageError(f"{out}: a transform writes to this machine only. Name a folder, and copy it later.")
     out = Path(out).absolute()
     source = ImageDataset.open(dataset)
     check_not_inside(out, source.root)
@@ -63,15 +62,15 @@ def transform_dataset(
     if out.exists():
         found = open_if_committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None
         if found is None:
-            raise UsageError(f"{out}: is there already and holds something else. Name another folder, or remove it.")
+            raise UsageError(f"{out}: exists already with other content. Name another folder, or remove this one.")
         return found
     out.parent.mkdir(parents=True, exist_ok=True)
-    # A folder for each attempt, so that nothing half-made is taken up; finished shards are in staging.
+    # Each attempt has a new folder, so that no partial output is reused; finished shards are in staging.
     folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
         own = out.with_name(f".{out.name}.staging")
         _run(dataset, recipe, folder, staging or str(own), list(beam))
-        # The commit has taken away what was in it.
+        # The commit has moved its content.
         shutil.rmtree(own, ignore_errors=True)
         found = ImageDataset.open(folder / EXAMPLES).manifest
         folder.chmod(0o755)
@@ -99,9 +98,9 @@ def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str])
             )
             executor.Executor(context).Do({"examples": [examples]}, outputs, {"recipe": recipe})
     except Exception as error:
-        # A worker's error comes as a whole traceback.
-        told = ShardwrightError(f"the transform failed with {type(error).__name__}: {last_line(error)}")
-        raise ours(error) or told from error
+        # The message of a worker's error is a whole traceback.
+        short = ShardwrightError(f"the transform failed with {type(error).__name__}: {last_line(error)}")
+        raise shardwright_error(error) or short from error
     finally:
         if before is None:
             del os.environ[STAGING_VARIABLE]

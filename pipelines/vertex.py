@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardwright.components.runtime.mounts import AS_THEY_ARE, MOUNTED, STREAMED
 from shardwright.config import Config, VertexConfig
@@ -14,24 +14,15 @@ from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.lineage.record import IMAGE_VARIABLE
 from shardwright.pipelines import tpu
-from shardwright.pipelines.cloud.compile import Compiled, Target, compile_job, required, staging_notes
+from shardwright.pipelines.cloud.compile import Compiled, Target, check_required, compile_job, staging_notes
 from shardwright.pipelines.cloud.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage.paths import GCS, scheme_of
 
-SECTION = "vertex"
+if TYPE_CHECKING:
+    from shardwright.pipelines.graph import Step
 
-# What reads and writes gs:// itself; everything else goes through the mount below /gcs, which Dataflow's workers lack.
-_READS_BUCKETS = (
-    "InputResolver",
-    "ImageExampleGen",
-    "StatisticsGen",
-    "SchemaGen",
-    "ExampleValidator",
-    "ImageTransform",
-)
-# Reads examples as it goes, and small artifacts by Python's own functions.
-_STREAMS_EXAMPLES = ("Report", "DataGate", "Evaluator")
+SECTION = "vertex"
 
 
 def compile_vertex(config: Config, config_file: Path) -> Compiled:
@@ -41,11 +32,11 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         ShardwrightError: something about the configuration, the input or the schema is wrong.
     """
     section = config.vertex
-    required(section, SECTION, "image", "project", "region", "pipeline_root")
+    check_required(section, SECTION, "image", "project", "region", "pipeline_root")
     trainer = section.trainer
     config = with_accelerator(config, "vertex.trainer", trainer.machine in tpu.MACHINES, trainer.gpu)
     custom_job = _custom_job(config, section)
-    _check_places(config, section)
+    _check_locations(config, section)
     root = str(section.pipeline_root).rstrip("/")
     target = Target(
         section=SECTION,
@@ -55,23 +46,29 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         push_directory=(section.push_directory or f"{root}/pushed").rstrip("/"),
         staging=_staging(config),
         retries=section.retries,
-        artifacts=MOUNTED,
-        other_artifacts={
-            **dict.fromkeys(_READS_BUCKETS, AS_THEY_ARE),
-            **dict.fromkeys(_STREAMS_EXAMPLES, STREAMED),
-        },
+        artifacts=_artifacts,
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
         resources=section.machines,
         custom_job=custom_job,
         labels=section.labels,
     )
     compiled = compile_job(config, config_file, target)
-    notes = staging_notes(config, str(target.staging), "no bucket of Google Cloud")
+    notes = staging_notes(config, str(target.staging), "a bucket of Google Cloud")
     return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *gpu_notes(trainer.gpu)))
 
 
+def _artifacts(step: Step) -> str:
+    """Returns how a step opens artifacts: if it cannot read buckets, through the mount below /gcs.
+
+    Dataflow's workers lack that mount, so steps that run there read buckets.
+    """
+    if step.reads_buckets:
+        return AS_THEY_ARE
+    return STREAMED if step.streams_examples else MOUNTED
+
+
 def _staging(config: Config) -> str:
-    """Returns the folder of what outlives an attempt: finished shards and checkpoints."""
+    """Returns the folder of finished shards and checkpoints, which outlive an attempt."""
     if _stages_on_bucket(config):
         return str(config.run.staging).rstrip("/")
     return f"{str(config.vertex.pipeline_root).rstrip('/')}/staging"
@@ -82,12 +79,12 @@ def _stages_on_bucket(config: Config) -> bool:
 
 
 def vertex_document(compiled: Compiled) -> str:
-    """The file that `--out` names."""
+    """Returns the content of the file that `--out` names."""
     return json.dumps(compiled.job, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
 def dataflow_options(section: VertexConfig, root: str) -> tuple[str, ...]:
-    """What Beam is told to run on Dataflow, with this same image as its workers'."""
+    """Returns Beam's options for Dataflow, whose workers use the same image."""
     dataflow = section.dataflow
     options = [
         "--runner=DataflowRunner",
@@ -100,10 +97,10 @@ def dataflow_options(section: VertexConfig, root: str) -> tuple[str, ...]:
         f"--worker_machine_type={dataflow.machine}",
         f"--max_num_workers={dataflow.max_workers}",
         "--experiments=use_runner_v2",
-        # Of each of the processes that a worker has, one a core: a shard is written by threads of its own, and lies on
-        # the worker's disk until it is whole.
+        # A worker has one process per core. Each shard is written by several threads and needs the worker's disk until
+        # it is complete, so a process writes only one.
         "--number_of_worker_harness_threads=1",
-        # Beam 2.77 would pickle what is in __main__, and send it along; all that workers need is in the image.
+        # Beam 2.77 would pickle __main__ and send it along; the image has all that workers need.
         "--no_save_main_session",
     ]
     options += [f"--labels={name}={value}" for name, value in sorted(section.labels.items())]
@@ -117,9 +114,9 @@ def dataflow_options(section: VertexConfig, root: str) -> tuple[str, ...]:
 
 
 def worker_pools(config: Config) -> list[dict[str, Any]]:
-    """The worker pools of the CustomJob that trains, as Vertex AI's `WorkerPoolSpec`: one of one replica.
+    """Returns the worker pools of the CustomJob that trains, as Vertex AI's `WorkerPoolSpec`: one of one replica.
 
-    A TPU slice is one replica, however many machines it has: Vertex AI starts the container on each of them. Source:
+    A TPU slice is one replica, also with several machines: Vertex AI starts the container on each of them. Source:
     cloud.google.com/vertex-ai/docs/training/configure-compute, "TPU VMs" (`replicaCount` must be 1).
 
     Raises:
@@ -130,21 +127,22 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
     spec: dict[str, Any] = {"machine_type": machine}
     if machine in tpu.MACHINES:
         if trainer.gpu is not None:
-            raise ConfigError("vertex.trainer.gpu", f"{machine} has TPUs", "Remove gpu and gpus.")
-        spec["tpu_topology"] = _slice(config, machine).topology
+            raise ConfigError("vertex.trainer.gpu", f"{machine} has TPUs", "Remove vertex.trainer.gpu and .gpus.")
+        spec["tpu_topology"] = _tpu_slice(config, machine).topology
     else:
         if trainer.topology is not None:
-            raise ConfigError("vertex.trainer.topology", f"{machine} has no TPU", "Remove it.")
+            raise ConfigError("vertex.trainer.topology", f"{machine} has no TPU", "Remove vertex.trainer.topology.")
         check_machine("vertex.trainer", machine, trainer.gpu, trainer.gpus)
         if trainer.gpu is not None:
             spec |= {"accelerator_type": trainer.gpu, "accelerator_count": trainer.gpus}
-    # TFX puts in the command. Checkpoints outlive an attempt, and all hosts find them.
-    told = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: _staging(config)}
-    container = {"image_uri": section.image, "env": [{"name": name, "value": value} for name, value in told.items()]}
+    # TFX adds the command. All hosts, and the next attempt, find the checkpoints in the staging folder.
+    variables = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: _staging(config)}
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    container = {"image_uri": section.image, "env": env}
     return [{"machine_spec": spec, "replica_count": 1, "container_spec": container}]
 
 
-def _slice(config: Config, machine: str) -> tpu.TpuSlice:
+def _tpu_slice(config: Config, machine: str) -> tpu.TpuSlice:
     path = "vertex.trainer"
     found = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
     check_hosts(path, found, config.trainer.hosts)
@@ -162,7 +160,7 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
     if section.network is not None:
         job_spec["network"] = section.network
     return {
-        # The keys of TFX's extension, spelled out: importing it takes seconds. A test holds them to it.
+        # Copies of the constants of TFX's extension, which takes seconds to import; a test compares them.
         "ai_platform_enable_vertex": True,
         "ai_platform_vertex_region": section.region,
         "ai_platform_training_args": {
@@ -174,7 +172,7 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
     }
 
 
-def _check_places(config: Config, section: VertexConfig) -> None:
+def _check_locations(config: Config, section: VertexConfig) -> None:
     drift = config.gate.drift
     if drift is not None and drift.reference != BLESSED:
         check_bucket("gate.drift.reference", drift.reference)

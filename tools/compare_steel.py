@@ -7,7 +7,7 @@ DATA is the folder of the steel set (`images`, `image_label.csv`); OUT gets the 
 from the images of the same split at the same size and are measured on the same held-out ones by the same Dice. The
 notebook's way: a U-Net of 16 to 256 channels at full resolution, images over 255, binary cross-entropy, Adam at 1e-3,
 threshold 0.5; it stops when it has used the CPU seconds of all that `shardwright run` did. Exit code 0: ours has a mean
-Dice of at least 0.70, took at most ten minutes, and is no worse. Fewer epochs than 16 are for trying the script.
+Dice of at least 0.70, took at most ten minutes, and is not worse. Fewer epochs than 16 are for trying the script.
 """
 
 from __future__ import annotations

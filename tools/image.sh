@@ -36,7 +36,7 @@ build() {
         say "image: making a Debian 13 to build upon (a minute)"
         debootstrap --variant=minbase --include=ca-certificates --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
             trixie "$scratch/root" http://deb.debian.org/debian sid >"$cache/image-base.log" ||
-            fail 1 "debootstrap failed; $cache/image-base.log says why."
+            fail 1 "debootstrap failed; see $cache/image-base.log."
         tar -C "$scratch/root" -cf "$scratch/base.tar" .
         rm -rf --one-file-system "$scratch/root"
         printf 'FROM scratch\nADD base.tar /\n' >"$scratch/Dockerfile"
@@ -53,7 +53,7 @@ build() {
     [ -z "${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-}}" ] ||
         arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
     arguments+=(--quiet --layers --isolation chroot --volume "$certificates:/etc/ssl/certs/ca-certificates.crt:ro")
-    # By a name of its own the stage of the packages outlives what follows: they are installed again when the lock changes.
+    # With a separate name, the stage of the packages is kept: packages are installed again only when the lock changes.
     buildah "${store[@]}" build "${arguments[@]}" --target packages -t "$image-packages" "$checkout" >/dev/null
     buildah "${store[@]}" build "${arguments[@]}" -t "$image" "$checkout" >/dev/null
     # An image of every earlier code, and the containers of builds that were broken off, would each stay for good.
@@ -102,5 +102,5 @@ case "${1:-}" in
         build
         try
         ;;
-    *) fail 2 "image.sh: say build or try" ;;
+    *) fail 2 "image.sh: give build or try" ;;
 esac

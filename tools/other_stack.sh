@@ -2,7 +2,7 @@
 # Tests this checkout on the stack that .venv does not have: set-up, the tests of `make test`, and the same data sets
 # ingested on both stacks, compared byte by byte.
 #
-# The current stack runs in a Debian 13 system (tools/debian13), the fallback stack beside this one. Each has a copy of the
+# The current stack runs in a Debian 13 system (tools/debian13), the fallback stack next to this one. Each has a copy of the
 # working tree that keeps its .venv from call to call.
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # same_bytes.sh FOLDER COMMAND...: ingests the same images on this checkout's stack and, through COMMAND, on that of the
-# copy in FOLDER. Shards, index, ledger and manifest must be the same bytes; build.json and lineage.json say what made them.
+# copy in FOLDER. Shards, index, ledger and manifest must be the same bytes; build.json and lineage.json may differ.
 set -euo pipefail
 
 shardwright="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)/.venv/bin/shardwright"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes .venv in this checkout: picks the stack this machine can run, says which and why, installs its complete lock.
+# Makes .venv in this checkout: picks the stack this machine can run, reports which and why, installs its complete lock.
 #
-#   tools/setup.sh            make .venv, or say that it is up to date
+#   tools/setup.sh            make .venv, or report that it is up to date
 #   tools/setup.sh --which    only print: stack, interpreter and reason, separated by tabs
 #
 # SHARDWRIGHT_STACK=current|fallback forces a stack. UV_DEFAULT_INDEX or PIP_INDEX_URL name another package index.
-# Exit codes: 0 done; 1 an installation failed; 2 this machine lacks something, the message says how to get it.
+# Exit codes: 0 done; 1 an installation failed; 2 this machine lacks something that the message names.
 set -euo pipefail
 
 tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"

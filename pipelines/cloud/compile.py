@@ -1,16 +1,16 @@
-"""A configuration into the document that Vertex AI and Kubeflow Pipelines run: what both have in common.
+"""Compiles a configuration into a pipeline document: the part that Vertex AI and Kubeflow Pipelines share.
 
-TFX's KubeflowV2DagRunner does the work; what it gets wrong or leaves out is put right here. The document is the same
-for the same configuration, schema and packages: no clock and no path of this machine is in it.
+TFX's KubeflowV2DagRunner does the work; `compile_job` corrects and completes its result. The same configuration, schema
+and packages give the same document: it contains neither a time nor a path of this machine.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardwright.components.runtime.mounts import MODULE
 from shardwright.config import Config
@@ -19,18 +19,19 @@ from shardwright.config.trainer import BLESSED
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import ConfigError
 from shardwright.ingest.baseline import REFERENCE, SPLITS, BaselineRequest
-from shardwright.ingest.recipe import location_json, relative_places
+from shardwright.ingest.recipe import InputLocation, location_json, relative_places
 from shardwright.lineage.record import IMAGE_VARIABLE
-from shardwright.pipelines.inputs import resolve_inputs
+from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.processes import gc_paused
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage.spans import NEWEST
 
-# Never cached: what they look at changes while their parameters stay.
-ALWAYS_RUN = ("InputResolver", "BaselineResolver")
-BEAM_COMPONENTS = ("ImageExampleGen", "StatisticsGen", "ImageTransform", "Evaluator")
-# What they have finished outlives an attempt: shards, checkpoints.
-_STAGES = ("ImageExampleGen", "ImageTransform", "Trainer")
+if TYPE_CHECKING:
+    from tfx.types import BaseNode
+
+    from shardwright.components.input_resolver.component import InputResolver
+    from shardwright.pipelines.graph import GraphInputs, Step
+
 DATA_ROOT = "data_root"
 SPAN = "span"
 
@@ -40,7 +41,7 @@ _BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2, "backoffMaxDuration": 
 
 @dataclass(frozen=True)
 class Target:
-    """What a place to run on asks of the document.
+    """The requirements of a platform on the document.
 
     Attributes:
         section: its section of the configuration, for messages.
@@ -48,11 +49,10 @@ class Target:
         pipeline_root: folder of all artifacts.
         data_root: folder that stands for the input's own, `None` for that one itself.
         push_directory: folder of blessed models.
-        artifacts: how `shardwright.components.runtime.container` opens the places of artifacts.
-        other_artifacts: component -> the same, for those that need another way.
+        artifacts: returns how `shardwright.components.runtime.container` opens the artifacts of a step.
         beam: component -> options of Beam beyond those of the configuration.
         resources: component -> what its machine must have.
-        custom_job: what TFX's extension for Vertex AI is told, where that trains.
+        custom_job: options of TFX's extension for Vertex AI, if that trains.
         labels: labels of the run.
         staging: folder of finished shards and checkpoints, which the next attempt uses again.
         retries: how often a task that fails is run again.
@@ -63,8 +63,7 @@ class Target:
     pipeline_root: str
     data_root: str | None
     push_directory: str
-    artifacts: str
-    other_artifacts: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Callable[[Step], str]
     beam: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resources: Mapping[str, Resources] = field(default_factory=dict)
     custom_job: Mapping[str, Any] | None = None
@@ -80,7 +79,7 @@ class Compiled:
     Attributes:
         job: a PipelineJob as plain values.
         data_root: folder of the input unless the run is given another.
-        notes: what was told from the data, to be shown.
+        notes: what was detected in the data, to be shown.
     """
 
     job: dict[str, Any]
@@ -88,8 +87,8 @@ class Compiled:
     notes: tuple[str, ...]
 
 
-def required(config: Any, section: str, *names: str) -> None:
-    """Refuses a section without the options that its target cannot do without."""
+def check_required(config: Any, section: str, *names: str) -> None:
+    """Checks that a section has the options that its target needs."""
     fixes = {
         "image": "Build one (docs/kubeflow.md) and write REGISTRY/NAME:TAG.",
         "project": "Write the Google Cloud project's id.",
@@ -103,17 +102,17 @@ def required(config: Any, section: str, *names: str) -> None:
 
 
 def staging_notes(config: Config, staging: str, where: str) -> tuple[str, ...]:
-    """What to show where `run.staging` names a folder that the target's machines do not share.
+    """Returns a note if `run.staging` names a folder that the target's machines do not share.
 
     Args:
         config: the configuration.
-        staging: the folder that is used.
-        where: what `run.staging` is not on.
+        staging: the folder that is used instead.
+        where: the kinds of storage that `run.staging` is not on.
     """
     own = config.run.staging
     if own is None or own.rstrip("/") == staging:
         return ()
-    return (f"run.staging: {own!r} is on {where}; this pipeline stages in {staging}",)
+    return (f"run.staging: {own!r} is not on {where}; this pipeline stages in {staging}",)
 
 
 def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
@@ -122,59 +121,85 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     Args:
         config: the configuration; its input is listed, for classes and schema, and not hashed.
         config_file: where it was read from.
-        target: where it is to run.
+        target: the platform that runs it.
 
     Raises:
         ShardwrightError: something about the input, the schema or the target is wrong.
     """
-    prepared = resolve_inputs(config, config_file, hashed=False)
-    own_root, places = relative_places(prepared.location)
-    data_root = target.data_root or own_root
-    asked = BaselineRequest.of(config, target.push_directory)
-    # Not above: it takes seconds, and a wrong configuration is refused without it.
+    resolved = resolve_inputs(config, config_file, hashed=False)
+    own_root, locations = relative_places(resolved.location)
+    defaults = {DATA_ROOT: target.data_root or own_root, SPAN: config.input.span}
+    baseline = BaselineRequest.of(config, target.push_directory)
+    options = () if baseline is None else baseline.options
+    # Imported only now: it takes seconds, and errors in the configuration are reported without it.
     with gc_paused():
-        from google.protobuf import json_format
-        from tfx import v1 as tfx
-        from tfx.orchestration.data_types import RuntimeParameter
+        from shardwright.pipelines.graph import STEPS, build_nodes
 
-        from shardwright.components.baseline_resolver.executor import IN_FORCE
-        from shardwright.components.image_transform.recipe import transform_recipe
-        from shardwright.components.input_resolver.component import InputResolver
-        from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
-        from shardwright.pipelines.graph import GraphInputs, build_nodes
+    resolver = _input_resolver(resolved.recipe, locations, defaults, baseline)
+    inputs = _graph_inputs(config, target, resolved, resolver, options)
+    job = _compile_nodes(config.name, build_nodes(_with_beam(resolved.config, target, STEPS), inputs), target)
+    _set_defaults(job, defaults)
+    steps = {step.name: step for step in STEPS}
+    _fix_producer_tasks(job, target, steps)
+    _set_containers(job, target, steps)
+    job["labels"] = {**job.get("labels", {}), **target.labels}
+    at_run = tuple(f"{option}: {BLESSED!r} is looked up when the pipeline runs" for option in options)
+    return Compiled(job, defaults[DATA_ROOT], (*resolved.notes, *at_run))
 
-    resolver = InputResolver(
-        recipe=prepared.recipe,
-        places=location_json(dataclasses.replace(places, span=NEWEST)),
-        data_root=RuntimeParameter(DATA_ROOT, str, default=data_root),
-        span=RuntimeParameter(SPAN, str, default=config.input.span),
-        blessed=asked,
+
+def _input_resolver(
+    recipe: str, locations: InputLocation, defaults: Mapping[str, str], baseline: BaselineRequest | None
+) -> InputResolver:
+    """Returns the component that resolves the input when the pipeline runs."""
+    from tfx.orchestration.data_types import RuntimeParameter
+
+    from shardwright.components.input_resolver.component import InputResolver
+
+    return InputResolver(
+        recipe=recipe,
+        places=location_json(dataclasses.replace(locations, span=NEWEST)),
+        data_root=RuntimeParameter(DATA_ROOT, str, default=defaults[DATA_ROOT]),
+        span=RuntimeParameter(SPAN, str, default=defaults[SPAN]),
+        blessed=baseline,
     )
 
-    def found(name: str) -> Any:
+
+def _graph_inputs(
+    config: Config, target: Target, resolved: ResolvedInputs, resolver: InputResolver, options: Sequence[str]
+) -> GraphInputs:
+    """Returns the graph's inputs; those that only the run knows are outputs of the resolver."""
+    from shardwright.components.baseline_resolver.executor import IN_FORCE
+    from shardwright.components.image_transform.recipe import transform_recipe
+    from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
+    from shardwright.pipelines.graph import GraphInputs
+
+    def at_run(name: str) -> Any:
         return resolver.outputs[name].future()[0].value
 
-    options = () if asked is None else asked.options
-    inputs = GraphInputs(
-        input_fingerprint=found(FINGERPRINT),
-        ingest_recipe=found(SETTLED_RECIPE) if SPLITS in options else prepared.recipe,
+    return GraphInputs(
+        input_fingerprint=at_run(FINGERPRINT),
+        ingest_recipe=at_run(SETTLED_RECIPE) if SPLITS in options else resolved.recipe,
         transform_recipe=transform_recipe(config),
-        classes=prepared.classes,
-        multi=prepared.labels == MULTI,
+        classes=resolved.classes,
+        multi=resolved.labels == MULTI,
         schema_file="",
-        schema_text=prepared.schema_text,
+        schema_text=resolved.schema_text,
         push_directory=target.push_directory,
         baseline_digest=IN_FORCE,
-        input_location=found(LOCATION),
+        input_location=at_run(LOCATION),
         resolver=resolver,
         custom_job=target.custom_job,
-        drift=found(SETTLED_DRIFT) if REFERENCE in options else None,
+        drift=at_run(SETTLED_DRIFT) if REFERENCE in options else None,
     )
+
+
+def _compile_nodes(name: str, nodes: list[BaseNode], target: Target) -> dict[str, Any]:
+    """Returns TFX's PipelineJob as plain values."""
+    from google.protobuf import json_format
+    from tfx import v1 as tfx
+
     pipeline = tfx.dsl.Pipeline(
-        pipeline_name=config.name,
-        pipeline_root=target.pipeline_root,
-        components=build_nodes(_with_beam(prepared.config, target), inputs),
-        enable_cache=True,
+        pipeline_name=name, pipeline_root=target.pipeline_root, components=nodes, enable_cache=True
     )
     runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
         config=tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
@@ -182,61 +207,66 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
         )
     )
     job = runner.run(pipeline, write_out=False)
-    if not isinstance(job, dict):
-        job = json_format.MessageToDict(job)
-    _fix_producer_tasks(job, target, {DATA_ROOT: data_root, SPAN: config.input.span})
-    looked_up = tuple(f"{option}: {BLESSED!r} is looked up when the pipeline runs" for option in options)
-    return Compiled(job, data_root, (*prepared.notes, *looked_up))
+    return job if isinstance(job, dict) else json_format.MessageToDict(job)
 
 
 def executor_label(component: str) -> str:
-    """The key under which a document keeps how a component runs."""
+    """Returns the key of a component's executor in a document."""
     return f"{component}_executor"
 
 
 def containers(job: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The components of a compiled job by name, each with its container."""
+    """Yields the components of a compiled job by name, each with its container."""
     for label, executor in sorted(job["pipelineSpec"]["deploymentSpec"]["executors"].items()):
         yield label.removesuffix("_executor"), executor["container"]
 
 
-def _with_beam(config: Config, target: Target) -> Config:
-    """The configuration with a target's options of Beam, all of them by component: others take none."""
+def _with_beam(config: Config, target: Target, steps: Iterable[Step]) -> Config:
+    """Returns the configuration with the target's options of Beam, all of them by component: others take none."""
+    names = [step.name for step in steps if step.uses_beam]
     options = {
         name: (*config.beam.options, *target.beam.get(name, ()), *config.beam.per_component.get(name, ()))
-        for name in BEAM_COMPONENTS
+        for name in names
     }
-    further = {name: own for name, own in config.beam.per_component.items() if name not in BEAM_COMPONENTS}
-    per_component = {name: own for name, own in {**options, **further}.items() if own}
+    unknown = {name: own for name, own in config.beam.per_component.items() if name not in names}
+    per_component = {name: own for name, own in {**options, **unknown}.items() if own}
     return dataclasses.replace(config, beam=dataclasses.replace(config.beam, options=(), per_component=per_component))
 
 
-def _fix_producer_tasks(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> None:
-    # TFX leaves the parameters' own defaults out, and a run without them would be refused.
+def _set_defaults(job: dict[str, Any], defaults: Mapping[str, str]) -> None:
+    """Adds the defaults of the run's parameters: TFX leaves them out, and a run without them would be refused."""
     for name, value in defaults.items():
         job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"][name]["defaultValue"] = value
+
+
+def _fix_producer_tasks(job: dict[str, Any], target: Target, steps: Mapping[str, Step]) -> None:
+    """Sets how tasks are cached and retried, and corrects the names of the tasks that produce dynamic values."""
     tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
     for name, task in tasks.items():
-        if name in ALWAYS_RUN:
+        if not steps[name].cached:
             task["cachingOptions"] = {}
         if target.retries:
             task["retryPolicy"] = {"maxRetryCount": target.retries, **_BACKOFF}
         for parameter in task.get("inputs", {}).get("parameters", {}).values():
-            # TFX names the producer of a dynamic value after no task: https://github.com/tensorflow/tfx, step_builder.
+            # TFX adds a suffix that no task's name has: https://github.com/tensorflow/tfx, step_builder.
             produced = parameter.get("taskOutputParameter")
             if produced is not None and produced["producerTask"] not in tasks:
                 produced["producerTask"] = produced["producerTask"].removesuffix("_task")
                 task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
+
+
+def _set_containers(job: dict[str, Any], target: Target, steps: Mapping[str, Step]) -> None:
+    """Completes the containers: environment, how artifacts are opened, resources."""
     for name, container in containers(job):
+        step = steps[name]
         # Every artifact's lineage names the image that it was made in.
         container["env"] = [*container.get("env", ()), {"name": IMAGE_VARIABLE, "value": target.image}]
-        if target.staging is not None and name in _STAGES and not (name == "Trainer" and target.custom_job):
+        if target.staging is not None and step.stages and not (name == "Trainer" and target.custom_job):
             container["env"].append({"name": STAGING_VARIABLE, "value": target.staging})
-        container["args"] = ["--artifacts", target.other_artifacts.get(name, target.artifacts), *container["args"]]
+        container["args"] = ["--artifacts", target.artifacts(step), *container["args"]]
         resources = target.resources.get(name)
         if resources is not None:
             container["resources"] = _resource_spec(resources)
-    job["labels"] = {**job.get("labels", {}), **target.labels}
 
 
 def _resource_spec(resources: Resources) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""The JobSet that trains on a TPU slice of several hosts: a pod for each of them, started together.
+"""The JobSet that trains on a TPU slice of several hosts: one pod per host, started together.
 
-A task of Kubeflow Pipelines is one pod, so the Trainer's starts this one and waits
-(`shardwright.components.runtime.jobset`). What only that knows, the name of the set and what its pods run, is left out
-here.
+A task of Kubeflow Pipelines is one pod, so the Trainer's pod starts this set and waits for it
+(`shardwright.components.runtime.jobset`). That module adds the name of the set and the command of its pods.
 
 Source of the fields: kubernetes-sigs/jobset, api/jobset/v1alpha2; of the hosts' names: its `Network`.
 """
@@ -16,11 +15,11 @@ from shardwright.pipelines import tpu
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 JOB = "trainer"
-# JAX's coordinator, and what the TPU's own runtimes say to each other.
+# The ports of JAX's coordinator and of the TPU's runtimes.
 _PORTS = (8476, 8471)
 _RESTARTS = 3
 _SECONDS_KEPT = 24 * 3600
-# Enough to save the state of a training that is told to end.
+# Enough to save the state of a training that is asked to end.
 _SECONDS_TO_END = 120
 _ONE_POOL = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
 
@@ -28,10 +27,10 @@ _ONE_POOL = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gk
 def jobset_template(
     section: KubeflowConfig, found: tpu.TpuSlice, image: str, placing: dict[str, Any]
 ) -> dict[str, Any]:
-    """The manifest of a training's JobSet, but for its name and the pods' command.
+    """Returns the manifest of a training's JobSet, without its name and the pods' command.
 
     Args:
-        section: says volumes and resources.
+        section: volumes and resources.
         found: the slice.
         image: of the pods.
         placing: `nodeSelector` and `tolerations` of the pods.

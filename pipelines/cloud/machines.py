@@ -50,7 +50,7 @@ _ADDABLE = ("NVIDIA_TESLA_P4", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_T4", "NVIDIA_T
 
 
 def check_machine(path: str, machine: str, gpu: str | None, gpus: int) -> None:
-    """Refuses a machine that there is not, or that does not come with those GPUs.
+    """Checks that a machine type exists and comes with the GPUs.
 
     Args:
         path: YAML path of the section with `machine`, `gpu` and `gpus`.
@@ -59,7 +59,7 @@ def check_machine(path: str, machine: str, gpu: str | None, gpus: int) -> None:
         gpus: how many.
 
     Raises:
-        ConfigError: it is refused.
+        ConfigError: it does not.
     """
     if machine in _WITH_GPUS:
         kind, count = _WITH_GPUS[machine]
@@ -72,7 +72,7 @@ def check_machine(path: str, machine: str, gpu: str | None, gpus: int) -> None:
         known = [*_WITH_GPUS, *tpu.MACHINES, *(f"{f}-{k}-8" for f, kinds in _FAMILIES.items() for k in kinds)]
         close = difflib.get_close_matches(machine, known, n=1)
         fix = f"Did you mean {close[0]!r}?" if close else "Use e.g. n2-standard-8, g2-standard-8 or ct5lp-hightpu-4t."
-        raise ConfigError(f"{path}.machine", f"{machine!r} is no machine type", fix)
+        raise ConfigError(f"{path}.machine", f"{machine!r} is not a machine type", fix)
     if gpu is None:
         return
     if match[1] != _ADDED_TO:
@@ -80,11 +80,11 @@ def check_machine(path: str, machine: str, gpu: str | None, gpus: int) -> None:
     if gpu not in _ADDABLE:
         raise ConfigError(f"{path}.gpu", f"{machine} takes no {gpu}", f"Use one of: {', '.join(_ADDABLE)}.")
     if gpus not in (1, 2, 4, 8):
-        raise ConfigError(f"{path}.gpus", f"{gpus} is no number of GPUs", "Use 1, 2, 4 or 8.")
+        raise ConfigError(f"{path}.gpus", f"{gpus} is not a possible number of GPUs", "Use 1, 2, 4 or 8.")
 
 
 def trainer_slice(path: str, machine: str, topology: str | None, accelerator: str) -> tpu.TpuSlice:
-    """The TPU slice of a trainer.
+    """Returns the TPU slice of a trainer.
 
     Args:
         path: YAML path of the section with `machine` and `topology`.
@@ -100,14 +100,18 @@ def trainer_slice(path: str, machine: str, topology: str | None, accelerator: st
         raise ConfigError(f"{path}.topology", f"missing for {machine}", f"Use one of: {', '.join(known)}.")
     found = tpu.TpuSlice(machine, topology, path)
     if accelerator not in ("auto", "tpu"):
-        raise ConfigError("trainer.accelerator", f"{accelerator!r}, and {path}.machine is {machine}", "Set it to tpu.")
+        raise ConfigError(
+            "trainer.accelerator",
+            f"{accelerator!r}, and {path}.machine is {machine}",
+            "Set trainer.accelerator to tpu.",
+        )
     return found
 
 
 def with_accelerator(config: Config, path: str, tpu_machine: bool, gpu: str | None) -> Config:
-    """A configuration whose trainer asks for the accelerator of its machine, not for `auto`.
+    """Returns a configuration whose trainer asks for the accelerator of its machine, not for `auto`.
 
-    A node without drivers or packages would train on its CPU otherwise, for days, and nobody would notice.
+    Otherwise a node without drivers or packages would train on its CPU for days, and nobody would notice.
 
     Args:
         config: the configuration.
@@ -121,29 +125,31 @@ def with_accelerator(config: Config, path: str, tpu_machine: bool, gpu: str | No
     asked = config.trainer.accelerator
     named = "tpu" if tpu_machine else "gpu" if gpu is not None else None
     if named is None and asked in ("gpu", "tpu"):
-        fix = f"Name its machine in {path}, or set it to auto."
+        fix = f"Name its machine in {path}, or set trainer.accelerator to auto."
         raise ConfigError("trainer.accelerator", f"{asked!r}, and {path} names no {asked.upper()}", fix)
     if named is None:
         return config
     if asked not in ("auto", named):
         raise ConfigError(
-            "trainer.accelerator", f"{asked!r}, and {path} names a {named.upper()}", f"Set it to {named}."
+            "trainer.accelerator",
+            f"{asked!r}, and {path} names a {named.upper()}",
+            f"Set trainer.accelerator to {named}.",
         )
     return dataclasses.replace(config, trainer=dataclasses.replace(config.trainer, accelerator=named))
 
 
 def gpu_notes(gpu: str | None) -> tuple[str, ...]:
-    """What to know about an image that trains on GPUs."""
+    """Returns a note about the image, if it is to train on GPUs."""
     if gpu is None:
         return ()
     return (
-        "trainer.accelerator: gpu needs an image with CUDA packages; Shardwright's Dockerfile installs none, so build "
-        "one upon it",
+        "trainer.accelerator: gpu needs an image with CUDA packages. Shardwright's Dockerfile installs none: build "
+        "an image on top of it",
     )
 
 
 def check_hosts(path: str, found: tpu.TpuSlice, hosts: int) -> None:
-    """Refuses a trainer that does not count the hosts of its slice.
+    """Checks that `trainer.hosts` is the number of hosts of the slice.
 
     Args:
         path: YAML path of the section with `machine` and `topology`.
@@ -151,8 +157,8 @@ def check_hosts(path: str, found: tpu.TpuSlice, hosts: int) -> None:
         hosts: `trainer.hosts`.
 
     Raises:
-        ConfigError: it counts others.
+        ConfigError: it is another number.
     """
     if hosts != found.hosts:
         what = f"{hosts}, and {path} is a slice {found.topology} of {found.machine}, which has {found.hosts}"
-        raise ConfigError("trainer.hosts", what, f"Set it to {found.hosts}.")
+        raise ConfigError("trainer.hosts", what, f"Set trainer.hosts to {found.hosts}.")

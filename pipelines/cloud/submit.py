@@ -1,4 +1,4 @@
-"""`shardwright submit` and `schedule`: what Vertex AI is asked, with the user's own credentials."""
+"""`shardwright submit` and `schedule`: requests to Vertex AI, with the user's credentials."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PARAMETERS = (DATA_ROOT, SPAN)
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """What is asked for beyond the configuration.
+class SubmitOptions:
+    """The options of the command line.
 
     Attributes:
         image: replaces `vertex.image`.
@@ -34,7 +34,7 @@ class Wanted:
         cached: whether finished work is used again.
         cron: replaces `vertex.schedule.cron`.
         dry_run: show the request and send nothing.
-        replace: whether a new schedule takes the place of those of the same name.
+        replace: whether a new schedule replaces those of the same name.
     """
 
     image: str | None = None
@@ -46,7 +46,7 @@ class Wanted:
     replace: bool = False
 
 
-def submit(config: Config, config_file: Path, wanted: Wanted) -> str:
+def submit(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
     """Starts a run.
 
     Returns:
@@ -55,16 +55,16 @@ def submit(config: Config, config_file: Path, wanted: Wanted) -> str:
     Raises:
         ShardwrightError: the configuration is wrong, there are no credentials, or Vertex AI refuses.
     """
-    config, compiled = _compiled(config, config_file, wanted)
-    with _asked(), _job(config, compiled, wanted) as job:
+    config, compiled = _compile(config, config_file, wanted)
+    with _google_errors(), _job(config, compiled, wanted) as job:
         if wanted.dry_run:
-            return _shown({"pipelineJob": _as_sent(config, _plain(job._gca_resource))})
+            return _to_json({"pipelineJob": _with_account(config, _to_dict(job._gca_resource))})
         job.submit(service_account=config.vertex.service_account, network=config.vertex.network)
         return str(job._dashboard_uri())
 
 
-def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
-    """Starts runs again and again; see `submit`. There is one schedule of a configuration's name.
+def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
+    """Starts recurring runs; see `submit`. A configuration has one schedule, of its name.
 
     Returns:
         Its link, or the request as JSON where nothing is to be sent. A schedule that exists with the same times stays.
@@ -75,29 +75,29 @@ def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
     """
     options = config.vertex.schedule
     if wanted.cron is not None:
-        # The section checks it as if it stood in the file.
+        # The section checks it like a value of the file.
         options = dataclasses.replace(options, cron=wanted.cron)
         config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, schedule=options))
     if options.cron is None:
         raise ConfigError("vertex.schedule.cron", "missing", "Write `TZ=Europe/Paris 0 3 1 * *`, or give --cron.")
-    config, compiled = _compiled(config, config_file, wanted)
-    with _asked(), _job(config, compiled, wanted) as job:
+    config, compiled = _compile(config, config_file, wanted)
+    with _google_errors(), _job(config, compiled, wanted) as job:
         from google.cloud import aiplatform
 
         runs = aiplatform.PipelineJobSchedule(
             pipeline_job=job, display_name=config.name, credentials=_credentials(wanted)
         )
         if wanted.dry_run:
-            request = _plain(runs._gca_resource)
+            request = _to_dict(runs._gca_resource)
             created = request["createPipelineJobRequest"]
-            created["pipelineJob"] = _as_sent(config, created["pipelineJob"])
+            created["pipelineJob"] = _with_account(config, created["pipelineJob"])
             request |= {"cron": options.cron, "maxConcurrentRunCount": str(options.concurrent)}
             if options.max_runs is not None:
                 request["maxRunCount"] = str(options.max_runs)
-            return _shown({"schedule": request})
+            return _to_json({"schedule": request})
         earlier = _schedules_of(config)
         if earlier and not wanted.replace:
-            return _kept(config.name, options, earlier)
+            return _link_of_existing(config.name, options, earlier)
         runs.create(
             cron=options.cron,
             max_run_count=options.max_runs,
@@ -105,7 +105,7 @@ def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
             service_account=config.vertex.service_account,
             network=config.vertex.network,
         )
-        # Not before the new one exists: what fails on the way may not end the runs.
+        # Only now that the new one exists: an error before must not end the runs.
         for one in earlier:
             one.delete()
             print(f"schedule {config.name!r}: replaced {one.resource_name}", file=sys.stderr)
@@ -122,14 +122,14 @@ def _schedules_of(config: Config) -> list[aiplatform.PipelineJobSchedule]:
     return [one for one in found if one.display_name == config.name and not one.done()]
 
 
-def _kept(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJobSchedule]) -> str:
-    """The link of the schedule that exists; nothing is sent.
+def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJobSchedule]) -> str:
+    """Returns the link of the schedule that exists; nothing is sent.
 
     Raises:
         UsageError: there are several, or it starts runs at other times.
     """
     first, *others = earlier
-    fix = "Add --replace to put this one in its place."
+    fix = "Add --replace to replace it."
     if others:
         links = ", ".join(one._dashboard_uri() for one in earlier)
         raise UsageError(f"schedule {name!r}: {len(earlier)} schedules of that name exist: {links}. {fix}")
@@ -147,10 +147,10 @@ def _kept(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJ
     return str(first._dashboard_uri())
 
 
-def _compiled(config: Config, config_file: Path, wanted: Wanted) -> tuple[Config, Compiled]:
+def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[Config, Compiled]:
     for name in wanted.parameters:
         if name not in PARAMETERS:
-            raise UsageError(f"--parameter {name}: no parameter of a run. Use: {', '.join(PARAMETERS)}.")
+            raise UsageError(f"--parameter {name}: is not a parameter of a run. Use: {', '.join(PARAMETERS)}.")
     data_root = wanted.parameters.get(DATA_ROOT)
     given: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
     given = {name: value for name, value in given.items() if value is not None}
@@ -159,7 +159,7 @@ def _compiled(config: Config, config_file: Path, wanted: Wanted) -> tuple[Config
 
 
 @contextmanager
-def _job(config: Config, compiled: Compiled, wanted: Wanted) -> Iterator[aiplatform.PipelineJob]:
+def _job(config: Config, compiled: Compiled, wanted: SubmitOptions) -> Iterator[aiplatform.PipelineJob]:
     from google.cloud import aiplatform
 
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
@@ -172,14 +172,14 @@ def _job(config: Config, compiled: Compiled, wanted: Wanted) -> Iterator[aiplatf
             location=config.vertex.region,
             pipeline_root=config.vertex.pipeline_root,
             parameter_values=dict(wanted.parameters),
-            # None keeps what the document says of each task; some are never cached.
+            # None keeps each task's own setting; some are never cached.
             enable_caching=None if wanted.cached else False,
             labels=dict(config.vertex.labels),
             credentials=_credentials(wanted),
         )
 
 
-def _credentials(wanted: Wanted) -> Any:
+def _credentials(wanted: SubmitOptions) -> Any:
     if not wanted.dry_run:
         return None
     from google.auth.credentials import AnonymousCredentials
@@ -188,8 +188,8 @@ def _credentials(wanted: Wanted) -> Any:
 
 
 @contextmanager
-def _asked() -> Iterator[None]:
-    """Says what Google's libraries complain of in one line."""
+def _google_errors() -> Iterator[None]:
+    """Reports errors of Google's libraries in one line."""
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import GoogleAuthError
 
@@ -208,18 +208,18 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _as_sent(config: Config, job: dict[str, Any]) -> dict[str, Any]:
-    """With what the library adds when it sends."""
+def _with_account(config: Config, job: dict[str, Any]) -> dict[str, Any]:
+    """Adds the fields that the library adds when it sends the job."""
     further = {"serviceAccount": config.vertex.service_account, "network": config.vertex.network}
     return {**job, **{name: value for name, value in further.items() if value is not None}}
 
 
-def _plain(message: Any) -> dict[str, Any]:
+def _to_dict(message: Any) -> dict[str, Any]:
     from google.protobuf import json_format
 
     plain: dict[str, Any] = json_format.MessageToDict(message._pb)
     return plain
 
 
-def _shown(request: dict[str, Any]) -> str:
+def _to_json(request: dict[str, Any]) -> str:
     return json.dumps(request, sort_keys=True, indent=1, ensure_ascii=False)

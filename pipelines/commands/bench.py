@@ -1,4 +1,4 @@
-"""`shardwright bench loader`: where the loader's work goes on a dataset of yours, and what to set."""
+"""`shardwright bench loader`: measures the loader on a dataset of yours and advises on its options."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FLIPS = ("flip_left_right", "flip_up_down")
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    bench = commands.add_parser("bench", help="measure on this machine what loading a dataset takes")
+    bench = commands.add_parser("bench", help="measure how fast this machine loads a dataset")
     subjects = bench.add_subparsers(title="subjects", required=True, metavar="SUBJECT")
-    loader = subjects.add_parser("loader", help="batches of a dataset, compared with decoding alone; what to set")
+    loader = subjects.add_parser("loader", help="measure loading of a dataset and give advice on options")
     loader.add_argument("dataset", metavar="DIR", help="folder of a dataset on this machine")
     loader.add_argument("--split", default="train", metavar="NAME", help="split to load (default train)")
     loader.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")

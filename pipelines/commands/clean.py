@@ -1,4 +1,4 @@
-"""`shardwright clean`: old runs out of a run's folder."""
+"""`shardwright clean`: removes old runs from a run's folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def add(commands: _Commands) -> None:
     clean.add_argument("root", metavar="DIR", help="folder of `shardwright run`, or the configuration that names it")
     clean.add_argument("--keep", type=int, required=True, metavar="N", help="how many runs to keep, the last ones")
     clean.add_argument(
-        "--superseded", action="store_true", help="also pushed models that are not in force any more, and their data"
+        "--superseded", action="store_true", help="also pushed models other than the baseline model, and their data"
     )
-    clean.add_argument("--dry-run", action="store_true", help="only list what would go, with sizes")
-    clean.add_argument("--json", action="store_true", help="print what went as JSON")
+    clean.add_argument("--dry-run", action="store_true", help="only list what would be removed, with sizes")
+    clean.add_argument("--json", action="store_true", help="print what was removed as JSON")
     clean.set_defaults(command=_clean)
 
 
@@ -41,7 +41,7 @@ def _clean(options: argparse.Namespace) -> int:
         return 0
     for one in done.old:
         print(f"  {one.bytes / 1e6:>10,.1f} MB  {plain(one.place)}")
-    what = "would go" if options.dry_run else "removed"
+    what = "would be removed" if options.dry_run else "removed"
     print(
         f"{root}: {done.kept} of {done.runs} runs kept; {len(done.old)} places, {done.bytes / 1e6:,.1f} MB {what}; "
         f"{len(done.protected)} older ones stay, since a blessed model descends from them"

@@ -1,4 +1,4 @@
-"""`shardwright compile`: a configuration into what Vertex AI or Kubeflow Pipelines runs."""
+"""`shardwright compile`: compiles a configuration for Vertex AI or Kubeflow Pipelines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LOG = "compile.log"
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    command = commands.add_parser("compile", help="write what Vertex AI or Kubeflow Pipelines runs")
+    command = commands.add_parser("compile", help="compile the pipeline for Vertex AI or Kubeflow Pipelines")
     command.add_argument("config", metavar="CONFIG", help="YAML file")
-    command.add_argument("--target", required=True, choices=("vertex", "kubeflow"), help="where it is to run")
-    command.add_argument("--out", required=True, metavar="FILE", help="file to write: .json for Vertex AI, .yaml else")
+    command.add_argument("--target", required=True, choices=("vertex", "kubeflow"), help="platform that runs it")
+    command.add_argument("--out", required=True, metavar="FILE", help=".json file for Vertex AI, .yaml for Kubeflow")
     command.set_defaults(command=_compile)
 
 
@@ -29,14 +29,14 @@ def _compile(options: argparse.Namespace) -> int:
 
     config_file, out = Path(options.config).absolute(), Path(options.out)
     if "://" in options.out:
-        raise UsageError(f"--out: {options.out} is on a bucket; it is written to this machine. Give a file.")
+        raise UsageError(f"--out: {options.out} is on a bucket. Give a file on this machine.")
     endings = {"vertex": (".json",), "kubeflow": (".yaml", ".yml")}[options.target]
     if out.suffix not in endings:
-        raise UsageError(f"--out: {out} is no {endings[0]} file, which {options.target} reads. Change its ending.")
+        raise UsageError(f"--out: {out} is not a {endings[0]} file, which {options.target} reads. Change its ending.")
     if not out.absolute().parent.is_dir():
         raise UsageError(f"--out: there is no folder {out.absolute().parent}. Make it first.")
     if out.absolute().resolve() == config_file.resolve():
-        raise UsageError(f"--out: {out} is the configuration, which would be lost. Name another file.")
+        raise UsageError(f"--out: {out} is the configuration, which would be overwritten. Name another file.")
     config = load_config(options.config)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if options.target == "vertex":

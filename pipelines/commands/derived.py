@@ -1,4 +1,4 @@
-"""`shardwright subset`, `reshard`, `merge`: new datasets of the records of others."""
+"""`shardwright subset`, `reshard`, `merge`: make datasets of the records of others."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ if TYPE_CHECKING:
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
-Further: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
+MoreOutput: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add(commands: _Commands) -> None:
     """Adds the commands to the parser of `shardwright`."""
-    subset = commands.add_parser("subset", help="part of a dataset: the same part of every split and class")
+    subset = commands.add_parser("subset", help="make a dataset of a part of another one")
     subset.add_argument("dataset", metavar="DIR", help="a dataset")
     subset.add_argument("--share", type=float, metavar="P", help="part of the images, 0 to 1")
     subset.add_argument("--count", type=int, metavar="N", help="how many images instead, about")
     subset.add_argument("--splits", nargs="+", metavar="NAME", help="only of these splits")
     subset.add_argument("--classes", nargs="+", metavar="NAME", help="only images that have one of these classes")
-    subset.add_argument("--keys", metavar="FILE", help="only these keys, one a line")
+    subset.add_argument("--keys", metavar="FILE", help="only these keys, one per line")
     subset.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other images (default 0)")
-    add_common(subset)
+    add_output_options(subset)
     subset.set_defaults(command=_subset)
-    reshard = commands.add_parser("reshard", help="the same records in other shards")
+    reshard = commands.add_parser("reshard", help="write the same records in other shards")
     reshard.add_argument("dataset", metavar="DIR", help="a dataset")
-    add_common(reshard)
+    add_output_options(reshard)
     reshard.set_defaults(command=_reshard)
-    merge = commands.add_parser("merge", help="several datasets as one")
+    merge = commands.add_parser("merge", help="merge several datasets into one")
     merge.add_argument("datasets", metavar="DIR", nargs="+", help="datasets of the same classes and features")
-    add_common(merge)
+    add_output_options(merge)
     merge.set_defaults(command=_merge)
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """What all commands take that make a dataset of others."""
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that are common to all commands that make a dataset of others."""
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--shard-size", type=float, metavar="MB", help="megabytes a shard (default 150)")
-    parser.add_argument("--shard-records", type=int, metavar="N", help="records a shard instead")
-    parser.add_argument("--shard-count", type=int, metavar="N", help="shards a split instead")
+    parser.add_argument("--shard-size", type=float, metavar="MB", help="megabytes per shard (default 150)")
+    parser.add_argument("--shard-records", type=int, metavar="N", help="records per shard instead")
+    parser.add_argument("--shard-count", type=int, metavar="N", help="shards per split instead")
     parser.add_argument("--json", action="store_true", help="print what was made as JSON")
 
 
@@ -73,12 +73,12 @@ def _subset(options: argparse.Namespace) -> int:
     )
     numbers = chosen.numbers
     if options.keys is not None:
-        numbers &= {text_number(key) for key in keys_of(options.keys)}
+        numbers &= {text_number(key) for key in read_keys(options.keys)}
     choice = {"images": fingerprint(sorted(numbers))}
     how = Derived(
         "subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, digests=chosen.digests
     )
-    return make([dataset], how, options)
+    return write_derived([dataset], how, options)
 
 
 def _reshard(options: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ def _reshard(options: argparse.Namespace) -> int:
 
     dataset = ImageDataset.open(options.dataset)
     how = Derived("reshard", {})
-    return make([dataset], how, options)
+    return write_derived([dataset], how, options)
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -96,24 +96,24 @@ def _merge(options: argparse.Namespace) -> int:
 
     datasets = [ImageDataset.open(name) for name in options.datasets]
     how = Derived("merge", {})
-    return make(datasets, how, options)
+    return write_derived(datasets, how, options)
 
 
-def keys_of(name: str) -> list[str]:
-    """The lines of a file of keys.
+def read_keys(name: str) -> list[str]:
+    """Reads a file of keys.
 
     Raises:
-        UsageError: it cannot be read, or holds none.
+        UsageError: it cannot be read, or is empty.
     """
     from shardwright.errors import UsageError
 
     try:
         lines = Path(name).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name}: cannot be read ({error}). Give a text file with a key a line.") from None
+        raise UsageError(f"{name}: cannot be read ({error}). Give a text file with one key per line.") from None
     keys = [line for line in lines if line.strip()]
     if not keys:
-        raise UsageError(f"{name}: holds no keys. Write one a line.")
+        raise UsageError(f"{name}: contains no keys. Write one per line.")
     return keys
 
 
@@ -128,26 +128,28 @@ def _shards(options: argparse.Namespace) -> ShardsConfig:
     return ShardsConfig(target_size=size, count=options.shard_count, records=options.shard_records)
 
 
-def nothing() -> tuple[dict[str, Any], list[str]]:
-    """There is nothing else to tell."""
+def no_more_output() -> tuple[dict[str, Any], list[str]]:
+    """Returns no further output."""
     return {}, []
 
 
-def make(sources: Sequence[ImageDataset], how: Derived, options: argparse.Namespace, further: Further = nothing) -> int:
-    """Makes a dataset, and tells what was made.
+def write_derived(
+    sources: Sequence[ImageDataset], how: Derived, options: argparse.Namespace, more_output: MoreOutput = no_more_output
+) -> int:
+    """Makes a dataset and prints a summary.
 
     Args:
         sources: the datasets it is made of.
         how: how.
-        options: those of `add_common`.
-        further: is asked when it is made for what else there is to tell, as plain values and as lines.
+        options: those of `add_output_options`.
+        more_output: called once the dataset is made; returns more to report, as plain values and as lines.
     """
     from shardwright.edit.derive import derive
     from shardwright.staging.commit import is_committed
 
     existed = is_committed(options.out)
     manifest = derive(sources, options.out, how, shards=_shards(options), quiet=options.json)
-    told, lines = further()
+    more, lines = more_output()
     if options.json:
         row = {
             "dataset": options.out,
@@ -156,7 +158,7 @@ def make(sources: Sequence[ImageDataset], how: Derived, options: argparse.Namesp
             "shards": len(manifest.shards),
             "totals": dict(manifest.totals),
         }
-        print(json.dumps({**row, **told}, indent=1, sort_keys=True, ensure_ascii=False))
+        print(json.dumps({**row, **more}, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     splits = ", ".join(
         f"{n} {name.split('/', 1)[1]}" for name, n in sorted(manifest.totals.items()) if "records/" in name

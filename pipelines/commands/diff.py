@@ -1,4 +1,4 @@
-"""`shardwright diff`: in what two datasets differ, as a table, as JSON or as a page."""
+"""`shardwright diff`: compares two datasets, as a table, as JSON or as a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROWS = 20
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    diff = commands.add_parser("diff", help="in what two datasets differ; exit code 1 where they do")
+    diff = commands.add_parser("diff", help="compare two datasets; exit code 1 if they differ")
     diff.add_argument("one", metavar="A", help="the earlier dataset")
     diff.add_argument("other", metavar="B", help="the later one")
     diff.add_argument("--html", metavar="FILE", help="also write a page")

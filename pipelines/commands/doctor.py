@@ -1,4 +1,4 @@
-"""`shardwright doctor`: versions, and whether everything can be imported."""
+"""`shardwright doctor`: prints versions and tries to import everything."""
 
 from __future__ import annotations
 

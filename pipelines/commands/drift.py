@@ -1,4 +1,4 @@
-"""`shardwright drift`: whether images have changed: against another dataset or a folder, or between splits."""
+"""`shardwright drift`: checks whether images have changed, between two datasets or folders, or between splits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    drift = commands.add_parser("drift", help="whether images have changed, beyond what chance does")
+    drift = commands.add_parser("drift", help="check whether images have changed more than by chance")
     drift.add_argument("reference", metavar="DIR", help="a dataset: what is expected")
     drift.add_argument(
         "current", metavar="DIR", nargs="?", help="a dataset, or a folder of images; without it splits are compared"
@@ -32,11 +32,11 @@ def _drift(options: argparse.Namespace) -> int:
     from shardwright.config.evaluation import ALPHA
 
     alpha = ALPHA if options.alpha is None else options.alpha
-    watched = _between_splits(options, alpha) if options.current is None else [_two(options, alpha)]
-    found = [one.comparison for one in watched]
+    checks = _between_splits(options, alpha) if options.current is None else [_between_datasets(options, alpha)]
+    found = [one.comparison for one in checks]
     drifted = any(comparison.drifted for comparison in found)
     if options.html is not None:
-        _write_page(options, watched)
+        _write_page(options, checks)
     if options.json:
         rows = [comparison.to_dict() for comparison in found]
         print(json.dumps({"drifted": drifted, "comparisons": rows}, indent=1, ensure_ascii=False))
@@ -44,27 +44,27 @@ def _drift(options: argparse.Namespace) -> int:
         print("\n\n".join(_text(comparison) for comparison in found))
         if options.html is not None:
             print(f"{options.html}: open it in a browser")
-    # Splits may be small; of two sides that were named, saying nothing would pass for saying that all is well.
-    told = options.current is None or all(comparison.enough for comparison in found)
-    return 1 if drifted or not told else 0
+    # Splits may be small. But two named sides with too few images must not pass for unchanged.
+    decided = options.current is None or all(comparison.enough for comparison in found)
+    return 1 if drifted or not decided else 0
 
 
-def _write_page(options: argparse.Namespace, watched: list[DriftCheck]) -> None:
-    """The page; images come from the dataset, or from the folder, that is on the current side."""
+def _write_page(options: argparse.Namespace, checks: list[DriftCheck]) -> None:
+    """Writes the page; its images come from the dataset or folder on the current side."""
     from shardwright.drift.chapter import file_tiles, record_tiles
     from shardwright.drift.monitor import drift_page
     from shardwright.report.contact_sheets import sheets_of
     from shardwright.report.page import page_file, write_page
 
     place = options.reference if options.current is None else options.current
-    # Of neither kind where no image could be measured: then none is shown.
-    dataset = place if watched[0].current.places else None
+    # If no image could be measured, the page shows none.
+    dataset = place if checks[0].current.places else None
     target = page_file(options.html, "--html", options.reference, *([dataset] if dataset else []))
     tile = file_tiles() if dataset is None else record_tiles(sheets_of(dataset))
-    write_page(target, drift_page(watched, tile))
+    write_page(target, drift_page(checks, tile))
 
 
-def _two(options: argparse.Namespace, alpha: float) -> DriftCheck:
+def _between_datasets(options: argparse.Namespace, alpha: float) -> DriftCheck:
     from shardwright.config.evaluation import DriftConfig
     from shardwright.drift.monitor import check_paths
     from shardwright.progress import progress
@@ -102,6 +102,6 @@ def _text(comparison: Comparison) -> str:
     count = len(comparison.drifted)
     verdict = f"{count} of {len(comparison.findings)} measures have changed" if count else "nothing has changed"
     if not comparison.enough:
-        verdict = f"too few images to tell, {LEAST} of each are needed"
+        verdict = f"too few images to decide, {LEAST} of each are needed"
     head = f"{comparison.current} ({comparison.current_images} images) against {comparison.reference}"
     return "\n".join([*lines, f"{head} ({comparison.reference_images} images): {verdict}"])

@@ -1,4 +1,4 @@
-"""`shardwright export`: a dataset back as files."""
+"""`shardwright export`: writes a dataset back as files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    export = commands.add_parser("export", help="a dataset back as images, masks and a CSV")
+    export = commands.add_parser("export", help="write a dataset back as images, masks and a CSV")
     export.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     export.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     export.add_argument("--layout", default="keys", metavar="WAY", help="keys (default) or classes: a folder for each")
@@ -25,7 +25,7 @@ def add(commands: _Commands) -> None:
         "--table",
         default="image_label",
         metavar="COLUMNS",
-        help="of the CSV of masks: image_label (default), image_class or image",
+        help="columns of the CSV of masks: image_label (default), image_class or image",
     )
     export.add_argument("--splits", nargs="+", default=[], metavar="NAME", help="only of these splits")
     export.add_argument("--classes", nargs="+", default=[], metavar="NAME", help="only images that have one of these")

@@ -1,4 +1,4 @@
-"""`shardwright forget`: a dataset without some images; what is left of them elsewhere goes, or is named."""
+"""`shardwright forget`: makes a dataset without some images, and deletes or lists other copies of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shardwright.pipelines.commands.derived import add_common, keys_of, make
+from shardwright.pipelines.commands.derived import add_output_options, read_keys, write_derived
 
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
@@ -22,16 +22,16 @@ _SHOWN = 3
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    forget = commands.add_parser("forget", help="a dataset without some images; what else knows them is named")
+    forget = commands.add_parser("forget", help="make a dataset without some images, and list what else contains them")
     forget.add_argument("dataset", metavar="DIR", help="a dataset")
-    forget.add_argument("--keys", metavar="FILE", required=True, help="the keys to forget, one a line")
+    forget.add_argument("--keys", metavar="FILE", required=True, help="the keys to forget, one per line")
     forget.add_argument(
         "--staging", action="append", default=[], metavar="DIR", help="a staging folder to clear (run.staging)"
     )
     forget.add_argument(
         "--search", action="append", default=[], metavar="DIR", help="also look for datasets and models below this"
     )
-    add_common(forget)
+    add_output_options(forget)
     forget.set_defaults(command=_forget)
 
 
@@ -45,15 +45,14 @@ def _forget(options: argparse.Namespace) -> int:
     from shardwright.storage.paths import staging_next_to
 
     for root in options.staging:
-        # Of a bucket only that it can be listed: nothing need be staged there. What is wrong with it shows now, and
-        # not when the dataset has been made.
+        # A bucket need not have anything staged. A wrong folder is reported now, not after the dataset is made.
         if not is_folder(root) and not is_remote(root):
-            raise UsageError(f"--staging: {root} is no folder. Name the one of run.staging.")
+            raise UsageError(f"--staging: {root} is not a folder. Name the one of run.staging.")
     for root in options.search:
         if not is_folder(root):
-            raise UsageError(f"--search: {root} is no folder. Name one that holds artifacts.")
+            raise UsageError(f"--search: {root} is not a folder. Name one that contains artifacts.")
     dataset = ImageDataset.open(options.dataset)
-    keys = set(keys_of(options.keys))
+    keys = set(read_keys(options.keys))
     how = _without(dataset, keys, options.keys)
     roots = [staging_next_to(dataset.root), *options.staging]
     with ExitStack() as stack:
@@ -63,10 +62,10 @@ def _forget(options: argparse.Namespace) -> int:
             roots.append(os.path.join(run_root, "staging"))
         contents = contents_of(dataset, keys)
 
-        def further() -> tuple[dict[str, Any], list[str]]:
-            return _elsewhere(dataset, keys, contents, roots, options)
+        def more_output() -> tuple[dict[str, Any], list[str]]:
+            return _delete_copies(dataset, keys, contents, roots, options)
 
-        return make([dataset], how, options, further)
+        return write_derived([dataset], how, options, more_output)
 
 
 def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
@@ -80,22 +79,22 @@ def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
     if missing := sorted(keys - known):
         shown = ", ".join(plain(key) for key in missing[:_SHOWN])
         raise UsageError(f"{file}: {len(missing)} of {len(keys)} keys are not in the dataset, e.g. {shown}.")
-    # The new dataset must not tell which they were: only a hash of all that is left.
+    # The new dataset must not reveal which they were, so its recipe has only a hash of the keys that are left.
     left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))
 
     def row(row: LedgerRow) -> LedgerRow | None:
         if row.key in keys:
             return None
-        told = any(key in row.reason for key in keys)
-        return dataclasses.replace(row, reason="concerns an image that was forgotten") if told else row
+        is_named = any(key in row.reason for key in keys)
+        return dataclasses.replace(row, reason="concerns an image that was forgotten") if is_named else row
 
     return Derived("forget", {"left": left}, lambda key: key not in keys, row=row)
 
 
-def _elsewhere(
+def _delete_copies(
     dataset: ImageDataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
 ) -> tuple[dict[str, Any], list[str]]:
-    """What is left of the images beside the new dataset: what could be deleted is, and the rest is told."""
+    """Deletes staged copies and measurements of the images; returns these and what still contains the images."""
     from shardwright.display.html import plain
     from shardwright.edit.delete import datasets_containing, delete_probe_rows, trained_on
     from shardwright.lineage.ancestry import Family
@@ -107,8 +106,8 @@ def _elsewhere(
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
     found = datasets_containing(family, keys)
     held, models = [one.place for one in found], [one.place for one in trained_on(family, found)]
-    told = {"held_by": held, "models": models, "probe_rows": rows, "staged": staged}
-    lines = [f"  {rows} rows of what their pixels told and {len(staged)} staged folders were deleted"]
-    lines += [plain(f"  still held by {place}: delete it", 1000) for place in held]
+    remains = {"held_by": held, "models": models, "probe_rows": rows, "staged": staged}
+    lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
+    lines += [plain(f"  still in {place}: delete that dataset", 1000) for place in held]
     lines += [plain(f"  trained on them: {place}", 1000) for place in models]
-    return told, lines
+    return remains, lines

@@ -1,4 +1,4 @@
-"""`shardwright get`: one record of a dataset by its key."""
+"""`shardwright get`: finds a record of a dataset by its key."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def _write(target: str, payload: bytes, name: str) -> None:
 
     values = find_feature(payload, name) if name else None
     if not values:
-        raise DatasetError(f"{target}: not written: the record holds no encoded image. Read it with `load`.")
+        raise DatasetError(f"{target}: not written: the record has no encoded image. Read it with `load`.")
     if os.path.lexists(target):
-        raise UsageError(f"--out: {target} exists already. Remove it, or name another file.")
+        raise UsageError(f"--out: {target} exists already. Remove that file, or name another one.")
     folder = Path(target).absolute().parent
     if not folder.is_dir():
         raise UsageError(f"--out: {target} cannot be written (there is no folder {folder}). Check the path.")

@@ -1,4 +1,4 @@
-"""`shardwright inspect`: what is in a dataset, a file of TFRecords or a record, as a table or as JSON."""
+"""`shardwright inspect`: shows a dataset, a TFRecord file or a record, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
 _SHOWN = 60
-# Of a terminal that does not know its size.
+# Used if the terminal does not report its size.
 _COLUMNS, _LINES = 80, 12
 
 
@@ -37,7 +37,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from shardwright.verify.inspect import record_of_file, view_dataset, view_file, view_record
 
     if options.record is not None and options.record < 0:
-        raise UsageError(f"--record: {options.record} is no number of a record. Count from 0.")
+        raise UsageError(f"--record: {options.record} is not a record number. Count from 0.")
     if is_folder(options.path):
         if options.record is not None:
             raise UsageError(f"{options.path}: --record is for a file. Give a shard, or use `shardwright get`.")
@@ -68,7 +68,8 @@ def dataset_text(view: DatasetView) -> str:
     ]
     splits = [("split", "records", "shards", "MB", "records a shard")]
     splits += [
-        (s.name, f"{s.records:,}", str(s.shards), f"{s.bytes / 1e6:,.1f}", _range(s.least, s.most)) for s in view.splits
+        (s.name, f"{s.records:,}", str(s.shards), f"{s.bytes / 1e6:,.1f}", _format_range(s.least, s.most))
+        for s in view.splits
     ]
     here = {stored: ours for ours, stored in view.stored_as.items()}
     features = [("feature", "type", "")]
@@ -87,7 +88,7 @@ def file_text(view: FileView) -> str:
                 one.name,
                 "|".join(one.kinds),
                 str(one.records),
-                _range(one.least, one.most),
+                _format_range(one.least, one.most),
                 str(one.largest or ""),
                 _cut(one.shown),
             )
@@ -131,7 +132,7 @@ def _json(view: DatasetView | FileView | RecordView) -> str:
     return json.dumps(dataclasses.asdict(view), indent=1, ensure_ascii=True)
 
 
-def _range(least: int, most: int) -> str:
+def _format_range(least: int, most: int) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 

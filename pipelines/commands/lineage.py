@@ -1,4 +1,4 @@
-"""`shardwright lineage`: what a model or a dataset descends from."""
+"""`shardwright lineage`: shows what a model or a dataset descends from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINE = 1000
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    lineage = commands.add_parser("lineage", help="what a model or a dataset descends from; 1 where that was changed")
+    lineage = commands.add_parser("lineage", help="show ancestors of a model or a dataset; exit code 1 if changed")
     lineage.add_argument(
         "path", metavar="PATH", help="a model, a dataset, another artifact, or a run's folder; or a URL"
     )
@@ -34,21 +34,21 @@ def _lineage(options: argparse.Namespace) -> int:
     from shardwright.lineage.places import run_root_of
 
     start, family = family_of(options.path, options.search)
-    told = tell(start, family)
+    described = describe(start, family)
     run_root = run_root_of(start.place)
     if run_root is not None:
         from shardwright.pipelines.runs.metadata_store import steps_to
 
-        told["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
+        described["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
     if options.json:
-        print(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=True))
+        print(json.dumps(described, indent=1, sort_keys=True, ensure_ascii=True))
     else:
-        print("\n".join([*_lines(start, family, told["artifacts"]), *_further(told)]))
-    return 1 if told["problems"] else 0
+        print("\n".join([*_lines(start, family, described["artifacts"]), *_further(described)]))
+    return 1 if described["problems"] else 0
 
 
-def tell(start: Artifact, family: Family) -> dict[str, Any]:
-    """All of it as plain values.
+def describe(start: Artifact, family: Family) -> dict[str, Any]:
+    """Returns the ancestry of an artifact as plain values.
 
     Returns:
         `artifact`: the place asked for; `artifacts`: it and its ancestors, each with `parents` (role -> fingerprint and
@@ -67,7 +67,7 @@ def tell(start: Artifact, family: Family) -> dict[str, Any]:
         problems += [f"{artifact.place}: {problem}" for problem in artifact.problems]
         rows.append({**vars(artifact), "problems": list(artifact.problems), "parents": parents, "data": artifact.data})
     if missing:
-        # It may be one that cannot be known any more.
+        # The missing parent may be a damaged artifact.
         seen = {row["place"] for row in rows}
         problems += [
             f"{one.place}: {problem}"
@@ -126,26 +126,26 @@ def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
             yield role, value[:_DIGITS]
 
 
-def _further(told: Mapping[str, Any]) -> Iterator[str]:
+def _further(described: Mapping[str, Any]) -> Iterator[str]:
     from shardwright.display.html import plain
 
-    for one in told["evaluations"]:
+    for one in described["evaluations"]:
         baseline = one["parents"].get("baseline")
         compared = f", compared with {baseline[:_DIGITS]}" if baseline else ", compared with none"
         yield plain(f"evaluated: {one['place']}{compared}", _LINE)
-    if told.get("steps"):
-        yield "by these steps of the runs, as the metadata store has them:"
-    for step in told.get("steps", ()):
+    if described.get("steps"):
+        yield "steps of the runs that made it, from the metadata store:"
+    for step in described.get("steps", ()):
         inputs = ", ".join(step["inputs"]) or "nothing"
         yield plain(f"  {step['execution']:>4} {step['component']}: {inputs} -> {', '.join(step['outputs'])}", _LINE)
-    if told["problems"]:
-        yield f"{len(told['problems'])} things do not agree, so that this cannot be relied on:"
-    for problem in told["problems"]:
+    if described["problems"]:
+        yield f"{len(described['problems'])} contradictions, so this lineage is not reliable:"
+    for problem in described["problems"]:
         yield plain(f"  {problem}", _LINE)
 
 
 def _plain_values(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe without what says nothing: sections in which all is as usual."""
+    """Leaves out the empty sections of a recipe, in which all options have their defaults."""
     return {name: value for name, value in recipe.items() if value not in ({}, [], None)}
 
 

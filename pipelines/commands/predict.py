@@ -1,4 +1,4 @@
-"""`shardwright predict`: what a model says of images, as a table to hand in."""
+"""`shardwright predict`: writes a model's predictions for images as a submission table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    predict = commands.add_parser("predict", help="masks or labels of images, as a CSV to hand in")
+    predict = commands.add_parser("predict", help="write a model's masks or labels for images as a CSV to submit")
     predict.add_argument(
         "model", metavar="MODEL", help="SavedModel of a pipeline, or the folder that models are pushed to"
     )
@@ -26,14 +26,14 @@ def add(commands: _Commands) -> None:
     layout = predict.add_mutually_exclusive_group()
     layout.add_argument("--dialect", metavar="NAME", help="layout of masks (default: that of the model's own table)")
     layout.add_argument("--like", metavar="CSV", help="the layout of this table, e.g. a sample submission")
-    predict.add_argument("--texts", metavar="CSV", help="what is said of the images, for a model that reads texts")
-    predict.add_argument("--batch-size", type=int, default=16, metavar="N", help="images at a time (default 16)")
+    predict.add_argument("--texts", metavar="CSV", help="texts of the images, for a model that reads texts")
+    predict.add_argument("--batch-size", type=int, default=16, metavar="N", help="images per batch (default 16)")
     predict.add_argument("--json", action="store_true", help="print what was done as JSON")
     predict.set_defaults(command=_predict)
 
 
 def _predict(options: argparse.Namespace) -> int:
-    dialect = options.dialect if options.like is None else _told_by(options.like)
+    dialect = options.dialect if options.like is None else _dialect_of(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from shardwright.components.predictor.predict import predict
 
@@ -57,7 +57,8 @@ def _predict(options: argparse.Namespace) -> int:
     return 1 if found.failures else 0
 
 
-def _told_by(path: str) -> str:
+def _dialect_of(path: str) -> str:
+    """Returns the layout whose header a table has."""
     from shardwright.errors import UsageError
     from shardwright.evaluation.submission import LAYOUTS, layout_of_header
     from shardwright.storage import open_table
@@ -69,5 +70,7 @@ def _told_by(path: str) -> str:
     name = layout_of_header(header)
     if name is None:
         known = "; ".join(f"{name}: {','.join(layout.header)}" for name, layout in LAYOUTS.items())
-        raise UsageError(f"--like {path}: its header {','.join(header)[:200]!r} is that of no known layout ({known}).")
+        raise UsageError(
+            f"--like {path}: its header {','.join(header)[:200]!r} is of no known layout. Use one of: {known}."
+        )
     return name

@@ -1,4 +1,4 @@
-"""`shardwright preflight`: what would go wrong on a TPU, as a table or as JSON, before anyone rents one."""
+"""`shardwright preflight`: lists what would go wrong on a TPU, as a table or as JSON, before you rent one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _GAP = "  "
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    preflight = commands.add_parser("preflight", help="check on a CPU whether a training would work and be fed on TPUs")
+    preflight = commands.add_parser("preflight", help="check on a CPU whether a training on TPUs would work")
     preflight.add_argument("config", metavar="CONFIG", help="YAML file")
     preflight.add_argument("--tpu", required=True, metavar="SLICE", help="generation and topology, v5e-2x4")
     preflight.add_argument("--hosts", type=int, metavar="N", help="machines (default: the fewest of such a slice)")
-    preflight.add_argument("--dataset", metavar="DIR", help="what is trained on: more rules, and the loader is tried")
-    preflight.add_argument("--needed", type=float, metavar="N", help="images/s that the slice is to learn from")
+    preflight.add_argument("--dataset", metavar="DIR", help="dataset to train on; adds rules and tries the loader")
+    preflight.add_argument("--needed", type=float, metavar="N", help="images/s that the slice needs")
     preflight.add_argument("--host-memory", type=float, metavar="GB", help="of one machine (default: from a table)")
-    preflight.add_argument("--host-processors", type=int, metavar="N", help="of one machine, likewise")
+    preflight.add_argument("--host-processors", type=int, metavar="N", help="of one machine (default: from a table)")
     preflight.add_argument("--seconds", type=float, default=3.0, metavar="S", help="time for the loader (default 3)")
     preflight.add_argument("--json", action="store_true", help="print the findings as JSON")
     preflight.set_defaults(command=_preflight)
@@ -36,31 +36,31 @@ def _preflight(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
     from shardwright.pipelines.preflight.findings import check
-    from shardwright.pipelines.preflight.measure import gather
+    from shardwright.pipelines.preflight.measure import gather, with_dataset
     from shardwright.pipelines.preflight.rules import RULES
 
     for name in ("hosts", "needed", "host_memory", "host_processors", "seconds"):
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
-            raise UsageError(f"--{name.replace('_', '-')}: {value:g} makes no sense. Give a number above 0.")
+            raise UsageError(f"--{name.replace('_', '-')}: {value:g} is not above 0. Give a number above 0.")
     facts = gather(
         load_config(options.config),
         tpu=options.tpu,
         hosts=options.hosts,
-        dataset=options.dataset,
         needed=options.needed,
         host_memory=None if options.host_memory is None else options.host_memory * 1e9,
         host_processors=options.host_processors,
-        seconds=options.seconds,
     )
+    if options.dataset is not None:
+        facts = with_dataset(facts, options.dataset, seconds=options.seconds)
     report = check(RULES, facts)
     print(_json(report, facts) if options.json else _text(report, facts))
     return 1 if report.failed else 0
 
 
 def _json(report: PreflightReport, facts: Facts) -> str:
-    told = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
-    return json.dumps({"ready": not report.failed, **told, **dataclasses.asdict(report)}, indent=1, ensure_ascii=False)
+    head = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
+    return json.dumps({"ready": not report.failed, **head, **dataclasses.asdict(report)}, indent=1, ensure_ascii=False)
 
 
 def _text(report: PreflightReport, facts: Facts) -> str:
@@ -74,7 +74,7 @@ def _text(report: PreflightReport, facts: Facts) -> str:
         for row in (rows if report.findings else [])
     ]
     lines += [
-        f"not asked, {why}: {', '.join(rule for rule, reason in report.unchecked.items() if reason == why)}"
+        f"not checked, {why}: {', '.join(rule for rule, reason in report.unchecked.items() if reason == why)}"
         for why in dict.fromkeys(report.unchecked.values())
     ]
     if facts.measured is not None:

@@ -1,4 +1,4 @@
-"""`shardwright relabel`: new annotations for stored images."""
+"""`shardwright relabel`: gives stored images new annotations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    relabel = commands.add_parser("relabel", help="the same images with new annotations; no image is read again")
+    relabel = commands.add_parser("relabel", help="give images new annotations, without reading the images again")
     relabel.add_argument("dataset", metavar="DIR", help="a dataset")
-    relabel.add_argument("labels", metavar="FILE", help="a table or COCO JSON, or its URL; as input.labels.path has it")
+    relabel.add_argument("labels", metavar="FILE", help="a table or COCO JSON, or its URL; as input.labels.path")
     relabel.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     relabel.add_argument("--unlisted", default="auto", metavar="WAY", help="auto (default), empty, reject or fail")
-    relabel.add_argument("--format", default="auto", metavar="FORMAT", help="as input.labels.format (default: told)")
-    relabel.add_argument("--runs", default="auto", metavar="FORM", help="as input.labels.runs (default: told)")
-    relabel.add_argument("--order", default="auto", metavar="ORDER", help="as input.labels.order (default: told)")
-    relabel.add_argument("--base", type=int, metavar="N", help="as input.labels.base (default: told)")
+    relabel.add_argument("--format", default="auto", metavar="NAME", help="as input.labels.format (default: detected)")
+    relabel.add_argument("--runs", default="auto", metavar="FORM", help="as input.labels.runs (default: detected)")
+    relabel.add_argument("--order", default="auto", metavar="ORDER", help="as input.labels.order (default: detected)")
+    relabel.add_argument("--base", type=int, metavar="N", help="as input.labels.base (default: detected)")
     relabel.add_argument(
         "--columns", nargs="+", default=[], metavar="ROLE=HEADER", help="as input.labels.columns, e.g. image=photo"
     )
@@ -44,7 +44,7 @@ def _relabel(options: argparse.Namespace) -> int:
         dataset,
         options.labels,
         options.out,
-        read_as=_read_as(options),
+        read_as=_label_options(options),
         unlisted=options.unlisted,
         quiet=options.json,
     )
@@ -61,8 +61,8 @@ def _relabel(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read_as(options: argparse.Namespace) -> LabelsConfig:
-    """How the file is written, as far as the call says so."""
+def _label_options(options: argparse.Namespace) -> LabelsConfig:
+    """Returns the call's options of the file's format as a section `input.labels`."""
     from shardwright.config.input import LabelsConfig
     from shardwright.errors import UsageError
 
@@ -70,9 +70,9 @@ def _read_as(options: argparse.Namespace) -> LabelsConfig:
     for text in options.columns:
         role, equals, header = text.partition("=")
         if not (role and equals and header):
-            raise UsageError(f"--columns: {text!r} is no ROLE=HEADER. Write e.g. image=photo mask=rle.")
+            raise UsageError(f"--columns: {text!r} is not ROLE=HEADER. Write e.g. image=photo mask=rle.")
         columns[role] = header
-    # With the path: without one, these options are of nothing.
+    # The section refuses these options without a path.
     return LabelsConfig(
         format=options.format,
         path=options.labels,

@@ -1,4 +1,4 @@
-"""`shardwright report`: a dataset as one HTML file."""
+"""`shardwright report`: shows a dataset as one HTML file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     report = commands.add_parser("report", help="show a dataset as one HTML file")
     report.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
-    report.add_argument("--out", metavar="FILE", help="file to write (default: DIR.html beside the folder)")
+    report.add_argument("--out", metavar="FILE", help="file to write (default: DIR.html next to the folder)")
     report.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other samples (default 0)")
     report.add_argument("--evaluation", metavar="DIR", help="also show a model: what the Evaluator wrote")
     report.add_argument("--training", metavar="DIR", help="and its curves: what the Trainer wrote (model_run)")
-    report.add_argument("--json", action="store_true", help="print where the report lies as JSON")
+    report.add_argument("--json", action="store_true", help="print the report's path as JSON")
     report.set_defaults(command=_report)
 
 
@@ -30,7 +30,7 @@ def _report(options: argparse.Namespace) -> int:
     from shardwright.report.collect import Options
     from shardwright.report.page import write_report
 
-    out = options.out or _beside(options.dataset)
+    out = options.out or _default_file(options.dataset)
     chapters = _model(options)
     file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size
@@ -42,26 +42,24 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _model(options: argparse.Namespace) -> list[Chapter]:
-    """The chapter of a trained model, where one is asked for."""
+    """Returns the chapter of a trained model, if the call asks for one."""
     from shardwright.errors import UsageError
 
     if options.evaluation is None:
         if options.training is not None:
-            raise UsageError("--training: is shown with --evaluation only. Give both.")
+            raise UsageError("--training: is shown only with --evaluation. Give both.")
         return []
     for option, folder in (("--evaluation", options.evaluation), ("--training", options.training)):
         if folder is not None and not os.path.isdir(folder):
             raise UsageError(f"{option}: there is no folder {folder}. Give what the component wrote.")
-    from shardwright.pipelines.runs.summary import evaluated
+    from shardwright.pipelines.runs.summary import model_chapter_of
 
-    return [evaluated(options.evaluation, options.training)]
+    return [model_chapter_of(options.evaluation, options.training)]
 
 
-def _beside(dataset: str) -> str:
-    """`DIR.html` beside a folder; of a URL in the current one."""
-    name = os.path.basename(os.path.normpath(dataset)) or "dataset"
-    return (
-        f"{name}.html"
-        if "://" in dataset
-        else str(Path(dataset).absolute().with_name(f"{Path(dataset).absolute().name}.html"))
-    )
+def _default_file(dataset: str) -> str:
+    """Returns `DIR.html` next to the folder, or in the current folder for a URL."""
+    if "://" in dataset:
+        return f"{os.path.basename(os.path.normpath(dataset)) or 'dataset'}.html"
+    folder = Path(dataset).absolute()
+    return str(folder.with_name(f"{folder.name}.html"))

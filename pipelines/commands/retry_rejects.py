@@ -1,4 +1,4 @@
-"""`shardwright retry-rejects`: what an ingest had rejected is read again, all else is taken over."""
+"""`shardwright retry-rejects`: reads the images that an ingest rejected again, and copies the rest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SHOWN = 5
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    retry = commands.add_parser("retry-rejects", help="read again what an ingest had rejected, and take over the rest")
-    retry.add_argument("dataset", metavar="DIR", help="the dataset that was made then")
-    retry.add_argument("--config", required=True, metavar="CONFIG", help="YAML file, mended or as it was")
+    retry = commands.add_parser("retry-rejects", help="read again what an ingest rejected, and copy the rest")
+    retry.add_argument("dataset", metavar="DIR", help="the dataset that the ingest made")
+    retry.add_argument("--config", required=True, metavar="CONFIG", help="YAML file, fixed or unchanged")
     retry.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     retry.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
     retry.add_argument("--json", action="store_true", help="print what was made as JSON")

@@ -1,4 +1,4 @@
-"""`shardwright schema`: render it from a configuration, infer it from a dataset, tell two apart."""
+"""`shardwright schema`: renders it from a configuration, infers it from a dataset, compares two."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    schema = commands.add_parser("schema", help="the schema of a configuration's dataset")
+    schema = commands.add_parser("schema", help="render, infer or compare schemas")
     actions = schema.add_subparsers(title="actions", required=True, metavar="ACTION")
-    render = actions.add_parser("render", help="write it beside the configuration")
+    render = actions.add_parser("render", help="write the schema next to the configuration")
     render.add_argument("config", metavar="CONFIG", help="YAML file")
     render.add_argument("--force", action="store_true", help="replace a file that is there, curated or not")
     render.set_defaults(command=_render)
-    infer = actions.add_parser("infer", help="with domains as narrow as a dataset's values")
+    infer = actions.add_parser("infer", help="infer a schema with domains as narrow as a dataset's values")
     infer.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     infer.add_argument("--out", metavar="FILE", help="file to write (default: print it)")
     infer.add_argument("--margin", type=float, default=0.1, metavar="P", help="room beyond the values (default 0.1)")
     infer.set_defaults(command=_infer)
-    diff = actions.add_parser("diff", help="in what two schemas differ; exit code 1 where they do")
+    diff = actions.add_parser("diff", help="compare two schemas; exit code 1 if they differ")
     diff.add_argument("one", metavar="FILE", help="a schema")
     diff.add_argument("other", metavar="FILE", help="another one")
     diff.set_defaults(command=_diff)

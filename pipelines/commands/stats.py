@@ -1,4 +1,4 @@
-"""`shardwright stats`: what is in a dataset, in figures."""
+"""`shardwright stats`: prints the figures of a dataset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIZES = 10
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    stats = commands.add_parser("stats", help="what is in a dataset, in figures")
+    stats = commands.add_parser("stats", help="print the figures of a dataset: images, classes, sizes")
     stats.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     stats.add_argument("--json", action="store_true", help="print the figures as JSON")
     stats.set_defaults(command=_stats)
@@ -39,7 +39,7 @@ def _stats(options: argparse.Namespace) -> int:
 
 
 def figures_of(seen: PageInput) -> dict[str, Any]:
-    """The figures of a dataset as plain values."""
+    """Returns the figures of a dataset as plain values."""
     found, duplicates = seen
     manifest = found.dataset.manifest
     measures = {
@@ -93,22 +93,23 @@ def _lines(figures: dict[str, Any]) -> list[str]:
         ("formats", ", ".join(f"{plain(name)} {count}" for name, count in figures["formats"].items())),
     ]
     for name, counts in figures["classes"].items():
-        told = ", ".join(f"{plain(key)} {value}" for key, value in counts.items() if key != "mask_part")
+        images = ", ".join(f"{plain(key)} {value}" for key, value in counts.items() if key != "mask_part")
         part = f"; masks cover {100 * counts['mask_part']:.2g} %" if "mask_part" in counts else ""
-        rows.append((f"class {plain(name, 40)}", f"{told}{part}"))
+        rows.append((f"class {plain(name, 40)}", f"{images}{part}"))
     for name, measure in figures["measures"].items():
         low, middle, high = measure["quartiles"]
         if not math.isnan(middle):
-            rows.append((name, f"mean {_shown(measure['mean'])}, middle half {_shown(low)} to {_shown(high)}"))
-    told = ", ".join(
-        f"{name.replace('_', ' ')} {'not looked for' if value is None else value}"
+            mean, least, most = map(_format_number, (measure["mean"], low, high))
+            rows.append((name, f"mean {mean}, middle half {least} to {most}"))
+    groups = ", ".join(
+        f"{name.replace('_', ' ')} {'not searched for' if value is None else value}"
         for name, value in figures["duplicates"].items()
     )
-    rows.append(("duplicates", told))
+    rows.append(("duplicates", groups))
     width = max(len(label) for label, _ in rows) + 2
     return [f"{label:<{width}}{value}" for label, value in rows]
 
 
-def _shown(value: float) -> str:
-    """Four digits, and never a power of ten where people read pixels and bytes."""
+def _format_number(value: float) -> str:
+    """Returns four digits, without an exponent for large numbers of pixels or bytes."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""`shardwright submit` and `shardwright schedule`: runs on Vertex AI, now or again and again."""
+"""`shardwright submit` and `shardwright schedule`: runs on Vertex AI, now or on a schedule."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add(commands: _Commands) -> None:
     """Adds the commands to the parser of `shardwright`."""
-    for name, told in (("submit", "run on Vertex AI now"), ("schedule", "run on Vertex AI again and again")):
-        command = commands.add_parser(name, help=told)
+    for name, summary in (("submit", "run on Vertex AI now"), ("schedule", "run on Vertex AI on a schedule")):
+        command = commands.add_parser(name, help=summary)
         command.add_argument("config", metavar="CONFIG", help="YAML file")
         command.add_argument("--image", metavar="NAME", help="image (default: vertex.image)")
         command.add_argument(
-            "--pipeline-root", metavar="URL", help="where artifacts go (default: vertex.pipeline_root)"
+            "--pipeline-root", metavar="URL", help="folder of artifacts (default: vertex.pipeline_root)"
         )
         command.add_argument(
             "--parameter", action="append", default=[], metavar="NAME=VALUE", help="data_root or span; may be repeated"
         )
-        command.add_argument("--no-cache", action="store_true", help="do everything again")
+        command.add_argument("--no-cache", action="store_true", help="run all steps again")
         command.add_argument("--dry-run", action="store_true", help="show the request and send nothing")
         command.set_defaults(command=_run, action=name, cron=None, replace=False)
         if name == "schedule":
@@ -33,7 +33,7 @@ def add(commands: _Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.cloud.submit import Wanted, schedule, submit
+    from shardwright.pipelines.cloud.submit import SubmitOptions, schedule, submit
 
     parameters = {}
     for text in options.parameter:
@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
         if not equals or not value:
             raise UsageError(f"--parameter {text}: has no value. Write NAME=VALUE.")
         parameters[name] = value
-    wanted = Wanted(
+    wanted = SubmitOptions(
         image=options.image,
         pipeline_root=options.pipeline_root,
         parameters=parameters,

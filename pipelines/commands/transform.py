@@ -1,4 +1,4 @@
-"""`shardwright transform`: a dataset into one of images of one size, without a pipeline."""
+"""`shardwright transform`: transforms a dataset to images of one size, without a pipeline."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LOG = "transform.log"
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    command = commands.add_parser("transform", help="a dataset into images of one size, ready to train on")
-    command.add_argument("config", metavar="CONFIG", help="YAML file; its section transform says how")
+    command = commands.add_parser("transform", help="transform a dataset to images of one size, ready to train on")
+    command.add_argument("config", metavar="CONFIG", help="YAML file with the section transform")
     command.add_argument("dataset", metavar="DIR", help="folder or URL that `shardwright ingest` wrote")
     command.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     command.add_argument("--json", action="store_true", help="print what was made as JSON")
-    command.add_argument("-v", "--verbose", action="store_true", help="show all that Beam and TensorFlow say")
+    command.add_argument("-v", "--verbose", action="store_true", help="show all messages of Beam and TensorFlow")
     command.set_defaults(command=_transform)
 
 

@@ -1,4 +1,4 @@
-"""`shardwright verify`: what is damaged in a dataset, as a table or as JSON."""
+"""`shardwright verify`: lists damage in a dataset, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _GAP = "  "
 
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    verify = commands.add_parser("verify", help="read a dataset to the last byte and name what is damaged")
+    verify = commands.add_parser("verify", help="read all bytes of a dataset and list what is damaged")
     verify.add_argument(
         "dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or any file of TFRecords; or its URL"
     )
-    verify.add_argument("--deep", action="store_true", help="hash every image, too, and compare with its record")
+    verify.add_argument("--deep", action="store_true", help="also hash every image and compare it with its record")
     verify.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
     verify.add_argument("--json", action="store_true", help="print the findings as JSON")
     verify.set_defaults(command=_verify)

@@ -1,9 +1,9 @@
-"""The steps as container components of KFP v2, for pipelines that people write with its own decorators.
+"""The steps as container components of KFP v2, for pipelines written with KFP's own decorators.
 
     steps = plain_components("registry.example/shardwright:1.0")
     dataset = steps.ingest(config=CONFIG, data_root="gs://bucket/clouds").outputs["dataset"]
 
-Beside this module lie the same components as YAML files, for `kfp.components.load_component_from_file`; in those the
+The YAML files next to this module are the same components, for `kfp.components.load_component_from_file`; there the
 image is a parameter of the run.
 """
 

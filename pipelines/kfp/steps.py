@@ -1,7 +1,7 @@
-"""What each step takes and gives, and the command of its container.
+"""The inputs and outputs of each step, and the command of its container.
 
-The first two parameters of every step are not the user's: the image, and `place`, which says how an artifact is handed
-on (see `factory`).
+`factory` sets the first two parameters of every step, not the user: the image, and `place`, which returns an artifact's
+path or URL.
 """
 
 # No `from __future__ import annotations`: KFP reads the types themselves.
@@ -16,7 +16,7 @@ _Step = Callable[..., dsl.ContainerSpec]
 
 
 def _writes(name: str, kind: type) -> Callable[[_Step], _Step]:
-    """Makes a parameter of a step the file that a value goes to; as an annotation KFP's call is no type."""
+    """Makes a parameter of a step the file of an output value. Type checkers refuse KFP's call as an annotation."""
 
     def changed(step: _Step) -> _Step:
         step.__annotations__[name] = dsl.OutputPath(kind)
@@ -34,7 +34,7 @@ def ingest(
     fingerprint: str,
     data_root: str = "",
 ) -> dsl.ContainerSpec:
-    """Images and annotations into a sharded dataset."""
+    """Makes a sharded dataset of images and annotations."""
     given = ["--config", config, "--data-root", data_root]
     return _container(image, "ingest", [*given, "--dataset", place(dataset), "--fingerprint", fingerprint])
 
@@ -49,7 +49,7 @@ def verify(
     deep: bool = False,
     strict: bool = True,
 ) -> dsl.ContainerSpec:
-    """Reads a dataset to the last byte and names what is damaged."""
+    """Reads all bytes of a dataset and lists what is damaged."""
     how = ["--dataset", place(dataset), "--deep", deep, "--strict", strict]
     return _container(image, "verify", [*how, "--findings", place(findings), "--whole", whole])
 
@@ -62,7 +62,7 @@ def transform(
     transformed: dsl.Output[dsl.Dataset],
     graph: dsl.Output[dsl.Artifact],
 ) -> dsl.ContainerSpec:
-    """A dataset into one of images of one size, with the TransformGraph that serving needs."""
+    """Transforms a dataset to images of one size, with the TransformGraph that serving needs."""
     given = ["--config", config, "--dataset", place(dataset)]
     return _container(image, "transform", [*given, "--transformed", place(transformed), "--graph", place(graph)])
 
@@ -70,7 +70,7 @@ def transform(
 def report(
     image: str, place: _Place, dataset: dsl.Input[dsl.Dataset], page: dsl.Output[dsl.HTML], seed: int = 0
 ) -> dsl.ContainerSpec:
-    """A dataset as one HTML page."""
+    """Shows a dataset as one HTML page."""
     return _container(image, "report", ["--dataset", place(dataset), "--seed", seed, "--page", place(page)])
 
 
@@ -79,7 +79,7 @@ STEPS = (ingest, verify, transform, report)
 
 def _container(image: str, step: str, options: list[Any]) -> dsl.ContainerSpec:
     return dsl.ContainerSpec(
-        # As text: of a parameter KFP takes only its placeholder.
+        # As text: KFP takes only the placeholder of a parameter.
         image=str(image),
         command=["python", "-m", "shardwright.pipelines.kfp.task", step],
         args=options,

@@ -1,7 +1,7 @@
-"""What the containers of the plain components start: `python -m shardwright.pipelines.kfp.task STEP …`.
+"""The program in the containers of the plain components: `python -m shardwright.pipelines.kfp.task STEP …`.
 
-Places are folders and files of this machine, as Kubeflow's launcher gives them, or URLs of Cloud Storage, which Vertex
-AI gives. ImageTransform, and what makes one file, works on this machine and copies.
+Kubeflow's launcher passes folders and files of this machine, Vertex AI passes URLs of Cloud Storage. ImageTransform and
+the steps that write one file work on this machine and copy the result.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
 
     config = _config(options.config, scratch)
     for path in uses_baseline(config):
-        raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step alone knows none", "Name a dataset.")
+        raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step knows no model", "Name a dataset.")
     if options.data_root:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
     manifest = ingest(config, options.dataset, log=print_note)
@@ -84,7 +84,7 @@ def _verify(options: argparse.Namespace, scratch: Path) -> int:
 
     report = verify(options.dataset, deep=options.deep, quiet=True)
     findings = {"whole": not report.findings, **dataclasses.asdict(report)}
-    # Where the artifact lay is of no use to who reads it.
+    # The path in this container is of no use outside it.
     del findings["dataset"]
     _write(options.findings, json.dumps(findings, sort_keys=True, indent=1, ensure_ascii=False) + "\n", scratch)
     _write(options.whole, "false" if report.findings else "true", scratch)
@@ -99,7 +99,7 @@ def _transform(options: argparse.Namespace, scratch: Path) -> int:
     from shardwright.pipelines.transform import EXAMPLES, GRAPH, transform_dataset
 
     config = _config(options.config, scratch)
-    # Beside the output, on the disk that has the room.
+    # Next to the output, on the disk that has the space.
     made = scratch if is_remote(options.transformed) else Path(options.transformed).parent
     with tempfile.TemporaryDirectory(prefix=".transform.", dir=made) as folder:
         dataset = options.dataset
@@ -141,7 +141,7 @@ def _boolean(text: str) -> bool:
 def _integer(text: str) -> int:
     # In KFP's documents every number is a double.
     if not float(text).is_integer():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(float(text))
 
 
@@ -155,7 +155,7 @@ def _write(place: str, text: str, scratch: Path) -> None:
 
 
 def _deliver(made: Path, place: str) -> None:
-    """Moves a file or a folder to its place, where nothing is but perhaps an empty folder."""
+    """Moves a file or a folder to its place; an empty folder there is replaced."""
     if is_remote(place):
         if made.is_dir():
             put_folder(made, place)

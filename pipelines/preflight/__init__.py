@@ -1,1 +1,1 @@
-"""Whether a training on TPUs would work and be fed: rules that are asked on a CPU."""
+"""Rules that check on a CPU whether a training on TPUs would work and get its data in time."""

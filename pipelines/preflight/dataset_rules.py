@@ -1,5 +1,7 @@
 """Rules on the dataset: its splits, shards and labels."""
 
+# A rule's docstring states what must hold.
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,27 +11,27 @@ from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.loader.host_sharding import ranges_of
 from shardwright.pipelines.preflight.device_rules import host_records
 from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, only
+from shardwright.pipelines.preflight.findings import Problem, problem_if
 
 # tensorflow.org/tutorials/load_data/tfrecord: ten files a host, each of at least 10 MB and ideally 100 MB.
 SHARDS_A_HOST = 10
 SMALLEST, LARGEST = 10 << 20, 250 << 20
-# With fewer records a shard, shards differ by whole photographs: neither hosts nor shuffling share them equally.
+# With fewer records per shard, the sizes of shards differ much: neither hosts nor shuffling share them equally.
 _RECORDS_A_SHARD = 16
 _LOST = 0.01
 _PADDED = 0.25
 
 
 def splits_present(facts: Facts) -> Iterator[Problem]:
-    """Every split that the configuration names holds examples."""
+    """Every split that the configuration names has examples."""
     assert facts.dataset is not None
     for name in facts.config.split.names:
         split = facts.split(name)
-        yield from only(
+        yield from problem_if(
             split is None or not split.total,
             f"split.{name}",
             f"{facts.dataset.root} has {'no split ' + name if split is None else 'no example in ' + name}",
-            "Give more images or a larger share, or take the split out of the configuration.",
+            "Give more images or a larger share, or remove the split from the configuration.",
         )
 
 
@@ -41,45 +43,45 @@ def whole_shards(facts: Facts) -> Iterator[Problem]:
     split = facts.split(TRAIN)
     if split is None:
         count = facts.config.shards.count
-        yield from only(
+        yield from problem_if(
             count is not None and count % facts.hosts != 0,
             "shards.count",
-            f"{count} shards cannot be shared out evenly to {facts.hosts} hosts, which then read parts of shards",
+            f"{count} shards cannot be divided evenly among {facts.hosts} hosts, which then read parts of shards",
             fix,
         )
         return
     shares = [ranges_of(split.records, host, facts.hosts) for host in range(facts.hosts)]
-    parts = sum(stretch.records < split.records[stretch.shard] for share in shares for stretch in share)
-    yield from only(
+    parts = sum(part.records < split.records[part.shard] for share in shares for part in share)
+    yield from problem_if(
         parts > 0,
         "shards",
-        f"the {len(split.records)} shards of {TRAIN} cannot be shared out evenly to {facts.hosts} hosts, which read "
-        f"{parts} parts of shards by the index, a request each",
+        f"the {len(split.records)} shards of {TRAIN} cannot be divided evenly among {facts.hosts} hosts, which read "
+        f"{parts} parts of shards by the index, with a request each",
         fix,
     )
 
 
 def shards_enough(facts: Facts) -> Iterator[Problem]:
-    """Ten shards a host, where the data is large enough for it."""
+    """There are ten shards per host, if the data is large enough."""
     split = facts.split(TRAIN)
     if facts.config.loader.order == "exact":
         return
     if split is None:
-        told = facts.config.shards
-        yield from only(
-            facts.hosts > 1 and told.hosts != facts.hosts and told.count is None,
+        shards = facts.config.shards
+        yield from problem_if(
+            facts.hosts > 1 and shards.hosts != facts.hosts and shards.count is None,
             "shards.hosts",
-            f"{told.hosts}, and {facts.hosts} hosts are to read",
-            f"Set shards: {{hosts: {facts.hosts}}}, which asks for {SHARDS_A_HOST} a host.",
+            f"{shards.hosts}, and {facts.hosts} hosts are to read",
+            f"Set shards: {{hosts: {facts.hosts}}}, which makes {SHARDS_A_HOST} per host.",
         )
         return
-    size, shards = sum(split.bytes), len(split.bytes)
+    size, count = sum(split.bytes), len(split.bytes)
     wanted = min(SHARDS_A_HOST * facts.hosts, size // SMALLEST)
-    yield from only(
-        shards < wanted,
+    yield from problem_if(
+        count < wanted,
         "shards",
-        f"{TRAIN} has {shards} shards of {size / max(1, shards) / 1e6:.0f} MB for {facts.hosts} hosts",
-        f"Write it anew with shards: {{count: {wanted}}}: hosts then read equal parts, and shuffling reaches further.",
+        f"{TRAIN} has {count} shards of {size / max(1, count) / 1e6:.0f} MB for {facts.hosts} hosts",
+        f"Rewrite it with shards: {{count: {wanted}}}: hosts then read equal parts, and shuffling mixes more.",
     )
 
 
@@ -90,12 +92,12 @@ def shard_sizes(facts: Facts) -> Iterator[Problem]:
         return
     size = sum(split.bytes) / len(split.bytes)
     small = size < SMALLEST and len(split.bytes) > max(SHARDS_A_HOST * facts.hosts, 1)
-    yield from only(
+    yield from problem_if(
         small or size > LARGEST,
         "shards.target_size",
         f"{TRAIN} has {len(split.bytes)} shards of {size / 1e6:.1f} MB on average",
-        f"Aim at 100 to 200 MB: below {SMALLEST >> 20} MB opening them costs, above {LARGEST >> 20} MB few "
-        "make up a host's part.",
+        f"Aim at 100 to 200 MB: below {SMALLEST >> 20} MB opening them costs time, above {LARGEST >> 20} MB a host "
+        "has only few.",
     )
 
 
@@ -104,10 +106,10 @@ def record_size(facts: Facts) -> Iterator[Problem]:
     assert facts.dataset is not None
     target = facts.config.shards.target_size or 0
     mean = facts.dataset.mean_record
-    yield from only(
+    yield from problem_if(
         0 < target < mean * _RECORDS_A_SHARD,
         "shards.target_size",
-        f"{target:,} bytes a shard, and a record has {mean / 1e6:.1f} MB on average",
+        f"{target:,} bytes per shard, and a record has {mean / 1e6:.1f} MB on average",
         f"Transform to a smaller size first, or use at least {int(mean * _RECORDS_A_SHARD):,} bytes.",
     )
 
@@ -119,7 +121,7 @@ def equal_steps(facts: Facts) -> Iterator[Problem]:
         return
     records = host_records(facts, TRAIN)
     lost = sum(records) - min(records) * facts.hosts
-    yield from only(
+    yield from problem_if(
         lost > _LOST * split.total,
         "shards",
         f"hosts have {min(records)} to {max(records)} records of {TRAIN}; all stop with the first, so {lost} of "
@@ -136,10 +138,10 @@ def evaluation_padding(facts: Facts) -> Iterator[Problem]:
     batch = facts.global_batch
     filled = -(-split.total // batch) * batch
     padding = (filled - split.total) / filled
-    yield from only(
+    yield from problem_if(
         padding > _PADDED,
         "trainer.batch_size",
-        f"{EVAL} has {split.total} examples: padded to {filled}, {padding:.0%} of what is computed counts nothing",
+        f"{EVAL} has {split.total} examples: padded to {filled}, {padding:.0%} of the computation is for padding",
         "Use a smaller batch, or a larger share for eval.",
     )
 
@@ -147,7 +149,7 @@ def evaluation_padding(facts: Facts) -> Iterator[Problem]:
 def task_as_configured(facts: Facts) -> Iterator[Problem]:
     """The dataset was made for the task."""
     assert facts.dataset is not None
-    yield from only(
+    yield from problem_if(
         facts.dataset.task != facts.config.task,
         "task",
         f"{facts.config.task}, and {facts.dataset.root} was made for {facts.dataset.task}",
@@ -158,15 +160,15 @@ def task_as_configured(facts: Facts) -> Iterator[Problem]:
 def classes_as_configured(facts: Facts) -> Iterator[Problem]:
     """The model's head has the classes of the data, in their order."""
     assert facts.dataset is not None
-    told = tuple(facts.config.input.classes or ())
-    yield from only(
-        bool(told) and set(told) != set(facts.dataset.classes),
+    wanted = tuple(facts.config.input.classes or ())
+    yield from problem_if(
+        bool(wanted) and set(wanted) != set(facts.dataset.classes),
         "input.classes",
-        f"{_few(told)}, and {facts.dataset.root} has {_few(facts.dataset.classes)}: the model's outputs would mean "
+        f"{_few(wanted)}, and {facts.dataset.root} has {_few(facts.dataset.classes)}: the model's outputs would mean "
         "something else",
         "Give the dataset of this configuration, or correct input.classes.",
     )
-    yield from only(
+    yield from problem_if(
         facts.dataset.labels != NONE and not facts.dataset.classes,
         "input.classes",
         f"{facts.dataset.root} has no classes, so the model would have no outputs",
@@ -175,23 +177,23 @@ def classes_as_configured(facts: Facts) -> Iterator[Problem]:
 
 
 def labels_present(facts: Facts) -> Iterator[Problem]:
-    """Every example has a label, where each must have one."""
-    told, single = facts.config.input.unlisted, facts.config.task == "classification"
+    """Every example has a label, if the task needs one."""
+    unlisted, single = facts.config.input.unlisted, facts.config.task == "classification"
     if facts.dataset is None:
-        yield from only(
-            told == "unlabelled" and single,
+        yield from problem_if(
+            unlisted == "unlabelled" and single,
             "input.unlisted",
-            f"{told!r}: the loader stops at the first example without a label",
+            f"{unlisted!r}: the loader stops at the first example without a label",
             "Use reject, or fail.",
         )
         return
-    yield from only(
+    yield from problem_if(
         facts.dataset.labels == NONE,
         "input.labels",
         f"{facts.dataset.root} has images without labels: there is nothing to learn",
         "Give labels.",
     )
-    yield from only(
+    yield from problem_if(
         facts.dataset.labels == SINGLE and facts.dataset.unlabelled > 0,
         "input.unlisted",
         f"{facts.dataset.unlabelled} of {facts.dataset.sampled} examples of {facts.dataset.root} have no label, at the "
@@ -201,34 +203,34 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
 
 
 def ignored_pixels(facts: Facts) -> Iterator[Problem]:
-    """What is marked as not to be counted meets a model that knows of it."""
+    """A dataset with ignored pixels is for a model that leaves them out of its loss."""
     assert facts.dataset is not None
-    yield from only(
+    yield from problem_if(
         facts.dataset.ignores and is_import_path(facts.model),
         "trainer.model",
-        f"{facts.model!r} is not ours, and {facts.dataset.root} marks pixels to be ignored by the value 255",
+        f"{facts.model!r} is a custom model, and {facts.dataset.root} marks pixels to be ignored by the value 255",
         "Leave them out of its loss (shardwright.masks.regions.IGNORE_VALUE), or ingest without them.",
     )
 
 
 def statistics_present(facts: Facts) -> Iterator[Problem]:
-    """What the images are normalized by is known."""
+    """The statistics for the normalization exist."""
     assert facts.dataset is not None
-    yield from only(
+    yield from problem_if(
         facts.config.loader.normalize == "dataset" and not facts.dataset.statistics,
         "loader.normalize",
-        f"'dataset', and no statistics.json lies in {facts.dataset.root}",
+        f"'dataset', and there is no statistics.json in {facts.dataset.root}",
         "Give the dataset that ImageTransform wrote, or use another normalization.",
     )
 
 
 def features_readable(facts: Facts) -> Iterator[Problem]:
     """The features have the names and forms that the pipeline reads."""
-    yield from only(
+    yield from problem_if(
         not facts.config.features.ours,
         "features",
-        f"preset {facts.config.features.preset!r}, or names of your own: ImageTransform reads neither",
-        "Remove the section for what is trained on; presets are for other people's readers.",
+        f"preset {facts.config.features.preset!r}, or custom names: ImageTransform reads neither",
+        "Remove the section features to train on the dataset. Presets are for other programs.",
     )
 
 

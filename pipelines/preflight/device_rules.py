@@ -1,4 +1,4 @@
-"""Rules on the slice, its hosts, and how a batch is shared among its chips."""
+"""Rules on the slice, its hosts, and how a batch is divided among its chips."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ from collections.abc import Iterator
 
 from shardwright.loader.host_sharding import share_sizes
 from shardwright.pipelines.preflight.facts import TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, only
+from shardwright.pipelines.preflight.findings import Problem, problem_if
 
 # A TPU computes in tiles of 8 x 128, and a chip's part of the batch fills the side of 8: cloud.google.com/tpu/docs,
 # performance guide.
 LANES = 8
-# Fewer steps an epoch, and the batch is a large part of the data.
+# With fewer steps per epoch, the batch is a large part of the data.
 _FEW_STEPS = 10
 
 
 def hosts_fit_slice(facts: Facts) -> Iterator[Problem]:
-    """The slice can be had with so many machines."""
-    can = " or ".join(map(str, facts.slice.hosts))
-    return only(
-        facts.hosts not in facts.slice.hosts,
+    """The slice exists with this number of hosts."""
+    possible = facts.slice.host_counts
+    return problem_if(
+        facts.hosts not in possible,
         "--hosts",
-        f"{facts.slice.name} has {can} hosts, not {facts.hosts}",
-        f"Use --hosts {facts.slice.hosts[0]}, or another topology.",
+        f"{facts.slice.name} has {' or '.join(map(str, possible))} hosts, not {facts.hosts}",
+        f"Use --hosts {possible[0]}, or another topology.",
     )
 
 
 def trainer_hosts(facts: Facts) -> Iterator[Problem]:
-    """The configuration trains on as many hosts as are asked for."""
-    told = facts.config.trainer.hosts
-    return only(
-        told != facts.hosts,
+    """The configuration trains on the requested number of hosts."""
+    hosts = facts.config.trainer.hosts
+    return problem_if(
+        hosts != facts.hosts,
         "trainer.hosts",
-        f"{told}, and {facts.hosts} hosts are asked for",
-        f"Set trainer.hosts: {facts.hosts}, or --hosts {told}.",
+        f"{hosts}, and {facts.hosts} hosts are asked for",
+        f"Set trainer.hosts: {facts.hosts}, or --hosts {hosts}.",
     )
 
 
 def accelerator(facts: Facts) -> Iterator[Problem]:
-    """The configuration trains on the TPU that is paid for."""
-    told = facts.config.trainer.accelerator
-    return only(
-        told not in ("auto", "tpu"),
+    """The configuration trains on the TPU."""
+    chosen = facts.config.trainer.accelerator
+    return problem_if(
+        chosen not in ("auto", "tpu"),
         "trainer.accelerator",
-        f"{told!r}, so the chips of {facts.slice.name} would idle",
+        f"{chosen!r}, so the chips of {facts.slice.name} would idle",
         "Set trainer.accelerator: tpu.",
     )
 
@@ -51,7 +51,7 @@ def accelerator(facts: Facts) -> Iterator[Problem]:
 def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
     """Every chip gets the same number of images."""
     batch, chips = facts.global_batch, facts.slice.chips
-    return only(
+    return problem_if(
         batch % chips != 0,
         "trainer.batch_size",
         f"{batch} images cannot be shared equally by the {chips} chips of {facts.slice.name}",
@@ -62,7 +62,7 @@ def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
 def batch_shared_by_hosts(facts: Facts) -> Iterator[Problem]:
     """Every host loads the same number of images."""
     batch = facts.global_batch
-    return only(
+    return problem_if(
         batch % facts.hosts != 0,
         "trainer.batch_size",
         f"{batch} images cannot be shared equally by {facts.hosts} hosts",
@@ -73,10 +73,10 @@ def batch_shared_by_hosts(facts: Facts) -> Iterator[Problem]:
 def lanes_filled(facts: Facts) -> Iterator[Problem]:
     """A chip's part of the batch fills its lanes."""
     batch, step = facts.global_batch, LANES * facts.slice.chips
-    return only(
+    return problem_if(
         batch % step != 0,
         "trainer.batch_size",
-        f"{batch} images are {batch / facts.slice.chips:g} a chip, and a chip computes {LANES} at a time",
+        f"{batch} images are {batch / facts.slice.chips:g} per chip, and a chip computes {LANES} at once",
         f"Use a multiple of {LANES} x {facts.slice.chips} = {step}: {_multiples(batch, step)}.",
     )
 
@@ -85,48 +85,48 @@ def steps_in_an_epoch(facts: Facts) -> Iterator[Problem]:
     """There is at least one whole step in an epoch, on every host."""
     split = facts.split(TRAIN)
     if split is None or not split.total:
-        return  # `splits-present` says so.
+        return  # `splits-present` reports it.
     share = -(-facts.global_batch // facts.hosts)
     least = min(host_records(facts, TRAIN))
-    yield from only(
+    yield from problem_if(
         least < share,
         "trainer.batch_size",
-        f"a host takes {share} images a step, and one of them has only {least} of the {split.total} in {TRAIN}",
+        f"a host takes {share} images per step, and one of them has only {least} of the {split.total} in {TRAIN}",
         "Use a smaller batch, fewer hosts, or more images.",
     )
 
 
 def batch_is_a_small_part(facts: Facts) -> Iterator[Problem]:
-    """An epoch has enough steps that the batch of all hosts together is no large part of it."""
+    """The batch of all hosts together is a small part of an epoch."""
     split = facts.split(TRAIN)
     if split is None or facts.global_batch > split.total:
-        return  # `splits-present` and `steps-per-epoch` say so.
+        return  # `splits-present` and `steps-per-epoch` report it.
     steps = split.total // facts.global_batch
-    yield from only(
+    yield from problem_if(
         steps < _FEW_STEPS,
         "trainer.batch_size",
-        f"{facts.global_batch} images a step on all hosts make {steps} steps an epoch of {split.total} images",
-        f"Use at most {max(1, split.total // _FEW_STEPS)}, or a smaller slice: few large steps learn less an epoch.",
+        f"{facts.global_batch} images per step on all hosts make {steps} steps per epoch of {split.total} images",
+        f"Use at most {max(1, split.total // _FEW_STEPS)}, or a smaller slice: few large steps learn less per epoch.",
     )
 
 
 def host_records(facts: Facts, name: str) -> list[int]:
-    """Records of a split that each host reads, by the order the configuration asks for."""
+    """Returns how many records of a split each host reads, for the configured order."""
     split = facts.split(name)
     assert split is not None
     if facts.config.loader.order == "exact":
-        # Hosts take slices of every batch, whatever the shards.
+        # Hosts take slices of every batch, independent of shards.
         return [split.total // facts.hosts] * facts.hosts
     return share_sizes(split.records, facts.hosts)
 
 
 def precision(facts: Facts) -> Iterator[Problem]:
     """The model computes in the type that a TPU is made for."""
-    told = facts.config.trainer.precision
-    return only(
-        told != "bfloat16",
+    chosen = facts.config.trainer.precision
+    return problem_if(
+        chosen != "bfloat16",
         "trainer.precision",
-        f"{told!r}: a TPU multiplies bfloat16 numbers several times as fast, in half the memory",
+        f"{chosen!r}: a TPU multiplies bfloat16 numbers several times as fast, in half the memory",
         "Set trainer.precision: bfloat16; weights and the loss stay float32.",
     )
 

@@ -1,12 +1,13 @@
-"""What the rules look at: plain values, gathered elsewhere, so that every rule is arithmetic.
+"""The facts that rules check: plain values, so that every rule is arithmetic.
 
-Reads what the rules look at from a dataset; a few hundred records of each split, without TensorFlow.
+`dataset_facts` reads those of a dataset from a few hundred records of each split, without TensorFlow; `measure` adds
+those of the loader.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 
 from shardwright.config import Config
@@ -15,38 +16,11 @@ from shardwright.config.transform import DEFAULT_SIZE
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
+from shardwright.pipelines.tpu import TpuSlice
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import find_feature
 
 TRAIN, EVAL = "train", "eval"
-
-
-@dataclass(frozen=True)
-class Host:
-    """A machine that the chips sit in.
-
-    Attributes:
-        processors: virtual processors; `None` where nobody told us.
-        memory: bytes; `None` likewise.
-    """
-
-    processors: int | None = None
-    memory: int | None = None
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A TPU slice as it is asked for.
-
-    Attributes:
-        name: as people write it, `v5e-2x4`.
-        chips: chips of the whole slice.
-        hosts: how many machines such a slice may have: more than one number where several machine types make it.
-    """
-
-    name: str
-    chips: int
-    hosts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -69,7 +43,7 @@ class SplitFacts:
 
 @dataclass(frozen=True)
 class FeedRate:
-    """A tensor that the loader hands to the devices.
+    """A tensor of the loader's batches.
 
     Attributes:
         name: `image`, `target` or `weight`.
@@ -84,22 +58,22 @@ class FeedRate:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """A dataset that is there.
+    """A dataset.
 
     Attributes:
         root: its folder or URL, for messages.
         kind: `ingest` or `transform`.
         task: `segmentation` or `classification`.
         classes: names of its classes.
-        labels: what an image is given: `masks`, `single`, `multi` or `none`.
+        labels: the kind of labels: `masks`, `single`, `multi` or `none`.
         ignores: whether it marks pixels that do not count.
         splits: its splits by name.
-        sizes: the different (height, width) among the images that were looked at.
-        sampled: how many images were looked at.
+        sizes: the different (height, width) among the sampled images.
+        sampled: how many images were sampled.
         unlabelled: how many of them have no label.
-        statistics: whether mean and std of its pixels lie beside it.
-        fed: what the loader makes of it; empty where that was not tried.
-        refusal: what the loader said in place of batches.
+        statistics: whether mean and std of its pixels are stored with it.
+        fed: the tensors of the loader's batches; empty if the loader was not tried.
+        refusal: the loader's error, if it gave no batches.
     """
 
     root: str
@@ -129,19 +103,21 @@ class Facts:
 
     Attributes:
         config: the configuration.
-        slice: the slice that is asked for.
-        hosts: machines that are said to share the work.
-        host: one of them.
-        dataset: the dataset, where one was given.
-        needed: images a second that the whole slice is to learn from; `None` where nobody told us.
-        measured: images a second that the loader gave on this machine; `None` where it was not measured.
+        slice: the requested slice.
+        hosts: the requested number of hosts.
+        host_processors: virtual processors of a host; `None` if unknown.
+        host_memory: bytes of a host's memory; `None` if unknown.
+        dataset: the dataset, if one was given.
+        needed: images per second that the whole slice needs; `None` if not given.
+        measured: images per second that the loader gave on this machine; `None` if not measured.
         processors: processors of this machine.
     """
 
     config: Config
-    slice: Slice
+    slice: TpuSlice
     hosts: int
-    host: Host = field(default_factory=Host)
+    host_processors: int | None = None
+    host_memory: int | None = None
     dataset: DatasetFacts | None = None
     needed: float | None = None
     measured: float | None = None
@@ -154,19 +130,19 @@ class Facts:
 
     @property
     def model(self) -> str:
-        """The model by its name; `auto` is settled by the task."""
-        told = self.config.trainer.model
-        return MODELS[self.config.task][0] if told == "auto" else told
+        """The model's name; the task decides what `auto` is."""
+        chosen = self.config.trainer.model
+        return MODELS[self.config.task][0] if chosen == "auto" else chosen
 
     @property
     def size(self) -> tuple[int, int]:
-        """Height and width of what is trained on: of the dataset where its images agree, else of the configuration."""
+        """Height and width of the images to train on: the dataset's if all agree, else the configured size."""
         if self.dataset is not None and len(self.dataset.sizes) == 1:
             return self.dataset.sizes[0]
         return self.config.transform.size or DEFAULT_SIZE
 
     def split(self, name: str) -> SplitFacts | None:
-        """A split of the dataset; `None` where there is none, or no dataset."""
+        """Returns a split of the dataset; `None` without the split or without a dataset."""
         return None if self.dataset is None else self.dataset.splits.get(name)
 
 
@@ -174,13 +150,13 @@ SAMPLED = 512
 
 
 def dataset_facts(directory: str) -> DatasetFacts:
-    """Facts of a dataset, but for those that need the loader.
+    """Reads the facts of a dataset that do not need the loader.
 
     Args:
         directory: its folder or URL.
 
     Raises:
-        DatasetError: there is no whole dataset, or a record that was looked at is damaged.
+        DatasetError: there is no complete dataset, or a sampled record is damaged.
     """
     dataset = ImageDataset.open(directory)
     manifest = dataset.manifest
@@ -220,6 +196,4 @@ def _records(dataset: ImageDataset, split: str) -> Iterator[bytes]:
         for _, record in dataset.records(split):
             yield record
     except (OSError, RecordError) as error:
-        raise DatasetError(
-            f"{error}. Write the dataset anew; `shardwright verify` names all that is damaged."
-        ) from None
+        raise DatasetError(f"{error}. Rewrite the dataset; `shardwright verify` lists all damage.") from None

@@ -1,4 +1,4 @@
-"""Rules on how the hosts feed the chips: memory, speed, and going on after a stop."""
+"""Rules on how the hosts load data for the chips: memory, speed, and resuming after a stop."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 from shardwright.loader.memory import LoaderMemory, cache_budget, decoded_bytes, loader_memory
 from shardwright.pipelines.preflight.facts import TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, only
+from shardwright.pipelines.preflight.findings import Problem, problem_if
 from shardwright.storage import is_remote
 
-# Of a host's memory, what the loader may take: the rest is for the model, checkpoints and the page cache.
+# The loader's part of a host's memory: the rest is for the model, checkpoints and the page cache.
 _SHARE = 0.5
-# Bytes of a stored image's pixel at the usual quality, where no dataset tells.
+# Stored bytes per pixel at the usual quality, used without a dataset.
 _BYTES_A_PIXEL = 0.5
-# A loader that is just as fast as the chips makes them wait every other step.
+# A loader that is only as fast as the chips makes them wait every second step.
 _SPARE = 1.2
 
 
 def memory_estimate(facts: Facts) -> LoaderMemory:
-    """What the loader takes on one host."""
+    """Estimates the loader's memory on one host."""
     height, width = facts.size
     split = facts.split(TRAIN)
     record = height * width * _BYTES_A_PIXEL if facts.dataset is None else facts.dataset.mean_record
@@ -31,13 +31,13 @@ def memory_estimate(facts: Facts) -> LoaderMemory:
         size=(height, width),
         channels=len(classes or ()) if facts.config.task == "segmentation" else 0,
         shards=1 if split is None else -(-len(split.records) // facts.hosts),
-        processors=facts.host.processors or facts.processors,
+        processors=facts.host_processors or facts.processors,
         kept=_kept(facts),
     )
 
 
 def _kept(facts: Facts) -> int:
-    """Bytes of decoded images that a training keeps; nothing is known of those of a dataset that is not there yet."""
+    """Returns the bytes of decoded images that a training keeps in memory; 0 without a dataset."""
     split = facts.split(TRAIN)
     if facts.dataset is None or split is None:
         return 0
@@ -46,22 +46,22 @@ def _kept(facts: Facts) -> int:
     words = sum(texts[column].vocabulary for column in facts.config.trainer.text if column in texts)
     each = decoded_bytes(facts.size, len(facts.dataset.classes), words)
     remote = is_remote(facts.dataset.root)
-    room = math.inf if facts.host.memory is None else _SHARE * facts.host.memory
+    room = math.inf if facts.host_memory is None else _SHARE * facts.host_memory
     return cache_budget(split.records, each, order=loader.order, hosts=facts.hosts, remote=remote, room=room)
 
 
 def fits_memory(facts: Facts) -> Iterator[Problem]:
-    """The loader fits into a host's memory, and leaves room."""
-    assert facts.host.memory is not None
+    """The loader fits into its part of a host's memory."""
+    assert facts.host_memory is not None
     estimate = memory_estimate(facts)
     kept = f", {estimate.kept / 1e9:.1f} GB of decoded images that stay" if estimate.kept else ""
     larger = estimate.shuffle > estimate.batches
-    yield from only(
-        estimate.total > _SHARE * facts.host.memory,
+    yield from problem_if(
+        estimate.total > _SHARE * facts.host_memory,
         "loader.shuffle_buffer" if larger else "trainer.batch_size",
-        f"the loader takes about {estimate.total / 1e9:.1f} GB of a host's {facts.host.memory / 1e9:.0f} GB: "
+        f"the loader takes about {estimate.total / 1e9:.1f} GB of a host's {facts.host_memory / 1e9:.0f} GB: "
         f"{estimate.shuffle / 1e9:.1f} GB to shuffle, {estimate.batches / 1e9:.1f} GB of batches{kept}",
-        f"Use a smaller {'shuffle buffer' if larger else 'batch'}: at most {_SHARE:.0%} should be taken.",
+        f"Use a smaller {'shuffle buffer' if larger else 'batch'}: the loader may take at most {_SHARE:.0%}.",
     )
 
 
@@ -69,36 +69,36 @@ def fast_enough(facts: Facts) -> Iterator[Problem]:
     """The hosts together decode as many images as the chips learn from."""
     assert facts.needed is not None
     assert facts.measured is not None
-    scale = (facts.host.processors or facts.processors) / max(1, facts.processors)
+    scale = (facts.host_processors or facts.processors) / max(1, facts.processors)
     gives = facts.measured * scale * facts.hosts
-    told = f"{facts.host.processors} processors" if facts.host.processors else "as many processors as this machine"
-    yield from only(
+    each = f"{facts.host_processors} processors" if facts.host_processors else "as many processors as this machine"
+    yield from problem_if(
         gives < _SPARE * facts.needed,
         "trainer.batch_size",
         f"{facts.needed:,.0f} images/s are needed; {facts.measured:,.0f} images/s measured here on {facts.processors} "
-        f"processors make about {gives:,.0f} on {facts.hosts} hosts of {told}, and {_SPARE:g} times is wanted",
-        "Use smaller images (transform.size), fewer augmentations, hosts with more processors, or fewer chips a host.",
+        f"processors make about {gives:,.0f} on {facts.hosts} hosts of {each}, and {_SPARE:g} times the need is wanted",
+        "Use smaller images (transform.size), fewer augmentations, or hosts with more processors or fewer chips.",
     )
 
 
 def resumable(facts: Facts) -> Iterator[Problem]:
-    """A training that is stopped goes on where it was."""
-    yield from only(
+    """A training that was stopped resumes at the same step."""
+    yield from problem_if(
         facts.config.loader.order != "exact",
         "loader.order",
-        f"{facts.config.loader.order!r}: after a preemption the epoch starts anew, and images of its first part are "
+        f"{facts.config.loader.order!r}: after a preemption the epoch starts again, and images of its first part are "
         "seen twice",
-        "Set loader.order: exact, which any number of hosts takes up at the checkpoint's step.",
+        "Set loader.order: exact, which any number of hosts resumes at the checkpoint's step.",
     )
 
 
 def buffer_mixes(facts: Facts) -> Iterator[Problem]:
-    """What is shuffled at a time is more than one batch."""
+    """The shuffle buffer holds more than one batch."""
     share = -(-facts.global_batch // facts.hosts)
-    yield from only(
+    yield from problem_if(
         facts.config.loader.shuffle_buffer < 2 * share,
         "loader.shuffle_buffer",
-        f"{facts.config.loader.shuffle_buffer} records are mixed at a time, and a host's batch has {share}: every "
-        "epoch repeats nearly the same batches",
+        f"{facts.config.loader.shuffle_buffer} records are mixed, and a host's batch has {share}: every epoch repeats "
+        "nearly the same batches",
         f"Use at least {2 * share}, better {16 * share}.",
     )

@@ -1,4 +1,4 @@
-"""What a rule is, what it finds, and what all of them say together."""
+"""Rules, the problems that they find, and the report of all of them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from shardwright.pipelines.preflight.facts import Facts
 
 ERROR, WARNING = "error", "warning"
 
-# What a rule cannot do without, and how the user gives it.
+# Facts that rules need, and how the user gives them.
 DATASET, TRIED, SPEED, NEEDED, HOST_MEMORY = "dataset", "tried", "speed", "needed", "host_memory"
 _ASKED_FOR = {
     DATASET: "give --dataset DIR",
     TRIED: "give --dataset DIR of a dataset that the loader can read",
     SPEED: "give --dataset DIR of a dataset that the loader can read",
     NEEDED: "give --needed IMAGES_PER_SECOND",
-    HOST_MEMORY: "give --host-memory GB: nobody told us what such a machine has",
+    HOST_MEMORY: "give --host-memory GB: that of this machine type is unknown",
 }
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a rule says.
+    """A problem that a rule found.
 
     Attributes:
         where: YAML path of the value to change, or the part of the dataset.
@@ -37,20 +37,20 @@ class Problem:
 
 @dataclass(frozen=True)
 class Rule:
-    """One question.
+    """A check.
 
     Attributes:
         id: its name in tables and JSON.
         severity: `ERROR` stops the training or spoils it; `WARNING` costs time or money.
         about: what must hold, as a sentence.
-        ask: yields what is wrong.
-        needs: what must be known for it.
+        find: yields the problems.
+        needs: the facts that it needs.
     """
 
     id: str
     severity: str
     about: str
-    ask: Callable[[Facts], Iterable[Problem]]
+    find: Callable[[Facts], Iterable[Problem]]
     needs: tuple[str, ...] = ()
 
 
@@ -67,12 +67,12 @@ class PreflightFinding:
 
 @dataclass(frozen=True)
 class PreflightReport:
-    """What all rules say.
+    """The result of all rules.
 
     Attributes:
         findings: errors first, then in the order of the rules.
         passed: ids of rules that found nothing.
-        unchecked: ids of rules that could not be asked -> what to give for it.
+        unchecked: ids of rules that lack facts -> the option to give.
     """
 
     findings: tuple[PreflightFinding, ...]
@@ -81,17 +81,12 @@ class PreflightReport:
 
     @property
     def failed(self) -> bool:
-        """Whether there is an error among the findings."""
+        """True if there is an error among the findings."""
         return any(finding.severity == ERROR for finding in self.findings)
 
 
 def check(rules: Sequence[Rule], facts: Facts) -> PreflightReport:
-    """Asks rules.
-
-    Args:
-        rules: the rules.
-        facts: what they look at.
-    """
+    """Checks facts by rules."""
     findings: list[PreflightFinding] = []
     passed, unchecked = [], {}
     for rule in rules:
@@ -99,7 +94,7 @@ def check(rules: Sequence[Rule], facts: Facts) -> PreflightReport:
         if lacking is not None:
             unchecked[rule.id] = _ASKED_FOR[lacking]
             continue
-        found = [PreflightFinding(rule.id, rule.severity, **vars(problem)) for problem in rule.ask(facts)]
+        found = [PreflightFinding(rule.id, rule.severity, **vars(problem)) for problem in rule.find(facts)]
         findings += found
         if not found:
             passed.append(rule.id)
@@ -113,12 +108,12 @@ def _known(need: str, facts: Facts) -> bool:
         TRIED: dataset is not None and bool(dataset.fed),
         SPEED: facts.measured is not None,
         NEEDED: facts.needed is not None,
-        HOST_MEMORY: facts.host.memory is not None,
+        HOST_MEMORY: facts.host_memory is not None,
     }
     return known[need]
 
 
-def only(wrong: bool, where: str, problem: str, fix: str) -> Iterator[Problem]:
-    """The problem where there is one: most rules are one comparison."""
+def problem_if(wrong: bool, where: str, problem: str, fix: str) -> Iterator[Problem]:
+    """Yields the problem if there is one: most rules are one comparison."""
     if wrong:
         yield Problem(where, problem, fix)

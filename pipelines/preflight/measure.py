@@ -1,4 +1,4 @@
-"""Gathers what `shardwright preflight` asks its rules: the slice, the dataset, and a short run of the loader."""
+"""Gathers the facts for the rules of `shardwright preflight`: the slice, the dataset, and a short run of the loader."""
 
 from __future__ import annotations
 
@@ -9,42 +9,12 @@ from typing import Any
 
 from shardwright.config import Config
 from shardwright.errors import ConfigError, DatasetError, ShardwrightError
-from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, FeedRate, Host, Slice, dataset_facts
+from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, FeedRate, dataset_facts
 from shardwright.pipelines.runs.logs import log_to_file
 from shardwright.pipelines.tpu import TpuSlice
 
-# Virtual processors and memory of a machine, where a public table says so: Cyclenerd's
-# google-cloud-pricing-cost-calculator, issue 89.
-_HOSTS = {
-    "ct5lp-hightpu-1t": Host(24, 48 << 30),
-    "ct5lp-hightpu-4t": Host(112, 192 << 30),
-    "ct5lp-hightpu-8t": Host(224, 384 << 30),
-}
 _NAMES = ("image", "target", "weight")
 _WARM_UP = 2
-
-
-def tpu_slice(text: str, hosts: int | None) -> tuple[Slice, str]:
-    """A slice, and the machine type of its hosts; that of the fewest hosts where it has not so many as are asked for.
-
-    Args:
-        text: `v5e-2x4`.
-        hosts: how many machines are asked for.
-
-    Raises:
-        ConfigError: there is no such slice.
-    """
-    fewest = TpuSlice.parse(text)
-    possible = [found for count in range(1, fewest.chips + 1) if (found := _with_hosts(text, count)) is not None]
-    chosen = next((found for found in possible if found.hosts == hosts), fewest)
-    return Slice(text, fewest.chips, tuple(found.hosts for found in possible)), chosen.machine
-
-
-def _with_hosts(text: str, hosts: int) -> TpuSlice | None:
-    try:
-        return TpuSlice.parse(text, hosts=hosts)
-    except ConfigError:
-        return None
 
 
 def gather(
@@ -52,54 +22,63 @@ def gather(
     *,
     tpu: str,
     hosts: int | None = None,
-    dataset: str | None = None,
     needed: float | None = None,
     host_memory: float | None = None,
     host_processors: int | None = None,
-    seconds: float = 3.0,
-    log_file: str | os.PathLike[str] = os.devnull,
 ) -> Facts:
-    """Everything the rules look at.
+    """Returns the facts of a configuration and a slice.
 
     Args:
         config: the configuration.
         tpu: the slice, `v5e-2x4`.
-        hosts: machines; the fewest that make such a slice where it is not given.
-        dataset: folder of a dataset.
-        needed: images a second that the slice is to learn from.
-        host_memory: bytes of a host's memory, where the table does not know it or is wrong.
-        host_processors: its virtual processors, likewise.
-        seconds: how long the loader is tried.
-        log_file: takes what TensorFlow says.
+        hosts: number of hosts; by default the fewest of such a slice.
+        needed: images per second that the slice needs.
+        host_memory: bytes of a host's memory; by default from the table of machines.
+        host_processors: its virtual processors; by default from the table of machines.
 
     Raises:
         ConfigError: there is no such slice, or it has fewer chips than hosts.
-        DatasetError: there is no whole dataset.
     """
-    wanted, machine = tpu_slice(tpu, hosts)
-    if hosts is not None and hosts > wanted.chips:
+    chosen = TpuSlice.parse(tpu)
+    if hosts is not None and hosts > chosen.chips:
         raise ConfigError(
-            "--hosts", f"{hosts} hosts for the {wanted.chips} chips of {tpu}", "Each host has one or more."
+            "--hosts", f"{hosts} hosts for the {chosen.chips} chips of {tpu}", "Each host has one or more."
         )
-    known = _HOSTS.get(machine, Host())
-    facts = Facts(
+    if hosts in chosen.host_counts:  # A rule reports any other number.
+        chosen = TpuSlice.parse(tpu, hosts=hosts)
+    return Facts(
         config=config,
-        slice=wanted,
-        hosts=wanted.hosts[0] if hosts is None else hosts,
-        host=Host(host_processors or known.processors, int(host_memory) if host_memory else known.memory),
+        slice=chosen,
+        hosts=chosen.hosts if hosts is None else hosts,
+        host_processors=host_processors or chosen.processors_per_host,
+        host_memory=int(host_memory) if host_memory else chosen.memory_per_host,
         needed=needed,
         processors=len(os.sched_getaffinity(0)),
     )
-    if dataset is None:
-        return facts
-    found = dataset_facts(dataset)
+
+
+def with_dataset(
+    facts: Facts, directory: str, *, seconds: float = 3.0, log_file: str | os.PathLike[str] = os.devnull
+) -> Facts:
+    """Returns the facts with those of a dataset, on which the loader is tried.
+
+    Args:
+        facts: the facts of the configuration and the slice.
+        directory: folder of the dataset.
+        seconds: how long the loader is tried.
+        log_file: file for TensorFlow's messages.
+
+    Raises:
+        DatasetError: there is no complete dataset.
+    """
+    dataset = dataset_facts(directory)
     with log_to_file(log_file):
-        found, measured = _tried(facts, found, seconds)
-    return dataclasses.replace(facts, dataset=found, measured=measured)
+        dataset, measured = _try_loader(facts, dataset, seconds)
+    return dataclasses.replace(facts, dataset=dataset, measured=measured)
 
 
-def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFacts, float | None]:
-    """What the loader makes of a dataset, and how many images a second."""
+def _try_loader(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFacts, float | None]:
+    """Returns the dataset with the loader's tensors or error, and how many images per second it gave."""
     import tensorflow as tf
 
     from shardwright.loader import dataset_statistics
@@ -129,7 +108,7 @@ def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFa
 
 
 def _load(facts: Facts, root: str) -> Any:
-    """The training batches of the first host."""
+    """Returns the training batches of the first host."""
     from shardwright.loader import load
 
     loader = facts.config.loader

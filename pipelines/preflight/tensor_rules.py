@@ -1,4 +1,4 @@
-"""Rules on what goes to a device: shapes, types, and the pixels behind them."""
+"""Rules on the tensors for the devices: shapes, types, and the sizes of images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shardwright.config.trainer import COMPACT
 from shardwright.pipelines.preflight.facts import Facts
-from shardwright.pipelines.preflight.findings import Problem, only
+from shardwright.pipelines.preflight.findings import Problem, problem_if
 
 ON_DEVICES = ("bfloat16", "float32", "uint8", "int8", "int32", "bool")
 # By how much the sides of an image shrink inside the models (components/image_trainer/models/compact.py), with our own
@@ -18,17 +18,17 @@ _OTHERS_STRIDE = 32
 def loads(facts: Facts) -> Iterator[Problem]:
     """The loader gives batches of the dataset, with the options of the configuration."""
     assert facts.dataset is not None
-    yield from only(bool(facts.dataset.refusal), "loader", facts.dataset.refusal.rstrip("."), "Mend that first.")
+    yield from problem_if(bool(facts.dataset.refusal), "loader", facts.dataset.refusal.rstrip("."), "Fix that first.")
 
 
 def fixed_shapes(facts: Facts) -> Iterator[Problem]:
-    """Every batch has one shape: XLA compiles anew for each other one."""
+    """Every batch has the same shape: XLA compiles again for each other one."""
     assert facts.dataset is not None
     for fed in facts.dataset.fed:
-        yield from only(
+        yield from problem_if(
             None in fed.shape,
             "loader",
-            f"{fed.name} has the shape {_shape(fed.shape)}: what stands as ? may differ from batch to batch",
+            f"{fed.name} has the shape {_shape(fed.shape)}: sides shown as ? may differ from batch to batch",
             "Leave out incomplete batches (drop_remainder), or pad them, and give all images one size.",
         )
 
@@ -36,7 +36,7 @@ def fixed_shapes(facts: Facts) -> Iterator[Problem]:
 def one_size(facts: Facts) -> Iterator[Problem]:
     """All images have one size."""
     if facts.dataset is None:
-        yield from only(
+        yield from problem_if(
             facts.config.transform.size is None,
             "transform.resize",
             f"{facts.config.transform.resize!r} leaves images the sizes they have",
@@ -59,13 +59,13 @@ def size_as_configured(facts: Facts) -> Iterator[Problem]:
     assert facts.dataset is not None
     wanted = facts.config.transform.size
     found = facts.dataset.sizes
-    # With `transform.resize: keep` there is none to compare with.
+    # With `transform.resize: keep` there is no size to compare with.
     if wanted is not None and facts.dataset.kind == "transform" and len(found) == 1:
-        yield from only(
+        yield from problem_if(
             found[0] != wanted,
             "transform.size",
             f"{list(wanted)}, and the images of {facts.dataset.root} have {list(found[0])}",
-            "Transform the dataset anew, or correct transform.size.",
+            "Transform the dataset again, or correct transform.size.",
         )
 
 
@@ -73,7 +73,7 @@ def no_strings(facts: Facts) -> Iterator[Problem]:
     """No text goes to a device."""
     assert facts.dataset is not None
     for fed in facts.dataset.fed:
-        yield from only(
+        yield from problem_if(
             fed.dtype == "string", "loader", f"{fed.name} is text, which no TPU takes", "Leave it out of the batches."
         )
 
@@ -82,7 +82,7 @@ def device_types(facts: Facts) -> Iterator[Problem]:
     """Numbers have types that a TPU computes in."""
     assert facts.dataset is not None
     for fed in facts.dataset.fed:
-        yield from only(
+        yield from problem_if(
             fed.dtype not in (*ON_DEVICES, "string"),
             "loader",
             f"{fed.name} is {fed.dtype}, which is cut to half its bits or emulated on a TPU",
@@ -98,7 +98,7 @@ def sides_fit_stride(facts: Facts) -> Iterator[Problem]:
     height, width = facts.size
     padded = [-(-side // stride) * stride for side in (height, width)]
     wasted = padded[0] * padded[1] / (height * width) - 1
-    yield from only(
+    yield from problem_if(
         padded != [height, width],
         "transform.size",
         f"[{height}, {width}] is padded to {padded} inside {facts.model} (stride {stride}): {wasted:.1%} more pixels",
@@ -110,7 +110,7 @@ def larger_than_stride(facts: Facts) -> Iterator[Problem]:
     """The image is not smaller than what the model shrinks to one pixel."""
     stride = _stride(facts)
     height, width = facts.size
-    yield from only(
+    yield from problem_if(
         stride is not None and min(height, width) < stride,
         "transform.size",
         f"[{height}, {width}] has a side below the stride {stride} of {facts.model}",
@@ -121,7 +121,7 @@ def larger_than_stride(facts: Facts) -> Iterator[Problem]:
 def turns_are_square(facts: Facts) -> Iterator[Problem]:
     """Quarter turns keep the shape."""
     height, width = facts.size
-    yield from only(
+    yield from problem_if(
         "rotate90" in facts.config.loader.augment and height != width,
         "loader.augment",
         f"rotate90 turns {height} x {width} into {width} x {height}",
@@ -130,7 +130,7 @@ def turns_are_square(facts: Facts) -> Iterator[Problem]:
 
 
 def _stride(facts: Facts) -> int | None:
-    """`None` for a model of the user's own, or where no size is known."""
+    """Returns the model's stride; `None` for a custom model, or if no size is known."""
     known = STRIDES.get(facts.model)
     if known is None or (facts.dataset is None and facts.config.transform.size is None):
         return None

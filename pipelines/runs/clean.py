@@ -1,10 +1,10 @@
-"""`shardwright clean`: takes old runs out of a run's folder, and nothing that a blessed model descends from.
+"""`shardwright clean`: removes old runs from a run's folder, but nothing that a blessed model descends from.
 
-What is kept: all that the last runs read and wrote, also from the cache, and the datasets that it names; every pushed
-model, what it descends from by lineage, and what the metadata store says it was made with; rows of the probe, by which
-next month's run is quicker. What goes: everything else below `artifacts`, old logs, and the staging folder, unless the
-last run has not ended well and would go on from there. A folder that goes is renamed first, so that a kill leaves none
-by half. Where lineage cannot be followed because it is damaged, nothing goes.
+It keeps all that the last runs read and wrote, also from the cache, and the datasets that these name; every pushed
+model, its ancestors by lineage, and the artifacts that the metadata store records for it; rows of the probe, which make
+the next run faster. It removes everything else below `artifacts`, old logs, and the staging folder, unless the last run
+failed and would resume from there. A folder is renamed before it is deleted, so that a kill leaves no half folder
+behind. It removes nothing if damaged lineage cannot be followed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from shardwright.staging.staged import is_in_use, staged_folders
 from shardwright.storage.locks import run_lock
 
 STAGING, LOGS = "staging", "logs"
-_ENDED_WELL = ("COMPLETE", "CACHED")
+_SUCCEEDED = ("COMPLETE", "CACHED")
 _LAST = "Pusher"
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _LOG = re.compile(r"[0-9-]+\.log", re.ASCII)
-# Where an execution has its temporary files.
+# The folder of an execution's temporary files.
 _WORKING = ".system/executor_execution"
-# In place of a name while its folder is deleted.
-_GOING = ".deleted-"
+# Prefix of a folder's name while it is deleted.
+_DELETED = ".deleted-"
 
 
 @dataclass(frozen=True)
-class Old:
-    """Something that is of no use any more.
+class Removable:
+    """A file or folder that is no longer of use.
 
     Attributes:
         place: relative to the run's folder.
@@ -50,76 +50,76 @@ class Old:
 
 
 @dataclass(frozen=True)
-class Cleaned:
-    """What was, or would be, taken away.
+class CleanResult:
+    """The files and folders that were removed, or would be.
 
     Attributes:
         runs: how many runs there were.
         kept: how many of them are kept.
-        old: what is of no use any more, by place.
-        protected: kept only because a blessed model descends from it, by place.
+        old: the files and folders, in order of their paths.
+        protected: places that are kept only because a blessed model descends from them.
     """
 
     runs: int
     kept: int
-    old: tuple[Old, ...]
+    old: tuple[Removable, ...]
     protected: tuple[str, ...]
 
     @property
     def bytes(self) -> int:
-        """Size of all that is of no use."""
+        """Size of all of them."""
         return sum(one.bytes for one in self.old)
 
 
-def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> Cleaned:
-    """Takes old runs out of a run's folder.
+def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> CleanResult:
+    """Removes old runs from a run's folder.
 
     Args:
         run_root: the folder.
         keep: how many runs to keep, the last ones; at least 1.
-        superseded: also models that are not in force any more, and what only they descend from.
-        dry_run: only look.
+        superseded: also remove models other than the baseline model, and what only they descend from.
+        dry_run: remove nothing.
 
     Raises:
-        UsageError: a run is at work in the folder, or `keep` is less than 1.
-        DatasetError: it is no folder of a run, or what a pushed model descends from is damaged.
+        UsageError: a run is active in the folder, or `keep` is less than 1.
+        DatasetError: it is not a folder of a run, or an ancestor of a pushed model is damaged.
         StorageError: something cannot be removed.
     """
     if keep < 1:
-        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run is cached by them.")
-    past_runs(run_root)  # In what is no folder of a run, no lock is made.
+        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run reuses their outputs.")
+    past_runs(run_root)  # First, so that no lock file is made outside a run's folder.
     with run_lock(Path(run_root)):
         runs = past_runs(run_root)
         recent = runs[-keep:]
         family = _family(run_root)
         used = {place for run in recent for step in run.steps for place in (*step.inputs, *step.outputs)}
         used |= {f"{ARTIFACTS}/{step.component}/{_WORKING}/{step.execution}" for run in recent for step in run.steps}
-        needed = set(_needed(run_root, family, superseded=superseded, used=used))
+        needed = set(_needed_by_models(run_root, family, superseded=superseded, used=used))
         kept = used | needed | set(_datasets_of(run_root, family, used))
-        old = list(_old(run_root, kept, runs, keep, superseded=superseded))
+        old = list(_removable(run_root, kept, runs, keep, superseded=superseded))
         if not dry_run:
             for one in old:
                 _remove(Path(run_root, one.place))
-        return Cleaned(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
+        return CleanResult(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
 
 
 def _family(run_root: str) -> Family:
-    """All artifacts of the folder.
+    """Returns all artifacts of the folder.
 
     Raises:
-        DatasetError: nothing says any more what a pushed model descends from.
+        DatasetError: the ancestors of a pushed model are unknown.
     """
     places = [place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(f"{run_root}/{folder}")]
-    # What an earlier call had begun to delete is no artifact any more.
-    places = [place for place in places if f"/{_GOING}" not in place.removeprefix(run_root)]
+    # Folders that an earlier call began to delete are no longer artifacts.
+    places = [place for place in places if f"/{_DELETED}" not in place.removeprefix(run_root)]
     family = Family(places)
     blessing = read_blessing(f"{run_root}/{PUSHED}")
     models = {place for place in places if os.path.dirname(place) == f"{run_root}/{PUSHED}"}
     models |= set() if blessing is None else {f"{run_root}/{PUSHED}/{blessing.model}"}
     if unknown := sorted(models - family.artifacts.keys()):
         raise DatasetError(
-            f"{unknown[0]}: nothing says any more what this model descends from. Restore its lineage.json, or move the "
-            "model away."
+            f"{unknown[0]}: the lineage of this model is missing. Restore its lineage.json, or move the model to "
+            "another folder."
         )
     unsure = [place for place in places if place not in family.artifacts or family.artifacts[place].problems]
     if unsure:
@@ -129,13 +129,13 @@ def _family(run_root: str) -> Family:
                 if family.find(role, value) is None:
                     raise DatasetError(
                         f"{unsure[0]}: is damaged (`shardwright verify`, `shardwright lineage`), and may be the {role} "
-                        f"{value[:12]} that {one.place} descends from. Restore it, or move it away."
+                        f"{value[:12]} that {one.place} descends from. Restore it, or move it to another folder."
                     )
     return family
 
 
 def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterator[str]:
-    """Datasets that artifacts name as their parents: the metadata store does not know that of `split.previous`."""
+    """Yields datasets that artifacts name as parents: the metadata store does not know that of `split.previous`."""
     for place in used:
         artifact = family.artifacts.get(f"{run_root}/{place}")
         for role, value in () if artifact is None else artifact.links.items():
@@ -144,15 +144,15 @@ def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterat
                 yield os.path.relpath(parent.place, run_root)
 
 
-def _needed(run_root: str, family: Family, *, superseded: bool, used: set[str]) -> Iterator[str]:
-    """What blessed models descend from, and they themselves, relative to the folder."""
+def _needed_by_models(run_root: str, family: Family, *, superseded: bool, used: set[str]) -> Iterator[str]:
+    """Yields the blessed models and all that they descend from, relative to the folder."""
     blessing = read_blessing(f"{run_root}/{PUSHED}")
-    in_force = "" if blessing is None else f"{PUSHED}/{blessing.model}"
-    # Where nothing is in force any more, nothing says which of them are of no use.
+    baseline = "" if blessing is None else f"{PUSHED}/{blessing.model}"
+    # Without a baseline model, it is unknown which of them are superseded.
     superseded = superseded and blessing is not None
     for place, artifact in family.artifacts.items():
         relative = os.path.relpath(place, run_root)
-        if os.path.dirname(relative) != PUSHED or (superseded and relative != in_force and relative not in used):
+        if os.path.dirname(relative) != PUSHED or (superseded and relative != baseline and relative not in used):
             continue
         for ancestor in family.ancestors(artifact):
             yield os.path.relpath(ancestor.place, run_root)
@@ -162,23 +162,25 @@ def _needed(run_root: str, family: Family, *, superseded: bool, used: set[str]) 
             yield os.path.relpath(evaluation.place, run_root)
 
 
-def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, superseded: bool) -> Iterator[Old]:
+def _removable(
+    run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, superseded: bool
+) -> Iterator[Removable]:
     places = list(_artifacts(run_root))
     if superseded and read_blessing(f"{run_root}/{PUSHED}") is not None:
         places += [f"{PUSHED}/{name}" for name in _folders(f"{run_root}/{PUSHED}") if _is_numbered(name)]
     for place in places:
         if place not in kept:
-            yield _sized(run_root, place)
-    if not runs or _ended(runs[-1]):
+            yield _with_size(run_root, place)
+    if not runs or _succeeded(runs[-1]):
         for folder in staged_folders(f"{run_root}/{STAGING}"):
             if not is_in_use(folder):
-                yield _sized(run_root, os.path.relpath(folder, run_root))
+                yield _with_size(run_root, os.path.relpath(folder, run_root))
     for name in _logs(f"{run_root}/{LOGS}")[:-keep]:
-        yield _sized(run_root, f"{LOGS}/{name}")
+        yield _with_size(run_root, f"{LOGS}/{name}")
 
 
 def _artifacts(run_root: str) -> Iterator[str]:
-    """The folders of artifacts, and of executions, which TFX names by number; and what an earlier call left."""
+    """Yields the folders of artifacts and executions, which TFX numbers, and those that an earlier call left."""
     for component in _folders(f"{run_root}/{ARTIFACTS}"):
         for key in (*_folders(f"{run_root}/{ARTIFACTS}/{component}"), _WORKING):
             for name in _folders(f"{run_root}/{ARTIFACTS}/{component}/{key}"):
@@ -187,8 +189,8 @@ def _artifacts(run_root: str) -> Iterator[str]:
 
 
 def _is_numbered(name: str) -> bool:
-    """Whether TFX has given a folder its name, or an earlier call; others are a user's."""
-    return _NUMBER.fullmatch(name.removeprefix(_GOING)) is not None
+    """Returns whether TFX or an earlier call named a folder; others are the user's."""
+    return _NUMBER.fullmatch(name.removeprefix(_DELETED)) is not None
 
 
 def _logs(folder: str) -> list[str]:
@@ -207,22 +209,22 @@ def _folders(folder: str) -> list[str]:
         return []
 
 
-def _ended(run: PastRun) -> bool:
-    return any(step.component == _LAST for step in run.steps) and all(step.state in _ENDED_WELL for step in run.steps)
+def _succeeded(run: PastRun) -> bool:
+    return any(step.component == _LAST for step in run.steps) and all(step.state in _SUCCEEDED for step in run.steps)
 
 
-def _sized(run_root: str, place: str) -> Old:
+def _with_size(run_root: str, place: str) -> Removable:
     top = os.path.join(run_root, place)
     total = 0
     for folder, _, files in [("", (), (top,))] if os.path.isfile(top) else os.walk(top):
         for name in files:
             with suppress(OSError):
                 total += os.lstat(os.path.join(folder, name)).st_size
-    return Old(place, total)
+    return Removable(place, total)
 
 
 def _remove(place: Path) -> None:
-    going = place if place.name.startswith(_GOING) else place.with_name(f"{_GOING}{place.name}")
+    going = place if place.name.startswith(_DELETED) else place.with_name(f"{_DELETED}{place.name}")
     if going != place:
         try:
             place.rename(going)

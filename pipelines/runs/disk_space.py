@@ -1,4 +1,4 @@
-"""How much disk a run takes, told before it starts: from the sizes of files and the options, no image is opened."""
+"""Estimates the disk space of a run before it starts, from the sizes of files and the options."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import shutil
 from dataclasses import dataclass
 
 from shardwright.config import ImagesConfig
+from shardwright.config.config import TELL
 from shardwright.config.transform import TransformConfig
 from shardwright.errors import StorageError
 from shardwright.storage import is_remote
 
-# Bytes a pixel of photographs, rather more than less: JPEG of quality 90 takes 0.2 to 0.45, PNG 1.5 to 2.
+# Bytes per pixel of photographs, rounded up: JPEG of quality 90 takes 0.2 to 0.45, PNG 1.5 to 2.
 _BYTES_A_PIXEL = {"jpeg": 0.5, "png": 2.0, "tensor": 3.0, "raw": 3.0}
-# The same where sizes are not known: times the bytes of JPEG files, whose pixels take a few bits.
+# If sizes are unknown: factors for the bytes of JPEG files, whose pixels take a few bits.
 _TIMES = {"none": 1.0, "jpeg": 1.25, "png": 6.0, "tensor": 10.0, "raw": 10.0}
-# A record's other features and its line of the index and of the ledger.
-_BESIDE = 2_000
+# A record's other features and its lines of the index and of the ledger.
+_OVERHEAD = 2_000
 # Checkpoints, copies of the model, statistics, the report, logs.
 _REST = 200_000_000
 
@@ -27,7 +28,7 @@ class Space:
 
     Attributes:
         dataset: the dataset.
-        transformed: what is trained on.
+        transformed: the transformed dataset.
         rest: all else.
     """
 
@@ -41,8 +42,8 @@ class Space:
         return self.dataset + self.transformed + self.rest
 
 
-def space_needed(images: int, size: int, stored: ImagesConfig, trained: TransformConfig) -> Space:
-    """Estimates what a run takes.
+def estimate_space(images: int, size: int, stored: ImagesConfig, trained: TransformConfig) -> Space:
+    """Estimates the disk space of a run.
 
     Args:
         images: how many there are.
@@ -59,50 +60,50 @@ def space_needed(images: int, size: int, stored: ImagesConfig, trained: Transfor
 
 def _estimate(images: int, size: int, shape: tuple[int, int] | None, encoding: str) -> int:
     pixels = size * _TIMES[encoding] if shape is None else images * shape[0] * shape[1] * _BYTES_A_PIXEL[encoding]
-    return round(pixels) + images * _BESIDE
+    return round(pixels) + images * _OVERHEAD
 
 
-def check_disk_space(place: str, needed: int, what: str, *, only_tell: bool = False) -> str:
-    """Looks whether there is room.
+def check_disk_space(place: str, needed: int, what: str, *, only_warn: bool = False) -> str:
+    """Checks that there is enough disk space.
 
     Args:
-        place: folder on this machine, which need not be there yet; on a bucket there is always room.
+        place: folder on this machine, which need not exist yet; on a bucket there is always enough.
         needed: bytes, estimated.
-        what: what takes them, for people.
-        only_tell: whether a lack of room is only told (`run.space`).
+        what: what needs them, for messages.
+        only_warn: return a warning instead of an error (`run.space`).
 
     Returns:
-        A line for people; empty for a bucket.
+        A line to show; empty for a bucket.
 
     Raises:
-        StorageError: the disk has less, and that is not only to be told.
+        StorageError: the disk has less, and `only_warn` is not set.
     """
     if is_remote(place):
         return ""
-    free = shutil.disk_usage(_existing(place)).free
-    told = f"{what} takes about {_shown(needed)} in {place}, where {_shown(free)} are free"
+    free = shutil.disk_usage(_nearest_existing(place)).free
+    estimate = f"{what} takes about {_format_bytes(needed)} in {place}, where {_format_bytes(free)} are free"
     if free >= needed:
-        return told
-    if only_tell:
-        return f"{told}: too few by that estimate; it is tried, since run.space says so"
+        return estimate
+    if only_warn:
+        return f"{estimate}: too little by this estimate; the run starts all the same (run.space: {TELL})"
     raise StorageError(
-        f"{told}. Make room (`shardwright clean` removes old runs), or set run.root or run.staging to another disk. It "
-        "is an estimate by the images' number and sizes: where you know better, run.space: tell starts all the same."
+        f"{estimate}. Free some space (`shardwright clean` removes old runs), or set run.root or run.staging to "
+        f"another disk. If the estimate, from the images' number and sizes, is wrong, set run.space: {TELL}."
     )
 
 
 def same_disk(one: str, other: str) -> bool:
-    """Whether two folders, which need not be there yet, are on one disk."""
-    return os.stat(_existing(one)).st_dev == os.stat(_existing(other)).st_dev
+    """Returns whether two folders, which need not exist yet, are on one disk."""
+    return os.stat(_nearest_existing(one)).st_dev == os.stat(_nearest_existing(other)).st_dev
 
 
-def _existing(folder: str) -> str:
-    """The folder, or the nearest above it that is there."""
+def _nearest_existing(folder: str) -> str:
+    """Returns the folder, or the nearest one above it that exists."""
     folder = os.path.abspath(folder)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     return folder
 
 
-def _shown(size: int) -> str:
+def _format_bytes(size: int) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{size / 1e6:,.0f} MB"

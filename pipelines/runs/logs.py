@@ -1,9 +1,8 @@
-"""What an error of TFX or Beam says, in a line.
+"""Log files of runs, and short messages from errors of TFX and Beam.
 
-Keeps TFX, Beam and TensorFlow off the terminal: what they say goes to a log file of the run.
-
-They write through `logging`, through `warnings`, and from C++ straight to file descriptor 2. So descriptor 2 itself is
-turned to the log file, and `sys.stderr`, where our own lines and progress bars go, keeps the terminal.
+`log_to_file` keeps the messages of TFX, Beam and TensorFlow off the terminal. They write through `logging`, through
+`warnings`, and from C++ directly to file descriptor 2. So descriptor 2 itself is redirected to the log file, and
+`sys.stderr`, which has our own lines and progress bars, keeps the terminal.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from pathlib import Path
 from shardwright.errors import ShardwrightError
 from shardwright.escaping import EscapingFormatter, escaping
 
-# What Beam adds to the message of a worker's error.
+# Beam's addition to the message of a worker's error.
 _WHERE = re.compile(r"\s*\[while running '.*'\]\Z", re.DOTALL)
 
 
-def ours(error: BaseException) -> ShardwrightError | None:
-    """The error of ours behind an error, where Beam has wrapped it in one of its own."""
+def shardwright_error(error: BaseException) -> ShardwrightError | None:
+    """Returns the ShardwrightError that Beam has wrapped in another error; `None` without one."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, ShardwrightError):
@@ -35,14 +34,14 @@ def ours(error: BaseException) -> ShardwrightError | None:
 
 
 def last_line(error: BaseException) -> str:
-    """What an error says; Beam's are whole tracebacks, in which the last line is the error."""
+    """Returns the last line of an error's message: Beam's messages are whole tracebacks that end with the error."""
     lines = [line for line in str(error).strip().splitlines() if not line.startswith("[while running")]
     return lines[-1].strip()[:300] if lines else "(no message)"
 
 
 @contextmanager
 def log_to_file(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterator[None]:
-    """Sends the noise of libraries to `log_file` while the block runs; with `verbose` it stays on the terminal."""
+    """Sends the messages of libraries to `log_file` while the block runs; with `verbose`, to the terminal."""
     if verbose:
         shown = logging.StreamHandler()
         shown.setFormatter(EscapingFormatter(logging.BASIC_FORMAT))
@@ -77,7 +76,7 @@ def log_to_file(log_file: str | os.PathLike[str], *, verbose: bool = False) -> I
 
 
 def _silence_absl(handler: logging.Handler) -> None:
-    """Absl's handler writes to `sys.stderr` by itself; it is replaced, and takes the level TFX logs at."""
+    """Replaces absl's handler, which writes to `sys.stderr`, and sets the level at which TFX logs."""
     from absl import logging as absl_logging
 
     logger = absl_logging.get_absl_logger()

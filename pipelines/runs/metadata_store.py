@@ -1,4 +1,4 @@
-"""What the metadata store of a run's folder (ML Metadata on SQLite) tells: which runs there were, what made what."""
+"""Reads the metadata store of a run's folder (ML Metadata on SQLite): its runs, and the steps that made an artifact."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ml_metadata.proto import metadata_store_pb2 as protos
 from shardwright.errors import DatasetError, NotFound
 from shardwright.lineage.places import METADATA_FILE
 
-# Contexts of TFX: one a run, one a component.
+# Contexts of TFX: one per run, one per component.
 _RUN, _NODE = "pipeline_run", "node"
 _PUSHED = "pushed_destination"
 _INPUTS, _OUTPUTS = (
@@ -31,8 +31,8 @@ class Step(NamedTuple):
         execution: its number.
         component: its name.
         state: `COMPLETE`, `CACHED`, `FAILED`, ...
-        inputs: where what it read lies, relative to the run's folder.
-        outputs: where what it wrote lies.
+        inputs: paths of the artifacts it read, relative to the run's folder.
+        outputs: paths of the artifacts it wrote.
     """
 
     execution: int
@@ -58,14 +58,14 @@ class PastRun:
 
 
 def past_runs(run_root: str) -> list[PastRun]:
-    """The runs that a run's folder knows, from old to new.
+    """Returns the runs of a run's folder, from old to new.
 
     Raises:
-        NotThere: there is no such folder.
+        NotFound: there is no such folder.
         DatasetError: there is no metadata store, or a damaged one.
     """
     runs = []
-    with _opened(run_root) as store:
+    with _open_store(run_root) as store:
         for context in store.get_contexts_by_type(_RUN):
             executions = sorted(store.get_executions_by_context(context.id), key=lambda one: one.id)
             if executions:
@@ -75,7 +75,7 @@ def past_runs(run_root: str) -> list[PastRun]:
 
 
 def steps_to(run_root: str, place: str) -> list[Step]:
-    """The executions that an artifact came from, from first to last; none where the store does not know it.
+    """Returns the executions that made an artifact, from first to last; none if the store does not know it.
 
     Raises:
         DatasetError: the metadata store is damaged.
@@ -83,7 +83,7 @@ def steps_to(run_root: str, place: str) -> list[Step]:
     relative = os.path.relpath(place, run_root)
     found: dict[int, Step] = {}
     seen: set[int] = set()
-    with _opened(run_root) as store:
+    with _open_store(run_root) as store:
         wanted = [one.id for one in store.get_artifacts() if relative in (one.uri, _pushed_to(one))]
         while wanted:
             events = [event for event in store.get_events_by_artifact_ids(wanted) if event.type in _OUTPUTS]
@@ -92,7 +92,7 @@ def steps_to(run_root: str, place: str) -> list[Step]:
             for execution in store.get_executions_by_id(
                 sorted({event.execution_id for event in events} - found.keys())
             ):
-                # A step that was answered from the cache did nothing: the one that did the work is here, too.
+                # A cached execution did nothing; the execution that did the work is in the store, too.
                 if execution.last_known_state == protos.Execution.COMPLETE:
                     found[execution.id] = _step(store, execution)
                     wanted += [one for one in _ids(store, execution.id, _INPUTS) if one not in seen]
@@ -100,13 +100,13 @@ def steps_to(run_root: str, place: str) -> list[Step]:
 
 
 @contextmanager
-def _opened(run_root: str) -> Iterator[metadata_store.MetadataStore]:
+def _open_store(run_root: str) -> Iterator[metadata_store.MetadataStore]:
     file = os.path.join(run_root, METADATA_FILE)
     if not os.path.isdir(run_root):
         raise NotFound(f"{run_root}: there is no such folder. Give the folder of `shardwright run`.")
     if not os.path.isfile(file):
         raise DatasetError(
-            f"{run_root}: no {METADATA_FILE}, so no folder of a run. Give the folder of `shardwright run`."
+            f"{run_root}: has no {METADATA_FILE}, so it is not the folder of a run. Give that of `shardwright run`."
         )
     config = protos.ConnectionConfig()
     config.sqlite.filename_uri = file
@@ -115,8 +115,8 @@ def _opened(run_root: str) -> Iterator[metadata_store.MetadataStore]:
         yield metadata_store.MetadataStore(config)
     except (store_errors.StatusError, RuntimeError) as error:
         raise DatasetError(
-            f"{file}: no readable metadata store ({str(error).splitlines()[0]}). Restore it, or move it away: the next "
-            "run starts a new one."
+            f"{file}: no readable metadata store ({str(error).splitlines()[0]}). Restore it, or move it to another "
+            "folder: the next run starts a new one."
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""A BeamDagRunner that tells, for every component, whether it ran, how long it took and where its outputs lie.
+"""A BeamDagRunner that reports for every component whether it ran, how long it took, and the URIs of its outputs.
 
 The runner's own pipeline and those of the components run on Beam's in-process Fn API runner: Beam 2.77 would otherwise
-first try to download Prism, another runner, for every one of them.
+first try to download Prism, another runner, for each of them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _STATES = metadata_store_pb2.Execution.State
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What one component of a run did.
+    """The report of one component of a run.
 
     Attributes:
         node: id of the component.
-        cached: its earlier outputs were used.
+        cached: its earlier outputs were reused.
         seconds: wall time.
         outputs: output key -> URIs of the artifacts.
     """
@@ -41,26 +41,26 @@ class NodeReport:
 
 @dataclass
 class RunRecord:
-    """What happened in a run so far; `failure` is the first component that failed, with its error."""
+    """The reports of a run so far; `failure` is the first component that failed, with its error."""
 
     nodes: list[NodeReport] = field(default_factory=list)
     failure: tuple[str, BaseException] | None = None
     on_node: Callable[[NodeReport], None] = lambda report: None
 
     def output(self, node: str, key: str) -> str:
-        """URI of the single artifact a component put out under a key."""
+        """Returns the URI of a component's single artifact of a key."""
         for report in self.nodes:
             if report.node == node:
                 return report.outputs[key][0]
         raise KeyError(node)
 
 
-# Beam pickles the DoFn, and the in-process runner unpickles it in this same process: module state is what they share.
+# Beam pickles the DoFn, and the in-process runner unpickles it in the same process: they share module state only.
 _record = RunRecord()
 
 
 class _ReportingDoFn(beam_dag_runner.PipelineNodeAsDoFn):
-    """Times a component and keeps its error, which Beam would wrap in a text of its own."""
+    """Times a component and keeps its error, which Beam would wrap in another one."""
 
     def _run_node(self) -> None:
         started = time.monotonic()
@@ -72,7 +72,7 @@ class _ReportingDoFn(beam_dag_runner.PipelineNodeAsDoFn):
             raise
         report = self._report(time.monotonic() - started)
         if not report.cached:
-            # Our executors have done so before TFX recorded the outputs; those of stock components have not.
+            # Our executors flush before TFX records the outputs; the executors of stock components do not.
             for uri in (uri for uris in report.outputs.values() for uri in uris):
                 flush_artifact(uri)
         _record.nodes.append(report)

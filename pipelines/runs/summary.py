@@ -1,6 +1,7 @@
-"""The table at the end of a run: images in and out, anomalies, loss, metrics, the verdict, where everything lies.
+"""The table and the report at the end of a run.
 
-The report of a finished run: its dataset, what was odd about it and let pass, and the model that came of it.
+The table has images in and out, anomalies, loss, metrics, the verdict and the paths of all outputs. The report shows
+the dataset, the anomalies that were allowed, and the model.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
-        rows: label and value of each line, in order; a label may be empty where a value goes on.
+        rows: label and value of each line, in order; a line without a label continues the one above.
         blessed: the model was blessed, and so pushed.
         reasons: why it was not.
     """
@@ -48,21 +49,21 @@ class RunSummary:
         return "\n".join(f"{label:<{width}}{value}".rstrip() for label, value in self.rows)
 
 
-def summarize(record: RunRecord, run_root: Path, push_directory: str, told: Sequence[str]) -> RunSummary:
+def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Sequence[str]) -> RunSummary:
     """Reads the figures of a finished run from its artifacts.
 
     Args:
-        record: what the components did; URIs are relative to the current folder.
+        record: the reports of the components; URIs are relative to the current folder.
         run_root: that folder, absolute.
         push_directory: where blessed models are pushed, relative to it.
-        told: notes on the input that the user has seen already.
+        shown: notes on the input that the user has seen already.
     """
     examples = record.output("ImageExampleGen", "examples")
     manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
     decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
     evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
     rows = _ingest_rows(manifest, run_root / examples)
-    rows.extend(_further_notes(Path(examples, BUILD_FILE), told))
+    rows.extend(_further_notes(Path(examples, BUILD_FILE), shown))
     rows.append(("anomalies", _anomalies(decision)))
     rows.extend(_training_rows(record.output("Trainer", "model_run")))
     rows.extend(
@@ -72,14 +73,14 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, told: Sequ
     )
     rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
     rows.extend(("", reason) for reason in evaluation.reasons)
-    rows.extend(_places(record, run_root, push_directory, pushed=evaluation.blessed))
+    rows.extend(_output_paths(record, run_root, push_directory, pushed=evaluation.blessed))
     return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
 
 
-def _further_notes(build: Path, told: Sequence[str]) -> list[tuple[str, str]]:
-    """What ImageExampleGen found beyond what reading the annotations told: duplicates, shares of the splits."""
+def _further_notes(build: Path, shown: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns ImageExampleGen's notes that were not shown yet: duplicates, shares of the splits."""
     notes = json.loads(build.read_text(encoding="utf-8")).get("notes", [])
-    further = [note for note in notes if note not in told]
+    further = [note for note in notes if note not in shown]
     return [("notes" if i == 0 else "", note) for i, note in enumerate(further)]
 
 
@@ -94,7 +95,7 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
     if rejected:
         rows.append(("", f"each with its reason in {dataset / 'ledger'}"))
     if totals.get(LOCATED):
-        rows.append(("", f"{totals[LOCATED]} say where they were taken (GPS); see images.strip_metadata"))
+        rows.append(("", f"{totals[LOCATED]} contain the place where they were taken (GPS); see images.strip_metadata"))
     if totals.get(DISPLAYED):
         rows.append(("", f"{totals[DISPLAYED]} turned by Exif, annotated as displayed; see input.labels.frame"))
     return [
@@ -124,7 +125,7 @@ def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: s
     return rows
 
 
-def _places(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
+def _output_paths(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
     places = [
         ("dataset", record.output("ImageExampleGen", "examples")),
         ("report", REPORT_FILE),
@@ -143,7 +144,7 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
 
     Args:
         dataset: folder of the ingested dataset.
-        verdict: folder of the Report component, whose `verdict.json` says what was let pass.
+        verdict: folder of the Report component, whose `verdict.json` has the allowed anomalies.
         evaluation: folder of the evaluation.
         training: folder of the training (`model_run`).
         target: the file.
@@ -157,30 +158,30 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
     troubles = read_verdict(Path(verdict))
     chapters = [
         anomaly_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
-        _changed([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
-        evaluated(evaluation, training),
+        _drift_chapter([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
+        model_chapter_of(evaluation, training),
     ]
     write_page(target, render(seen, [chapter for chapter in chapters if chapter is not None]))
 
 
-def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[str] | None) -> Chapter:
-    """A model as a chapter of a report.
+def model_chapter_of(evaluation: str | os.PathLike[str], training: str | os.PathLike[str] | None) -> Chapter:
+    """Returns the chapter of a model.
 
     Args:
-        evaluation: what the Evaluator wrote.
-        training: what the Trainer wrote (`model_run`), for the curves.
+        evaluation: folder of the Evaluator's output.
+        training: folder of the Trainer's `model_run`, for the curves.
 
     Raises:
         DatasetError: there is no evaluation or no history.
     """
     folder = Path(evaluation)
-    told = read_details(folder)
+    details = read_details(folder)
     history = None if training is None else vars(read_history(training))
-    return model_chapter(vars(read_evaluation(folder)), told, history, folder)
+    return model_chapter(vars(read_evaluation(folder)), details, history, folder)
 
 
-def _changed(troubles: list[Anomaly]) -> Chapter | None:
-    """Drift and skew that were let pass, in words; the pictures are in the Report component's page."""
+def _drift_chapter(troubles: list[Anomaly]) -> Chapter | None:
+    """Returns a chapter on allowed drift and skew as text; the Report component's page has the pictures."""
     if not troubles:
         return None
     body = section("drift", "Drift", *(card(isolate(t.where), paragraph(isolate(t.what, 600))) for t in troubles))

@@ -1,4 +1,4 @@
-"""docs/costs.md says what the arithmetic says, and the arithmetic starts from figures that other pages tell."""
+"""docs/costs.md has the results of the arithmetic, which starts from figures of other pages."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_the_table_of_the_page():
 
 
 @pytest.mark.parametrize("measured", MEASURED, ids=lambda measured: measured.step)
-def test_a_figure_is_one_that_its_page_tells(measured):
+def test_a_figure_is_on_its_page(measured):
     assert f"{measured.images_a_second:g} images/s" in (DOCS / f"{measured.page}.md").read_text(encoding="utf-8")
 
 

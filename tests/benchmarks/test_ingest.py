@@ -1,4 +1,4 @@
-"""The benchmark: every figure is measured on what it says it is; nothing here asks how fast anything is."""
+"""The benchmark of the ingest: every figure is measured on what its note names; no test checks a speed."""
 
 import hashlib
 import sys
@@ -16,8 +16,8 @@ COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
 SIZE = (96, 128)
 
 
-def test_a_verdict_says_whether_the_target_is_reached():
-    told = [
+def test_a_verdict_states_whether_the_target_is_reached():
+    found = [
         Figure("a", 2.0, "x", AT_LEAST, 2),
         Figure("b", 1.99, "x", AT_LEAST, 2),
         Figure("c", 2.0, "s", AT_MOST, 2),
@@ -25,9 +25,9 @@ def test_a_verdict_says_whether_the_target_is_reached():
         Figure("e", None, "x", AT_LEAST, 2, "not installed"),
         Figure("f", 3, "s"),
     ]
-    assert [figure.verdict for figure in told] == ["ok", "short", "ok", "short", "", ""]
-    assert told[0].row == ("a", "2 x", ">= 2 x", "ok", "")
-    assert told[4].row == ("e", "-", ">= 2 x", "", "not installed")
+    assert [figure.verdict for figure in found] == ["ok", "short", "ok", "short", "", ""]
+    assert found[0].row == ("a", "2 x", ">= 2 x", "ok", "")
+    assert found[4].row == ("e", "-", ">= 2 x", "", "not installed")
 
 
 @pytest.mark.slow

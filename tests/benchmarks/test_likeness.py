@@ -9,7 +9,7 @@ from benchmarks.likeness import ALTERATIONS, DISTANCES, drawn_pictures, found_pi
 from shardwright.duplicates.hashes import ImageHashes
 
 
-def test_copies_are_told_from_other_pictures():
+def test_copies_are_distinguished_from_other_pictures():
     rows = measure_likeness(drawn_pictures(4))
     assert [(row.name, row.distance) for row in rows] == [(n, d) for n in ImageHashes._fields for d in DISTANCES]
     by_place = {(row.name, row.distance): row for row in rows}

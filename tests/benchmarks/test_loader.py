@@ -1,4 +1,4 @@
-"""The benchmark of the loader: turns, shares, advice and data are what they say; no test asks how fast anything is."""
+"""The benchmark of the loader: turns, shares, advice and data are right; no test checks a speed."""
 
 import itertools
 import json
@@ -100,17 +100,17 @@ def test_what_no_step_accounts_for_is_batching():
 
 
 def test_advice_has_a_value_and_a_reason():
-    told = {advice.setting: advice for advice in advise(FOUND)}
-    assert told["cycle length"].value == "16"
-    assert told["loader.shuffle_buffer"].value == "2048"
-    assert "64 batches of 32, 123 MB" in told["loader.shuffle_buffer"].reason
-    assert told["loader.order"].value == "exact"
-    assert told["memory"].value.endswith(" GB")
-    assert all(advice.reason for advice in told.values())
+    result = {advice.setting: advice for advice in advise(FOUND)}
+    assert result["cycle length"].value == "16"
+    assert result["loader.shuffle_buffer"].value == "2048"
+    assert "64 batches of 32, 123 MB" in result["loader.shuffle_buffer"].reason
+    assert result["loader.order"].value == "exact"
+    assert result["memory"].value.endswith(" GB")
+    assert all(advice.reason for advice in result.values())
 
 
 @pytest.mark.parametrize(
-    ("changes", "setting", "value", "says"),
+    ("changes", "setting", "value", "message"),
     [
         ({"shards": 3}, "cycle length", "3", "3 of 3 shards at a time; more shards would mix better"),
         ({"records": 500}, "loader.shuffle_buffer", "500", "all there are"),
@@ -118,10 +118,10 @@ def test_advice_has_a_value_and_a_reason():
         ({"exact_share": 0.5}, "loader.order", "fast", "50% of the images/s"),
     ],
 )
-def test_advice_follows_the_data(changes, setting, value, says):
-    told = {advice.setting: advice for advice in advise(Loaded(**{**vars(FOUND), **changes}))}
-    assert told[setting].value == value
-    assert says in told[setting].reason
+def test_advice_follows_the_data(changes, setting, value, message):
+    result = {advice.setting: advice for advice in advise(Loaded(**{**vars(FOUND), **changes}))}
+    assert result[setting].value == value
+    assert message in result[setting].reason
 
 
 @given(records=st.integers(1, 10**7), record_bytes=st.floats(1, 1e8), batch=st.integers(1, 4096))

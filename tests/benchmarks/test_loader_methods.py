@@ -58,29 +58,29 @@ def test_the_shortest_way_loads_what_the_loader_does(tmp_path, small_dataset):
 
 
 @pytest.mark.slow
-def test_a_dataset_of_the_users_is_told_in_shares(tmp_path, capsys, small_dataset):
+def test_a_dataset_of_the_user_is_measured_in_shares(tmp_path, capsys, small_dataset):
     dataset = str(small_dataset(tmp_path, counts={"train": [40, 40]}, image_format="jpeg"))
     assert cli.main(["bench", "loader", dataset, "--batch", "8", "--rounds", "1", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert [share["step"] for share in said["shares"]] == ["read", "parse", "decode", "mask", "augment", "batch"]
-    assert sum(share["share"] for share in said["shares"]) == pytest.approx(1)
-    assert all(share["seconds"] > 0 for share in said["shares"][:3])
-    assert {figure["name"] for figure in said["figures"]} >= {"decoding alone", "exact / fast", "memory of one epoch"}
-    assert all(figure["value"] > 0 for figure in said["figures"])
-    assert [advice["setting"] for advice in said["advice"]][:2] == ["cycle length", "loader.shuffle_buffer"]
+    output = json.loads(capsys.readouterr().out)
+    assert [share["step"] for share in output["shares"]] == ["read", "parse", "decode", "mask", "augment", "batch"]
+    assert sum(share["share"] for share in output["shares"]) == pytest.approx(1)
+    assert all(share["seconds"] > 0 for share in output["shares"][:3])
+    assert {figure["name"] for figure in output["figures"]} >= {"decoding alone", "exact / fast", "memory of one epoch"}
+    assert all(figure["value"] > 0 for figure in output["figures"])
+    assert [advice["setting"] for advice in output["advice"]][:2] == ["cycle length", "loader.shuffle_buffer"]
 
 
 @pytest.mark.slow
-def test_what_cannot_be_loaded_is_told_without_a_traceback(tmp_path, capsys, small_dataset):
+def test_images_that_cannot_be_loaded_are_reported_without_a_traceback(tmp_path, capsys, small_dataset):
     dataset = str(small_dataset(tmp_path, counts={"train": [40, 40]}, size=lambda number: (24, 36 + number % 2)))
     assert cli.main(["bench", "loader", dataset, "--batch", "8", "--rounds", "1"]) == 1
-    said = capsys.readouterr().err
-    assert "Batches need one size" in said
-    assert "Traceback" not in said
+    output = capsys.readouterr().err
+    assert "Batches need one size" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "says"),
+    ("more", "code", "message"),
     [
         (["DATASET", "--batch", "0"], 2, "--batch: 0 is too few"),
         (["DATASET", "--batch", "9"], 2, "--batch 9: split 'train' has only 5 records"),
@@ -90,7 +90,7 @@ def test_what_cannot_be_loaded_is_told_without_a_traceback(tmp_path, capsys, sma
         (["gs://bucket/dataset"], 2, "Copy the dataset to this machine"),
     ],
 )
-def test_a_wrong_call_is_told(tmp_path, capsys, small_dataset, more, code, says):
+def test_a_wrong_call_is_reported(tmp_path, capsys, small_dataset, more, code, message):
     given = [str(small_dataset(tmp_path)) if word == "DATASET" else word for word in more]
     assert cli.main(["bench", "loader", *given]) == code
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -13,7 +13,7 @@ from shardwright.errors import CheckFailed
 @pytest.mark.slow
 def test_both_ways_are_measured(stores, tmp_path):
     measured = month.measure(stores.bucket("gs"), tmp_path / "bench", 100)
-    assert measured["said"] == "99 of 100 images copied, 1 read"
+    assert measured["note"] == "99 of 100 images copied, 1 read"
     assert all(measured[name] > 0 for name in ("full", "copied", "full work", "copied work"))
     assert [path.name for path in (tmp_path / "bench").iterdir()] == ["photographs-100-96x144"]
 

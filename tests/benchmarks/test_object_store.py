@@ -1,4 +1,4 @@
-"""The benchmark of object stores: what it measures, and what it says without the emulators."""
+"""The benchmark of object stores: its figures, and its notes without the emulators."""
 
 import sys
 

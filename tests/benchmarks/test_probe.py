@@ -1,4 +1,4 @@
-"""The benchmark of probing: what it compares with is right, and it says all its figures."""
+"""The benchmark of probing: it compares with correct results and reports all its figures."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_made_up_hashes_have_copies():
     assert 150 < (near_clusters(hashes, 8) != np.arange(1000)).sum() <= 200
 
 
-def test_all_figures_are_told(tmp_path, monkeypatch):
+def test_all_figures_are_reported(tmp_path, monkeypatch):
     written = []
 
     def notebook(paths, texts, target):

@@ -7,7 +7,7 @@ from benchmarks.transform import RATIO, Methods, transform_figures
 from shardwright.dataset.reader import ImageDataset
 
 
-def test_it_measures_what_it_says(tmp_path: Path) -> None:
+def test_every_figure_is_measured(tmp_path: Path) -> None:
     called: list[str] = []
 
     def notebook(paths, size):

@@ -1,4 +1,4 @@
-"""The notebook that the transform is measured beside, in a Python of its own."""
+"""The notebook that the transform is compared with, in a separate Python."""
 
 import sys
 from pathlib import Path

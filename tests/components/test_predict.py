@@ -173,7 +173,7 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(s
         ({"more": ["--dialect", "x"]}, "--dialect 'x' is not known. Use one of: clouds"),
         ({"more": ["--dialect", "tgs"]}, "'tgs' has no column of classes"),
         ({"more": ["--batch-size", "0"]}, "--batch-size: 0 is too small"),
-        ({"more": ["--like", "bad.csv"]}, "--like bad.csv: its header 'a,b' is that of no known layout"),
+        ({"more": ["--like", "bad.csv"]}, "--like bad.csv: its header 'a,b' is of no known layout"),
     ],
 )
 def test_wrong_calls_end_with_a_message(segmenter, pictures, tmp_path, capsys, monkeypatch, change, message):

@@ -43,16 +43,16 @@ def cleaned(capsys, *arguments, code=0):
 
 def test_what_the_gate_stopped_goes_and_all_that_a_blessed_model_descends_from_stays(root, capsys):
     before = files(root)
-    told = cleaned(capsys, root, "--keep", 1)
+    found = cleaned(capsys, root, "--keep", 1)
     old = ("/2/", "staging/tensorflow", "logs/1.log", "statistics/1/")
     gone = {name for name in before if any(part in name for part in old)}
     assert {name for name in gone if name.startswith("artifacts")}
     assert files(root) == before - gone
-    assert told["runs"] == 4
-    assert told["kept"] == 1
-    assert "artifacts/ImageExampleGen/examples/1" in told["protected"]
-    assert {Path(one["place"]).parts[0] for one in told["old"]} == {"artifacts", "staging", "logs"}
-    assert told["bytes"] == sum(one["bytes"] for one in told["old"]) > 1000
+    assert found["runs"] == 4
+    assert found["kept"] == 1
+    assert "artifacts/ImageExampleGen/examples/1" in found["protected"]
+    assert {Path(one["place"]).parts[0] for one in found["old"]} == {"artifacts", "staging", "logs"}
+    assert found["bytes"] == sum(one["bytes"] for one in found["old"]) > 1000
     assert main(["lineage", str(root)]) == 0
     assert "was not found" not in capsys.readouterr().out
     again = cleaned(capsys, root, "--keep", 1)
@@ -61,14 +61,14 @@ def test_what_the_gate_stopped_goes_and_all_that_a_blessed_model_descends_from_s
 
 def test_a_dry_run_only_lists(root, capsys):
     before = files(root)
-    told = cleaned(capsys, root, "--keep", 1, "--dry-run")
+    found = cleaned(capsys, root, "--keep", 1, "--dry-run")
     assert files(root) == before
     assert main(["clean", str(root), "--keep", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert all(one["place"] in out for one in told["old"])
-    assert f"1 of 4 runs kept; {len(told['old'])} places, " in out
-    assert "would go" in out
-    assert cleaned(capsys, root, "--keep", 1)["old"] == told["old"]
+    assert all(one["place"] in out for one in found["old"])
+    assert f"1 of 4 runs kept; {len(found['old'])} places, " in out
+    assert "would be removed" in out
+    assert cleaned(capsys, root, "--keep", 1)["old"] == found["old"]
 
 
 def test_all_runs_are_kept_where_there_are_no_more(root, capsys):
@@ -80,10 +80,10 @@ def test_all_runs_are_kept_where_there_are_no_more(root, capsys):
 def test_a_superseded_model_goes_only_when_asked_for(root, capsys):
     (root / "pushed/3/lineage.json").unlink()
     shutil.copy(root / "pushed/1/lineage.json", root / "pushed/3/lineage.json")
-    # The model in force descends from dataset 1 alone now, and model 1 is none of its ancestors.
-    told = cleaned(capsys, root, "--keep", 1)
+    # The baseline model descends from dataset 1 alone now, and model 1 is not one of its ancestors.
+    found = cleaned(capsys, root, "--keep", 1)
     assert (root / "pushed/1").is_dir()
-    assert "pushed/1" in told["protected"]
+    assert "pushed/1" in found["protected"]
     assert "pushed/1" in {one["place"] for one in cleaned(capsys, root, "--keep", 1, "--superseded")["old"]}
     assert not (root / "pushed/1").exists()
     assert (root / "pushed/3").is_dir()
@@ -155,7 +155,7 @@ def test_what_is_not_ours_stays(root, capsys):
 
 def test_what_is_no_folder_of_a_run(tmp_path, capsys):
     assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
-    assert "no metadata.sqlite, so no folder of a run" in capsys.readouterr().err
+    assert "has no metadata.sqlite, so it is not the folder of a run" in capsys.readouterr().err
     (tmp_path / "metadata.sqlite").write_text("no database at all")
     assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
     assert "no readable metadata store" in capsys.readouterr().err
@@ -172,7 +172,7 @@ def test_a_configuration_names_the_folder(root, tmp_path, capsys, monkeypatch):
     assert "--keep: 0 is too few" in capsys.readouterr().err
 
 
-def test_the_store_tells_runs_and_steps(made):
+def test_the_store_has_runs_and_steps(made):
     runs = past_runs(str(made))
     assert [len(run.steps) for run in runs] == [5, 3, 5, 5]
     assert runs[1].steps[-1].component == "DataGate"
@@ -183,12 +183,12 @@ def test_the_store_tells_runs_and_steps(made):
 
 
 @pytest.mark.parametrize("text", ["", "{}", None])
-def test_nothing_goes_where_a_pushed_model_does_not_say_what_it_descends_from(root, capsys, text):
+def test_nothing_is_removed_if_the_lineage_of_a_pushed_model_is_missing(root, capsys, text):
     file = root / "pushed/3/lineage.json"
     file.unlink() if text is None else file.write_text(text)
     before = files(root)
     assert main(["clean", str(root), "--keep", "1", "--superseded"]) == 1
-    assert "pushed/3: nothing says any more what this model descends from" in capsys.readouterr().err
+    assert "pushed/3: the lineage of this model is missing" in capsys.readouterr().err
     assert files(root) == before
 
 
@@ -228,7 +228,7 @@ def test_without_a_model_in_force_none_is_superseded(root, capsys):
 
 
 def test_what_the_last_runs_kept_their_splits_from_stays(root, capsys):
-    # Where nothing was pushed, only the dataset of the last run names the first.
+    # Without a pushed model, only the dataset of the last run names the first.
     shutil.rmtree(root / "pushed")
     cleaned(capsys, root, "--keep", 1)
     assert (root / "artifacts/ImageExampleGen/examples/1").is_dir()

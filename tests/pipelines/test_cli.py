@@ -1,4 +1,4 @@
-"""The command line: it answers at once; what is wrong with a call is said in one message with the right exit code."""
+"""The command line: it starts fast; a wrong call ends with one message and the right exit code."""
 
 import os
 import subprocess
@@ -76,6 +76,6 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
         "import sys; from shardwright.pipelines import cli; code = cli.main(['inspect', '/nowhere']); "
         "file = open(sys.argv[1], 'w'); file.write(f'{code} {file.fileno() > 2}')"
     )
-    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script, str(tmp_path / "told")]
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script, str(tmp_path / "code")]
     assert subprocess.run(closed, check=False).returncode == 0
-    assert (tmp_path / "told").read_text() == "2 True"
+    assert (tmp_path / "code").read_text() == "2 True"

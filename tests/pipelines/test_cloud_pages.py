@@ -14,7 +14,7 @@ from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 
 DOCS = Path(__file__).parents[2] / "docs"
-# What would be sent is shown instead.
+# These show the request instead of sending it.
 NEEDS_GOOGLE = ("submit", "schedule")
 
 
@@ -37,26 +37,26 @@ def page(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     Path("clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1], encoding="utf-8")
-    told = re.findall(r"^shardwright [^#\n]*", text, re.MULTILINE) + re.findall(
+    found = re.findall(r"^shardwright [^#\n]*", text, re.MULTILINE) + re.findall(
         r"`(shardwright [^`]*--out [^`]*)`", text
     )
-    return [shlex.split(command)[1:] for command in told]
+    return [shlex.split(command)[1:] for command in found]
 
 
 def test_vertex(bucket, tmp_path, monkeypatch, capsys):
-    said = {}
+    output = {}
     for command in page("vertex", tmp_path, monkeypatch):
         asked = [*command, "--dry-run"] if command[0] in NEEDS_GOOGLE and "--dry-run" not in command else command
         capsys.readouterr()
         assert main(asked) == 0, command
-        said[" ".join(command)] = capsys.readouterr().out
-    assert len(said) == 4
+        output[" ".join(command)] = capsys.readouterr().out
+    assert len(output) == 4
     job = json.loads(Path("clouds.json").read_text())
     default = job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]["data_root"]["defaultValue"]
     assert default == "gs://my-bucket/clouds"
-    sent = json.loads(said["submit clouds.yaml --parameter span=7"])["pipelineJob"]
+    sent = json.loads(output["submit clouds.yaml --parameter span=7"])["pipelineJob"]
     assert sent["runtimeConfig"]["parameterValues"] == {"span": "7"}
-    cron = json.loads(said["schedule clouds.yaml"])["schedule"]["cron"]
+    cron = json.loads(output["schedule clouds.yaml"])["schedule"]["cron"]
     assert cron == "TZ=Europe/Paris 0 3 1 * *"
 
 

@@ -1,4 +1,4 @@
-"""docs/commands.md: every command on it does what it says there."""
+"""docs/commands.md: every command does what the page shows."""
 
 import re
 import shlex
@@ -20,8 +20,8 @@ def calls():
     """Command line and what it prints, in the order of the page."""
     for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, said = part.partition("\n")
-            yield command, said
+            command, _, output = part.partition("\n")
+            yield command, output
 
 
 def pattern(line):
@@ -29,19 +29,19 @@ def pattern(line):
     return "(?s:.*?)" if line == "…" else re.escape(line).replace("…", ".*")
 
 
-def test_every_command_does_what_the_page_says(tmp_path, small_dataset, monkeypatch, capsys):
+def test_every_command_does_what_the_page_shows(tmp_path, small_dataset, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     record_months(Months(tmp_path / "shardwright-runs/clouds", small_dataset))
     (tmp_path / "clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1])
     (tmp_path / "keys.txt").write_text("2316a329.jpg\n")
     count = 0
-    for command, said in calls():
+    for command, output in calls():
         program, *arguments = shlex.split(command)
         assert program == "shardwright"
         assert main(arguments) == CHECKS.get(arguments[0], 0), command
         found = capsys.readouterr().out
-        if said.strip() != "…":
-            assert re.fullmatch("\n".join(map(pattern, said.rstrip("\n").split("\n"))), found.rstrip("\n")), found
+        if output.strip() != "…":
+            assert re.fullmatch("\n".join(map(pattern, output.rstrip("\n").split("\n"))), found.rstrip("\n")), found
         count += 1
     assert count >= 12
     named = {shlex.split(command)[1] for command, _ in calls()}

@@ -1,4 +1,4 @@
-"""`shardwright compile`: what the services' own schemas say of the documents, and what is refused beforehand."""
+"""`shardwright compile`: documents are valid by the services' own schemas, and errors are reported beforehand."""
 
 import copy
 import importlib.util
@@ -20,7 +20,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud.compile import ALWAYS_RUN
+from shardwright.pipelines.graph import STEPS
 from shardwright.pipelines.kubeflow import check_for_backend, platform_document
 from shardwright.pipelines.vertex import dataflow_options, worker_pools
 from shardwright.sample import write_sample
@@ -148,7 +148,7 @@ def test_the_dataset_of_the_model_in_force_is_looked_up_when_it_runs(home, monke
 def test_what_looks_around_is_never_cached(spec):
     tasks = spec["root"]["dag"]["tasks"]
     cached = {name for name, task in tasks.items() if task["cachingOptions"].get("enableCache")}
-    assert cached == set(tasks) - set(ALWAYS_RUN)
+    assert cached == set(tasks) & {step.name for step in STEPS if step.cached}
 
 
 def test_nothing_of_this_machine_is_in_it(documents, home):
@@ -196,8 +196,8 @@ def test_the_trainer_is_a_custom_job(job):
     custom = json.loads(parameters(job["pipelineSpec"], "Trainer")["custom_config"]["runtimeValue"]["constant"])
     assert custom[ENABLE_VERTEX_KEY] is True
     assert custom[VERTEX_REGION_KEY] == "europe-west4"
-    told = custom[TRAINING_ARGS_KEY]
-    parsed = CustomJob(display_name=told["display_name"], job_spec=told["job_spec"], labels=told["labels"])
+    result = custom[TRAINING_ARGS_KEY]
+    parsed = CustomJob(display_name=result["display_name"], job_spec=result["job_spec"], labels=result["labels"])
     (pool,) = parsed.job_spec.worker_pool_specs
     assert (pool.machine_spec.machine_type, pool.machine_spec.accelerator_count) == ("g2-standard-8", 1)
     assert pool.container_spec.image_uri == IMAGE
@@ -234,7 +234,7 @@ def test_kubeflow_loads_the_document(documents):
     assert loaded.name == "clouds"
 
 
-def test_kubernetes_is_told_where_to_run(kubeflow):
+def test_kubernetes_gets_node_selectors(kubeflow):
     spec, platform = kubeflow
     executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert set(executors) <= set(spec["deploymentSpec"]["executors"])
@@ -254,7 +254,7 @@ def test_kubernetes_is_told_where_to_run(kubeflow):
 def test_the_platform_document_has_the_fields_of_kubeflow(kubeflow):
     executors = kubeflow[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     for executor in executors.values():
-        # Of KubernetesExecutorConfig; kfp-kubernetes, which parses it strictly, is in the current stack alone.
+        # The fields of KubernetesExecutorConfig; only the current stack has kfp-kubernetes, which parses it strictly.
         assert set(executor) <= {"nodeSelector", "tolerations", "pvcMount"}
         if importlib.util.find_spec("kfp.kubernetes"):
             schema = importlib.import_module("kfp.kubernetes.kubernetes_executor_config_pb2")
@@ -276,7 +276,7 @@ def test_what_changed_in_a_document_is_seen(documents, target):
 
 
 def _without_versions(document):
-    """What differs between the two stacks is left out: TFX's version, and its long serialized options."""
+    """Leaves out what differs between the two stacks: TFX's version, and its long serialized options."""
     if isinstance(document, dict):
         return {
             key: _without_versions(value)
@@ -303,27 +303,35 @@ REFUSED = [
     ("vertex", changed("vertex", pipeline_root="bucket/x"), r"pipeline_root: .* Write gs://bucket/x"),
     ("vertex", changed("vertex", data_root=None), r"input\.images: .* does not begin with gs://"),
     ("vertex", changed("vertex", trainer={"machine": "n2-standart-8"}), r"Did you mean 'n2-standard-8'"),
-    ("vertex", changed("vertex", trainer={"machine": "ct5lp-hightpu-4t", "topology": "3x3"}), r"'3x3' is no topology"),
+    (
+        "vertex",
+        changed("vertex", trainer={"machine": "ct5lp-hightpu-4t", "topology": "3x3"}),
+        r"'3x3' is not a topo",
+    ),
     (
         "vertex",
         changed("vertex", trainer={"machine": "ct6e-standard-4t", "topology": "4x4"}),
-        r"which has 4\. Set it to",
+        r"which has 4\. Set trainer\.hosts to",
     ),
     ("vertex", changed("vertex", trainer={"machine": "n2-standard-8", "topology": "2x2"}), r"has no TPU"),
     ("kubeflow", changed("kubeflow", image=None), r"kubeflow\.image: missing"),
     ("kubeflow", changed("kubeflow", push_directory=None), r"kubeflow\.push_directory: missing"),
-    ("kubeflow", changed("kubeflow", push_directory="/x"), r"push_directory: '/x' lies on no volume"),
-    ("kubeflow", changed("kubeflow", push_directory="/modelsx"), r"push_directory: '/modelsx' lies on no volume"),
-    ("kubeflow", changed("kubeflow", data_root="/data"), r"data_root: '/data' is on no bucket and no volume"),
-    ("kubeflow", changed("kubeflow", data_root=None), r"input\.images: .* is on no bucket and no volume"),
-    ("kubeflow", changed("kubeflow", trainer={"machine": "ct5lp-hightpu-8t", "topology": "4x4"}), r"no topology of"),
+    ("kubeflow", changed("kubeflow", push_directory="/x"), r"push_directory: '/x' is not on a volume"),
+    ("kubeflow", changed("kubeflow", push_directory="/modelsx"), r"push_directory: '/modelsx' is not on a volume"),
+    ("kubeflow", changed("kubeflow", data_root="/data"), r"data_root: '/data' is not on a bucket or a volume"),
+    ("kubeflow", changed("kubeflow", data_root=None), r"input\.images: .* is not on a bucket or a volume"),
+    ("kubeflow", changed("kubeflow", trainer={"machine": "ct5lp-hightpu-8t", "topology": "4x4"}), r"not a topology of"),
     ("vertex", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' .* gs://ds"),
-    ("kubeflow", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' is on no bucket"),
+    (
+        "kubeflow",
+        {**CONFIG, "gate": {"drift": {"reference": "/ds"}}},
+        r"drift\.reference: '/ds' is not on a bucket",
+    ),
     ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is not a pipeline name"),
     (
         "kubeflow",
         {**changed("kubeflow", pipeline_root=None), "previous": "blessed"},
-        r"^shardwright: previous: .*no task can read the cluster's own store.* Let kubeflow\.pipeline_root be gs://",
+        r"^shardwright: previous: .*tasks cannot read the cluster's own store.* Let kubeflow\.pipeline_root be gs://",
     ),
 ]
 
@@ -343,7 +351,7 @@ def test_refused_before_there_is_a_document(target, config, message, tmp_path, m
     [
         ("vertex", "x.yaml", "Change its ending"),
         ("vertex", "no/x.json", "there is no folder"),
-        ("kubeflow", "./c.yaml", "is the configuration, which would be lost"),
+        ("kubeflow", "./c.yaml", "is the configuration, which would be overwritten"),
     ],
 )
 def test_files_that_cannot_be_written(target, out, message, tmp_path, monkeypatch, capsys):
@@ -358,7 +366,7 @@ def test_files_that_cannot_be_written(target, out, message, tmp_path, monkeypatc
     ("change", "message"),
     [
         (lambda spec: spec.update(schemaVersion="2.0.0"), "2.1.0 only"),
-        (lambda spec: container(spec, "Pusher").update(lifecycle={}), "no plain container"),
+        (lambda spec: container(spec, "Pusher").update(lifecycle={}), "not a plain container"),
         (lambda spec: spec["components"]["Pusher"].update(executorLabel="x"), "has no executor"),
     ],
 )
@@ -387,5 +395,5 @@ def test_tpu_machines_of_vertex(machine, topology, hosts):
     }
 
 
-def test_without_anything_to_say_there_is_no_platform_document():
+def test_by_default_there_is_no_platform_document():
     assert platform_document(parse_config({"input": {"images": "x"}}, base="/")) == {}

@@ -1,4 +1,4 @@
-"""What compiled documents say about failures: retries, finished work that is kept, no fallback to the CPU.
+"""Compiled documents and failures: retries, finished work that is kept, no fallback to the CPU.
 
 The documents are the golden ones, which `test_compile` holds to what is compiled.
 """
@@ -41,15 +41,15 @@ def test_every_task_is_tried_again(target):
 
 
 def test_finished_work_outlives_an_attempt():
-    """The Trainer of this configuration trains in a CustomJob on Vertex AI, which is told there."""
+    """The Trainer of this configuration trains in a CustomJob on Vertex AI, whose container has the variable."""
 
     def staged(spec):
         executors = spec["deploymentSpec"]["executors"]
-        told = {
+        found = {
             label: {one["name"]: one["value"] for one in executor["container"]["env"]}.get("SHARDWRIGHT_STAGING")
             for label, executor in executors.items()
         }
-        return {label: place for label, place in told.items() if place}
+        return {label: place for label, place in found.items() if place}
 
     writers = ("ImageExampleGen_executor", "ImageTransform_executor")
     assert staged(SPECS["vertex"]) == dict.fromkeys(writers, "gs://bucket/runs/clouds/staging")

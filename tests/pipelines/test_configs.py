@@ -1,4 +1,4 @@
-"""The configurations that come with the project are valid, and so are the schemas beside them."""
+"""The configurations that come with the project are valid, and so are the schemas next to them."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_it_is_valid_and_its_schema_is_the_rendered_one(file: Path) -> None:
     config = load_config(file)
     assert config.name == file.stem
     schema = schema_file_for(file)
-    # Where classes are told from the data there is nothing to render before.
+    # If classes are detected in the data, there is nothing to render before.
     assert schema.exists() == (config.input.classes is not None)
     if config.input.classes is not None:
         survey = Survey(classes=tuple(config.input.classes), listed=bytearray())

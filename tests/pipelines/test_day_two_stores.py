@@ -38,7 +38,7 @@ ALL = READ | MAKE
 
 @pytest.fixture(scope="module")
 def local(image_input, tmp_path_factory):
-    """A dataset, and what some commands are given beside it."""
+    """A dataset, and further inputs of some commands."""
     root = tmp_path_factory.mktemp("local")
     raw = image_input(root / "in", layout="label_csv", images=24)
     raw["shards"] = {"records": 6}
@@ -73,13 +73,13 @@ def answer(arguments, capsys, code=0):
 
 
 def without_places(value):
-    """What was said but for where."""
+    """Returns the output without locations."""
     return json.loads(re.sub(r'"[^"]*(/ds|/made|/report\.html|://)[^"]*"', '"here"', json.dumps(value)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path, scheme, capsys):
+def test_on_a_store_every_command_prints_the_same_as_here(local, stores, tmp_path, scheme, capsys):
     url = stores.bucket(scheme)
     stores.copy_of(local / "ds", f"{url}/data/ds")
     for command in ALL:
@@ -88,20 +88,20 @@ def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path
         there.mkdir()
         first = call(command, local / "ds", local, here / "made", here)
         other = call(command, f"{url}/data/ds", local, f"{url}/{command}/made", there)
-        told = answer(other, capsys)
-        assert without_places(told) == without_places(answer(first, capsys)), command
+        found = answer(other, capsys)
+        assert without_places(found) == without_places(answer(first, capsys)), command
         again = answer(other, capsys)
         if command in MAKE:
             assert ImageDataset.open(f"{url}/{command}/made").manifest == ImageDataset.open(here / "made").manifest
-            assert (told.pop("existed"), again.pop("existed")) == (False, True), command
+            assert (found.pop("existed"), again.pop("existed")) == (False, True), command
         if command == "export":
-            assert (told.pop("existed"), again.pop("existed")) == (False, True)
-        assert again == told, command
+            assert (found.pop("existed"), again.pop("existed")) == (False, True)
+        assert again == found, command
     stores.copy_of(local / "ds", f"{url}/data/other")
     stores.requests.clear()
     assert main(["diff", f"{url}/data/ds", f"{url}/data/other"]) == 0
     asked = [path for _, path in stores.requests if ".tfrecord" in path]
-    # Of records that lie side by side, one request for many.
+    # Adjacent records need only one request.
     assert len(asked) <= 4 * len(ImageDataset.open(local / "ds").manifest.shards)
     shard_of = ImageDataset.open(local / "ds").shards("train")[0]
     for command in ("inspect", "verify"):
@@ -122,7 +122,7 @@ DAMAGES = {
     "foreign index": lambda root: index(root).write_text('{"key": 1}\n'),
     "an empty folder": lambda root: [file.unlink() for file in root.rglob("*") if file.is_file()],
 }
-# What the damage does not concern, since these read no record, no index or no manifest.
+# Commands that the damage does not concern: they read no record, no index or no manifest.
 UNTOUCHED = {
     "flipped bit": {"inspect", "lineage", "get"},
     "no index": {"inspect", "lineage"},
@@ -157,15 +157,15 @@ def test_what_is_damaged_ends_in_one_message(local, tmp_path, damage, capsys):
         scratch.mkdir()
         capsys.readouterr()
         code = main(call(command, root, local, scratch / "made", scratch))
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
+        output = capsys.readouterr()
+        assert "Traceback" not in output.err
         if command in UNTOUCHED.get(damage, ()):
             continue
-        assert code in (1, 2), (command, said)
+        assert code in (1, 2), (command, output)
         if command not in ("verify", "lineage"):
-            assert said.err.startswith("shardwright: "), (command, said.err)
-            assert str(root) in said.err, (command, said.err)
-        # What was staged is taken up again when the dataset has been mended.
+            assert output.err.startswith("shardwright: "), (command, output.err)
+            assert str(root) in output.err, (command, output.err)
+        # Staged shards are used again when the dataset has been fixed.
         assert {path.name for path in scratch.iterdir()} <= {"keys", "new.csv", ".made.staging"}
 
 
@@ -210,14 +210,14 @@ def test_a_half_written_dataset_on_a_store_ends_in_one_message(local, stores, tm
         scratch = tmp_path / command
         scratch.mkdir()
         assert main(call(command, f"{url}/ds", local, f"{url}/made", scratch)) in (1, 2)
-        said = capsys.readouterr().err
-        assert said.startswith("shardwright: "), (command, said)
-        assert f"{url}/ds" in said
+        output = capsys.readouterr().err
+        assert output.startswith("shardwright: "), (command, output)
+        assert f"{url}/ds" in output
     assert not stores.tree(f"{url}/made")
 
 
 def test_what_is_not_there_is_a_wrong_call(tmp_path, capsys):
-    """Of a folder that is there and holds no whole dataset the exit code is 1."""
+    """The exit code is 1 for a folder that exists without a complete dataset."""
     for name, text in {
         "keys": "a.jpg\n",
         "new.csv": "image,label\na.jpg,Fish\n",
@@ -235,15 +235,15 @@ def test_what_is_not_there_is_a_wrong_call(tmp_path, capsys):
         for name, place in places.items():
             filled = [part.replace(name, str(place)) for part in filled]
         assert main(filled) == 2, filled
-        said = capsys.readouterr().err
-        assert said.startswith("shardwright: ")
-        assert str(tmp_path / "absent") in said, said
+        output = capsys.readouterr().err
+        assert output.startswith("shardwright: ")
+        assert str(tmp_path / "absent") in output, output
         assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.shared_data
 def test_records_of_others(shared_data, local, tmp_path, capsys):
-    """`inspect` shows them, `verify` reads them; what needs a dataset says so, and how they become one."""
+    """`inspect` shows them, `verify` reads them; commands that need a dataset report it, and how to make one."""
     records = shared_data / "golden/object_detection.record"
     for command in ("inspect", "verify"):
         assert answer([command, str(records), "--json"], capsys)["records"] == 40
@@ -252,9 +252,9 @@ def test_records_of_others(shared_data, local, tmp_path, capsys):
             scratch = tmp_path / command
             scratch.mkdir()
             assert main(call(command, records, local, scratch / "made", scratch)) in (1, 2)
-            said = capsys.readouterr().err
-            assert said.startswith(f"shardwright: {records}: ")
-            assert "inspect" in said or command == "lineage"
+            output = capsys.readouterr().err
+            assert output.startswith(f"shardwright: {records}: ")
+            assert "inspect" in output or command == "lineage"
 
 
 @pytest.mark.slow

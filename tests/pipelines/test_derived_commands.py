@@ -35,14 +35,14 @@ def whole(root):
 
 
 def test_reshard_changes_no_record_and_no_order(source, tmp_path, capsys):
-    told = made(["reshard", source, "--out", tmp_path / "new", "--shard-records", 7], capsys)
-    assert told["shards"] == 5 + 2
+    found = made(["reshard", source, "--out", tmp_path / "new", "--shard-records", 7], capsys)
+    assert found["shards"] == 5 + 2
     whole(tmp_path / "new")
     assert list(records(tmp_path / "new").items()) == list(records(source).items())
     before = tree(tmp_path / "new")
-    assert told.pop("existed") is False
+    assert found.pop("existed") is False
     again = made(["reshard", source, "--out", tmp_path / "new", "--shard-records", 7], capsys)
-    assert again == {**told, "existed": True}
+    assert again == {**found, "existed": True}
     assert main(["reshard", str(source), "--out", str(tmp_path / "new"), "--shard-records", "7"]) == 0
     assert "it was there already" in capsys.readouterr().out
     made(["reshard", source, "--out", tmp_path / "again", "--shard-records", 7], capsys)
@@ -74,7 +74,7 @@ OTHERS = {"swapped records": swap_first, "swapped keys": swap_keys}
     ids=lambda command: command[0],
 )  # fmt: skip
 def test_nothing_is_taken_out_of_what_is_not_the_manifests(source, tmp_path, capsys, command, what):
-    """Sizes and checksums of records fit: only the hash of the whole file can tell."""
+    """Sizes and checksums of records fit: only the hash of the whole file differs."""
     root = tmp_path / "ds"
     shutil.copytree(source, root)
     keys = ImageDataset.open(source).keys("train")
@@ -144,7 +144,7 @@ def test_a_subset_has_the_same_part_of_every_split_and_class(source, tmp_path, c
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         (["--classes", "Bird"], "no class 'Bird'"),
         (["--splits", "dev"], "no split 'dev'"),
@@ -155,9 +155,9 @@ def test_a_subset_has_the_same_part_of_every_split_and_class(source, tmp_path, c
         (["--count", "-3"], "--count: -3 is too small"),
     ],
 )
-def test_what_a_subset_refuses(source, tmp_path, capsys, options, said):
+def test_what_a_subset_refuses(source, tmp_path, capsys, options, output):
     assert main(["subset", str(source), "--out", str(tmp_path / "no"), *options]) == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
 
 

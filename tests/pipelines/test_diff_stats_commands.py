@@ -13,7 +13,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.diff import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.commands.stats import _shown
+from shardwright.pipelines.commands.stats import _format_number
 from shardwright.tfrecords.encode import ints
 
 
@@ -41,13 +41,13 @@ def halved(number, example):
 
 def test_a_page_goes_to_this_machine(one, tmp_path, capsys):
     other = shutil.copytree(one, tmp_path / "other")
-    for place, said in (
+    for place, output in (
         ("gs://bucket/d.html", "written to this machine"),
         (f"{one}/d.html", "is inside the dataset"),
         (f"{other}/d.html", "is inside the dataset"),
     ):
         assert main(["diff", str(one), str(other), "--html", place]) == 2
-        assert said in capsys.readouterr().err
+        assert output in capsys.readouterr().err
 
 
 def test_no_difference(one, capsys):
@@ -58,11 +58,11 @@ def test_no_difference(one, capsys):
 def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     other = small_dataset(tmp_path, counts={"train": [7], "eval": [3]}, change=halved)
     code = main(["diff", str(one), str(other), "--json", "--html", str(tmp_path / "d.html")])
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     assert code == 1
-    assert told["images"] == {"both": 9, "first": 9, "second": 10}
-    assert told["counts"]["added"] == told["counts"]["changed"] == 1
-    rows = {(row["key"], row["way"]): row for row in told["rows"]}
+    assert result["images"] == {"both": 9, "first": 9, "second": 10}
+    assert result["counts"]["added"] == result["counts"]["changed"] == 1
+    rows = {(row["key"], row["way"]): row for row in result["rows"]}
     assert ("train/0009", "added") in rows
     assert ("eval/0001", "changed") in rows
     assert rows["eval/0002", "relabelled"]["after"] == "none"
@@ -75,7 +75,7 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     new = np.zeros((24, 36), np.uint8)
     new[:12] = 1
     assert rows["eval/0000", "masks"]["iou"] == pytest.approx((fish & new).sum() / (fish | new).sum(), abs=1e-6)
-    assert told["iou"] == rows["eval/0000", "masks"]["iou"]
+    assert result["iou"] == rows["eval/0000", "masks"]["iou"]
     page = (tmp_path / "d.html").read_text()
     assert "Images whose masks differ" in page
     assert "<script" not in page
@@ -124,22 +124,22 @@ def test_moved_images(image_input, tmp_path):
 
 def test_stats(one, capsys):
     assert main(["stats", str(one), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["images"] == {"eval": 3, "train": 6}
-    assert told["sizes"] == {"24x36": 9}
-    assert told["formats"] == {"png": 9}
-    assert told["measured"] == told["measures"]["brightness"]["count"] == 9
-    assert told["classes"]["Fish"]["train"] <= 6
+    result = json.loads(capsys.readouterr().out)
+    assert result["images"] == {"eval": 3, "train": 6}
+    assert result["sizes"] == {"24x36": 9}
+    assert result["formats"] == {"png": 9}
+    assert result["measured"] == result["measures"]["brightness"]["count"] == 9
+    assert result["classes"]["Fish"]["train"] <= 6
     assert main(["stats", str(one)]) == 0
     text = capsys.readouterr().out
     assert "images        9 (eval 3, train 6)" in text
     assert "sizes         24x36 9" in text
     assert "pixels        mean 864, middle half 864 to 864" in text
-    assert "near groups not looked for" in text
+    assert "near groups not searched for" in text
 
 
 def test_large_figures_are_written_out():
-    assert [_shown(value) for value in (0.04, 12.3456, 999.94, 40_000.4, 2_940_000)] == [
+    assert [_format_number(value) for value in (0.04, 12.3456, 999.94, 40_000.4, 2_940_000)] == [
         "0.04",
         "12.35",
         "999.9",

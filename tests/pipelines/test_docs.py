@@ -42,13 +42,13 @@ def test_an_example_is_a_valid_configuration(block):
     [InputConfig, LabelsConfig, ImagesConfig, DuplicatesConfig, SplitConfig, ShardsConfig, FeaturesConfig],
     ids=lambda section: section.PATH,
 )
-def test_every_option_of_the_ingest_is_told(section):
-    told = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
+def test_every_option_of_the_ingest_is_documented(section):
+    found = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
     names = {field.name for field in dataclasses.fields(section)} - {"shares"}
-    assert not {name for name in names if not re.search(rf"\b{name}\b", told)}
+    assert not {name for name in names if not re.search(rf"\b{name}\b", found)}
 
 
 @pytest.mark.parametrize("section", [TransformConfig, TextConfig], ids=lambda section: section.PATH)
-def test_every_option_of_the_transform_is_told(section):
-    told = (Path(__file__).parents[2] / "docs" / "transform.md").read_text(encoding="utf-8")
-    assert not {field.name for field in dataclasses.fields(section) if f"`{field.name}" not in told}
+def test_every_option_of_the_transform_is_documented(section):
+    found = (Path(__file__).parents[2] / "docs" / "transform.md").read_text(encoding="utf-8")
+    assert not {field.name for field in dataclasses.fields(section) if f"`{field.name}" not in found}

@@ -1,4 +1,4 @@
-"""The page of the loader: its Python does what it says."""
+"""The page of the loader: its Python gives the output that is shown."""
 
 from pathlib import Path
 

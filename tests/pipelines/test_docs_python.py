@@ -1,4 +1,4 @@
-"""The page of the Python interface: its Python does what it says, and it tells of all that is offered."""
+"""The page of the Python interface: its Python gives the output that is shown, and it has all public names."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def test_the_python_on_the_page(tmp_path):
     assert printed_by(PAGE, tmp_path) == PRINTED
 
 
-def test_all_that_is_offered_is_told():
+def test_all_public_names_are_documented():
     page = PAGE.read_text(encoding="utf-8")
     for name in shardwright.__all__:
         assert f"`{name}" in page, name

@@ -1,4 +1,4 @@
-"""`drift` on the command line: two datasets, a folder, the splits of one; too few images are no good news."""
+"""`drift` on the command line: two datasets, a folder, the splits of one; too few images do not pass for unchanged."""
 
 import json
 
@@ -21,9 +21,9 @@ def test_one_dataset_is_compared_split_by_split(dataset, capsys):
     assert main(["drift", str(dataset)]) == 0
     assert "eval (25 images) against train (40 images): nothing has changed" in capsys.readouterr().out
     assert main(["drift", str(dataset), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["drifted"] is False
-    assert [c["reference"] for c in told["comparisons"]] == ["train"]
+    found = json.loads(capsys.readouterr().out)
+    assert found["drifted"] is False
+    assert [c["reference"] for c in found["comparisons"]] == ["train"]
 
 
 @pytest.mark.slow
@@ -40,9 +40,9 @@ def test_a_folder_of_darker_images(dataset, tmp_path, capsys):
             with Image.open(file) as picture:
                 picture.point(lambda level: level // 2).save(file, "jpeg")
     assert main(["drift", str(dataset), str(folder), "--json"]) == 1
-    (told,) = json.loads(capsys.readouterr().out)["comparisons"]
-    assert "brightness" in {f["measure"] for f in told["findings"] if f["drifted"]}
-    drifted = [f["measure"] for f in told["findings"] if f["drifted"]]
+    (found,) = json.loads(capsys.readouterr().out)["comparisons"]
+    assert "brightness" in {f["measure"] for f in found["findings"] if f["drifted"]}
+    drifted = [f["measure"] for f in found["findings"] if f["drifted"]]
     page = tmp_path / "page.html"
     assert main(["drift", str(dataset), str(folder), "--html", str(page)]) == 1
     assert f"{page}: open it in a browser" in capsys.readouterr().out
@@ -79,7 +79,7 @@ def test_too_few_images_are_no_good_news(dataset, tmp_path, capsys):
     (tmp_path / "few").mkdir()
     (tmp_path / "few" / "broken.jpg").write_bytes(b"no image")
     assert main(["drift", str(dataset), str(tmp_path / "few")]) == 1
-    assert "too few images to tell, 20 of each are needed" in capsys.readouterr().out
+    assert "too few images to decide, 20 of each are needed" in capsys.readouterr().out
     assert main(["drift", str(dataset), str(tmp_path / "few"), "--html", str(tmp_path / "page.html")]) == 1
     assert "too few images for a verdict" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert main(["drift", str(dataset), str(tmp_path / "few"), "--html", str(dataset / "page.html")]) == 2

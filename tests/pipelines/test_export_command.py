@@ -46,7 +46,7 @@ def test_files_come_back_byte_for_byte(masked, labelled, tmp_path):
 
 
 def test_another_shard_than_the_manifests_becomes_no_files(masked, tmp_path, capsys):
-    """Each record and its checksum are sound, and where the index says: only the hash of the whole file can tell."""
+    """Records and checksums are right and at the offsets of the index: only the hash of the whole file differs."""
     shutil.copytree(masked / "ds", tmp_path / "ds")
     shard = min(tmp_path.glob("ds/Split-*/*"), key=lambda path: path.stat().st_size)
     first, *others = [payload for _, payload in read_records(shard)]
@@ -105,7 +105,7 @@ def test_masks_decode_to_the_same_in_every_dialect(masked, tmp_path, runs, base,
             assert np.array_equal(found, rle.from_flat(example[f"image/segmentation/{name}/rle"]))
 
 
-# All that `input.labels` can say of run lengths; compressed counts it tells from a list by itself.
+# All options of `input.labels` for run lengths; it distinguishes compressed counts from a list automatically.
 READ_BACK = [
     *(("absolute", order, base) for order in ORDERS for base in (0, 1)),
     *(("relative", order, None) for order in ORDERS),
@@ -197,7 +197,7 @@ def test_what_is_exported_is_ingested_to_the_same_records(masked, tmp_path):
 
 
 def test_every_dialect_of_published_sets_can_be_asked_for():
-    """What `rle_dialects` names, and what its `Dialect` can be made of, `export` writes."""
+    """`export` writes all dialects that `rle_dialects` names, and all combinations that its `Dialect` can have."""
     written = {
         ExportOptions(runs=runs, order=order, base=base).dialect for runs in RUNS for order in ORDERS for base in (0, 1)
     }
@@ -206,7 +206,7 @@ def test_every_dialect_of_published_sets_can_be_asked_for():
 
 def test_masks_as_pictures(masked, tmp_path, capsys):
     assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out"), "--masks", "png", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     stored = examples(masked / "ds")
     drawn = 0
     for key, example in stored.items():
@@ -218,7 +218,7 @@ def test_masks_as_pictures(masked, tmp_path, capsys):
                 drawn += 1
                 with Image.open(file) as picture:
                     assert np.array_equal(rle.encode(np.asarray(picture)), runs)
-    assert told["masks"] == drawn > 0
+    assert result["masks"] == drawn > 0
     assert not (tmp_path / "out" / "labels.csv").exists()
 
 
@@ -253,7 +253,7 @@ def test_hostile_class_names_and_keys_stay_within_the_folder(small_dataset, tmp_
             _new_file(tmp_path / "out", name)
 
 
-def test_a_wrong_size_is_told_and_nothing_is_left(small_dataset, tmp_path, capsys):
+def test_a_wrong_size_is_reported_and_nothing_is_left(small_dataset, tmp_path, capsys):
     root = small_dataset(tmp_path / "in", change=lambda number, example: {**example, "image/height": 23})
     assert main(["export", str(root), "--out", str(tmp_path / "out")]) == 1
     assert "the picture is 24x36, but its record has 23x36" in capsys.readouterr().err

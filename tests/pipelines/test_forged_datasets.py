@@ -14,7 +14,7 @@ from shardwright.errors import DatasetError
 from shardwright.fingerprint import fingerprint
 from shardwright.pipelines.cli import main
 
-# What anyone may put in the place of any value.
+# Values that anyone may put in place of another.
 HOSTILE = [
     None, True, -1, 1.5, 10**15, 10**40, "", "..", "../../evil", "/tmp/evil", "a/b", ".", "a\0b", "\x1b[2J", "\ud800",
     "x" * 300, [], [1], ["../evil"], {}, {"a": 1}, {"../evil": "../evil"}, [[]], float("nan"),
@@ -28,7 +28,7 @@ def source(tmp_path_factory, small_dataset):
 
 @pytest.fixture
 def forged(tmp_path, source, monkeypatch):
-    """Makes a dataset with another manifest, in a folder of its own; its digest is right."""
+    """Makes a dataset with another manifest, in a separate folder; its digest is right."""
     inside = tmp_path / "a" / "b" / "c"
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)
@@ -125,7 +125,7 @@ def around(folder):
 
 
 def accepted(manifest):
-    """The forgeries that the parser takes; what it says of the others is one short line without control characters."""
+    """Returns the forgeries that the parser takes; its errors for others have one line without control characters."""
     for path, value, forgery in forgeries(manifest):
         seal(forgery)
         problem = problem_of(forgery)
@@ -154,19 +154,19 @@ def test_the_parser_takes_no_value_that_leads_elsewhere(source):
 
 
 def ends_well(command, tmp_path, capsys):
-    """Runs a command; says whether it ended with a message or its result, and that it changed nothing elsewhere."""
+    """Runs a command; returns whether it ended with a message or its result, and checks that all else is unchanged."""
     before = around(tmp_path)
     code = main(command)
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert code in (0, 1, 2), command
-    assert "Traceback" not in said.err
+    assert "Traceback" not in output.err
     assert around(tmp_path) == before, command
     return code
 
 
 @pytest.fixture
 def there(tmp_path, source, forged):
-    """What the commands need beside the forged dataset."""
+    """The commands' other inputs."""
     (tmp_path / "a/b/c/keys").write_text("train/0000\n")
     (tmp_path / "a/b/c/labels.csv").write_text("Image_Label,EncodedPixels\ntrain/0000.png_Fish,1 3\n")
     shutil.copytree(source, "sound")

@@ -50,12 +50,12 @@ def forge_row(dataset, part, name, value):
     (dataset / "manifest.json").write_text(json.dumps(manifest))
 
 
-def said_of(capsys, *command):
+def output_of(capsys, *command):
     code = main(list(command))
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     assert code in (0, 1, 2)
-    assert "Traceback" not in said
-    return said
+    assert "Traceback" not in output
+    return output
 
 
 @pytest.mark.parametrize("name", ["key", "offset", "length"])
@@ -71,10 +71,10 @@ def test_a_forged_index_is_refused_or_read(dataset, capsys, name):
             with pytest.raises(DatasetError, match="not a readable index"):
                 opened.keys("train")
         if value in (None, -1, 10**40):
-            assert "not a readable index" in said_of(capsys, "reshard", "forged", "--out", "out")
+            assert "not a readable index" in output_of(capsys, "reshard", "forged", "--out", "out")
             assert not (dataset.parent / "out").exists()
             for command in (["get", "forged", "train/0001"], ["verify", "forged"], ["inspect", "forged"]):
-                said_of(capsys, *command)
+                output_of(capsys, *command)
         (dataset / part).write_bytes(whole)
 
 
@@ -113,7 +113,7 @@ def test_a_forged_lineage_is_a_problem_and_no_traceback(tmp_path, capsys, name):
                 read(str(tmp_path))
             except DatasetError:
                 refused += 1
-        said_of(capsys, "lineage", str(tmp_path))
+        output_of(capsys, "lineage", str(tmp_path))
     assert refused >= 20
 
 

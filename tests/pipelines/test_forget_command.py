@@ -62,11 +62,11 @@ def test_a_staging_place_that_cannot_be_looked_into_is_refused_before_anything_i
         forget_clients()
     assert "gs://bucket: no valid Google credentials" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "absent")]) == 2
-    assert "absent is no folder" in capsys.readouterr().err
+    assert "absent is not a folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["keys"]
 
 
-def test_a_ledger_says_no_word_of_what_is_forgotten(image_input, tmp_path, capsys):
+def test_a_ledger_has_no_trace_of_forgotten_images(image_input, tmp_path, capsys):
     raw = image_input(tmp_path / "in", layout="label_csv", images=12)
     (tmp_path / "in/images/003.jpg").write_bytes((tmp_path / "in/images/001.jpg").read_bytes())
     (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
@@ -81,7 +81,7 @@ def test_a_ledger_says_no_word_of_what_is_forgotten(image_input, tmp_path, capsy
     assert ledger(tmp_path / "same")["005.jpg"].status == "rejected"
 
 
-def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys):
+def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsys):
     raw = image_input(tmp_path / "in", layout="label_csv", images=8)
     raw |= {"images": {"verify": "full"}, "run": {"staging": str(tmp_path / "staging")}}
     run(raw, tmp_path / "ds", workers=1)
@@ -100,10 +100,10 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     with Staging.open(tmp_path / "staging", "f" * 64).locked():
         assert main([*map(str, command), "--staging", str(tmp_path / "staging")]) == 2
     assert "another run is at work there" in capsys.readouterr().err
-    told = made([*command, "--staging", tmp_path / "staging"], capsys)
-    assert (told["probe_rows"], rows()) == (2, 6)
+    found = made([*command, "--staging", tmp_path / "staging"], capsys)
+    assert (found["probe_rows"], rows()) == (2, 6)
     ours = ["f" * 64, f"tensorflow-2/{'b' * 64}", f"training/{'a' * 32}"]
-    assert told["staged"] == [str(tmp_path / "staging" / name) for name in ours]
+    assert found["staged"] == [str(tmp_path / "staging" / name) for name in ours]
     assert {path.name for path in (tmp_path / "staging").iterdir()} == {
         "mine",
         "training",
@@ -112,11 +112,11 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     }
     assert (tmp_path / "staging/training/mine").is_dir()
     assert main([*map(str, command), "--staging", str(tmp_path / "none")]) == 2
-    assert "is no folder. Name the one of run.staging" in capsys.readouterr().err
+    assert "is not a folder. Name the one of run.staging" in capsys.readouterr().err
     assert main([*map(str, command[:-1]), str(tmp_path / "late"), "--search", str(tmp_path / "none")]) == 2
     assert "--search: " in capsys.readouterr().err
     assert not (tmp_path / "late").exists()
-    assert told["held_by"] == [str(tmp_path / "ds")]
+    assert found["held_by"] == [str(tmp_path / "ds")]
     again = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])
 
@@ -131,9 +131,9 @@ def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, cap
     with run_lock(months.root):
         assert main(list(map(str, command))) == 2
     assert "another run is at work here" in capsys.readouterr().err
-    told = made(command, capsys)
-    assert told["models"] == [str(months.models[month]) for month in (1, 3)]
-    assert told["held_by"] == [str(months.datasets[month]) for month in (1, 2, 3)]
+    found = made(command, capsys)
+    assert found["models"] == [str(months.models[month]) for month in (1, 3)]
+    assert found["held_by"] == [str(months.datasets[month]) for month in (1, 2, 3)]
     assert (months.root / "staging/probed").is_dir()
     (tmp_path / "keys").write_text("train/0004\n")
     assert main([*map(str, command[:-1]), str(tmp_path / "more")]) == 0

@@ -1,4 +1,4 @@
-"""The one graph: what decides its cache keys, and that no place on this machine does."""
+"""The graph: its cache keys contain no paths of this machine, and `STEPS` agrees with its components."""
 
 import json
 import shutil
@@ -7,16 +7,22 @@ from typing import Any
 
 import pytest
 from descent import Months
+from tfx.v1.types import BaseBeamComponent
 
 from shardwright.config import parse_config
+from shardwright.config.cloud import COMPONENTS
+from shardwright.config.vertex import ON_DATAFLOW
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import render_schema
 from shardwright.ingest.baseline import resolve_baseline
-from shardwright.pipelines.graph import GraphInputs, build_nodes
+from shardwright.pipelines.graph import STEPS, GraphInputs, build_nodes
+
+SCHEMA = render_schema("classification", ["a", "b"], "single", {})
+INPUTS = GraphInputs("0" * 64, "{}", "{}", ("a", "b"), False, "schema.pbtxt", SCHEMA, "pushed", "")
 
 
 def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What Report is cached by in a run that works in that folder."""
+    """Returns the part of Report's cache key that is about drift, in a run that works in that folder."""
     raw = {
         "task": "classification",
         "input": {"images": "images"},
@@ -24,15 +30,23 @@ def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "run": {"root": str(root)},
     }
     monkeypatch.chdir(root)
-    schema = render_schema("classification", ["a", "b"], "single", {})
-    inputs = GraphInputs("0" * 64, "{}", "{}", ("a", "b"), False, "schema.pbtxt", schema, "pushed", "")
-    nodes = build_nodes(resolve_baseline(parse_config(raw, base=str(root))), inputs)
+    nodes = build_nodes(resolve_baseline(parse_config(raw, base=str(root))), INPUTS)
     (report,) = [node for node in nodes if node.id == "Report"]
     assert str(root) not in json.dumps([node.exec_properties for node in nodes], default=str)
     return dict(json.loads(report.exec_properties["drift"]))
 
 
-def test_the_reference_is_a_digest_wherever_it_lies(
+def test_steps_are_the_components_of_the_graph() -> None:
+    """Names and order are those of the nodes; the configuration's lists, which cannot import `STEPS`, agree."""
+    nodes = build_nodes(parse_config({"task": "classification", "input": {"images": "images"}}, base="/"), INPUTS)
+    assert ["InputResolver", *(node.id for node in nodes)] == [step.name for step in STEPS]
+    beam = {node.id for node in nodes if isinstance(node, BaseBeamComponent)}
+    assert beam == {step.name for step in STEPS if step.uses_beam}
+    assert set(COMPONENTS) == {step.name for step in STEPS}
+    assert set(ON_DATAFLOW) == {step.name for step in STEPS if step.uses_beam and step.reads_buckets}
+
+
+def test_the_reference_is_a_digest_in_any_folder(
     small_dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`blessed` under a link to the run's folder, and in one that has moved."""

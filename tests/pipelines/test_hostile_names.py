@@ -114,16 +114,16 @@ def test_no_command_prints_a_hostile_name_as_it_is(place, tmp_path, form, monkey
         code: object = None
         with contextlib.suppress(SystemExit):
             code = main([*call, "--json"] if form == "json" else call)
-        said = out.getvalue() + error.getvalue()
-        assert said, call
-        assert "Traceback" not in said, call
-        assert escape(said, lines=True) == said, call
+        output = out.getvalue() + error.getvalue()
+        assert output, call
+        assert "Traceback" not in output, call
+        assert escape(output, lines=True) == output, call
         if form == "json" and code in (0, 1) and out.getvalue():
             json.loads(out.getvalue())
         else:
             # A line of a name may not pass for a line of ours.
-            assert sum(line.startswith(FORGED) for line in said.splitlines()) == 0, (call, said)
-        if any(name in said for name in (MARK, escape(KIND), repr(EVIL)[1:-1])):  # argparse takes `repr`
+            assert sum(line.startswith(FORGED) for line in output.splitlines()) == 0, (call, output)
+        if any(name in output for name in (MARK, escape(KIND), repr(EVIL)[1:-1])):  # argparse takes `repr`
             named.add(call[0])
     missing = {call[0] for call in calls(place, new) if form == "text" or call[0] in AS_JSON} - named
-    assert missing <= {"clean", "drift"}, (missing, said)
+    assert missing <= {"clean", "drift"}, (missing, output)

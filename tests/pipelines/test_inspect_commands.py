@@ -21,10 +21,10 @@ def dataset(tmp_path, small_dataset):
 
 def test_a_dataset(dataset, capsys):
     assert cli.main(["inspect", str(dataset)]) == 0
-    said = capsys.readouterr().out
-    assert f"{dataset} (ingest, segmentation)" in said
-    assert "2: Fish, Sugar" in said
-    assert next(line.split() for line in said.splitlines() if line.startswith("train"))[:3] == ["train", "5", "2"]
+    output = capsys.readouterr().out
+    assert f"{dataset} (ingest, segmentation)" in output
+    assert "2: Fish, Sugar" in output
+    assert next(line.split() for line in output.splitlines() if line.startswith("train"))[:3] == ["train", "5", "2"]
     assert cli.main(["inspect", str(dataset), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["splits"][1]["records"] == 5
 
@@ -33,9 +33,9 @@ def test_a_file_and_its_record(dataset, capsys):
     assert cli.main(["inspect", str(dataset / SHARD)]) == 0
     assert f"{dataset / SHARD}: 3 records, " in capsys.readouterr().out
     assert cli.main(["inspect", str(dataset / SHARD), "--record", "1"]) == 0
-    said = capsys.readouterr().out
-    assert "png 24 x 36, 3 channels" in said
-    assert "\x1b" not in said
+    output = capsys.readouterr().out
+    assert "png 24 x 36, 3 channels" in output
+    assert "\x1b" not in output
     assert cli.main(["inspect", str(dataset / SHARD), "--record", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["image"] == "image/encoded"
 
@@ -51,16 +51,16 @@ def test_damage_exits_1(dataset, capsys):
     data[30] ^= 4
     (dataset / SHARD).write_bytes(data)
     assert cli.main(["inspect", str(dataset / SHARD)]) == 1
-    said = capsys.readouterr().out
-    assert "! record 0 at offset 0: the checksum" in said
-    assert "1 record cannot be read" in said
+    output = capsys.readouterr().out
+    assert "! record 0 at offset 0: the checksum" in output
+    assert "1 record cannot be read" in output
 
 
 @pytest.mark.parametrize(
-    ("call", "code", "says"),
+    ("call", "code", "message"),
     [
         (["inspect", "DATASET", "--record", "1"], 2, "--record is for a file"),
-        (["inspect", f"DATASET/{SHARD}", "--record", "-1"], 2, "--record: -1 is no number"),
+        (["inspect", f"DATASET/{SHARD}", "--record", "-1"], 2, "--record: -1 is not a record number"),
         (["inspect", f"DATASET/{SHARD}", "--record", "3"], 2, "no record 3; 3 can be read"),
         (["inspect", "DATASET/manifest.json"], 2, "not a TFRecord file"),
         (["inspect", "DATASET/Split-train"], 1, "no manifest.json"),
@@ -70,16 +70,16 @@ def test_damage_exits_1(dataset, capsys):
         (["get", "DATASET", "train/0003", "--out", "/nowhere/x.png"], 2, "--out: /nowhere/x.png cannot be written"),
     ],
 )
-def test_a_wrong_call_is_told(dataset, capsys, call, code, says):
+def test_a_wrong_call_is_reported(dataset, capsys, call, code, message):
     assert cli.main([word.replace("DATASET", str(dataset)) for word in call]) == code
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_image_of_a_key_is_written_once_byte_for_byte(dataset, tmp_path, capsys):
     out = tmp_path / "image.png"
     assert cli.main(["get", str(dataset), "train/0003", "--out", str(out), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["key"], said["split"], said["image"]) == ("train/0003", "train", "image/encoded")
+    output = json.loads(capsys.readouterr().out)
+    assert (output["key"], output["split"], output["image"]) == ("train/0003", "train", "image/encoded")
     payloads = dict(ImageDataset.open(dataset).records("train"))
     assert [out.read_bytes()] == find_feature(payloads["train/0003"], "image/encoded")
     assert cli.main(["get", str(dataset), "train/0003", "--out", str(out)]) == 2

@@ -60,7 +60,7 @@ def test_artifacts_and_parameters_have_types():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_container_takes_what_the_component_says(name):
+def test_the_container_takes_the_options_of_the_component(name):
     """Every option that a component writes is one that its task reads, and none is missing."""
     _, made = container(getattr(plain_components(IMAGE), name))
     numbers = {"--seed": "3", "--deep": "True", "--strict": "false"}
@@ -110,7 +110,7 @@ def verified(dataset, folder, strict):
     return code, json.loads((folder / "findings").read_text(encoding="utf-8")), (folder / "whole").read_text()
 
 
-def test_findings_are_told_and_stop_the_pipeline_if_wanted(dataset, tmp_path, capsys):
+def test_findings_are_printed_and_stop_the_pipeline_if_wanted(dataset, tmp_path, capsys):
     assert verified(dataset, tmp_path, "true")[::2] == (0, "true")
     (dataset / "manifest.json").write_text((dataset / "manifest.json").read_text().replace('"task"', '"tusk"'))
     assert verified(dataset, tmp_path, "false")[::2] == (0, "false")

@@ -1,4 +1,4 @@
-"""What Kubernetes makes of a compiled pipeline: every pod and the JobSet, checked strictly."""
+"""Every pod and the JobSet of a compiled pipeline are valid for Kubernetes, checked strictly."""
 
 import copy
 import os
@@ -90,7 +90,7 @@ def test_the_pod_that_starts_a_jobset_needs_no_tpu():
 
 
 def test_the_trainer_must_count_its_hosts():
-    with pytest.raises(ConfigError, match=r"trainer\.hosts: 1, .* which has 4\. Set it to 4\."):
+    with pytest.raises(ConfigError, match=r"trainer\.hosts: 1, .* which has 4\. Set trainer\.hosts to 4\."):
         platform_document(config(hosts=1))
 
 
@@ -118,7 +118,7 @@ def test_the_image_as_a_parameter_of_the_run():
         assert component["inputDefinitions"]["parameters"]["image"] == {"parameterType": "STRING"}, name
         assert task["inputs"]["parameters"]["image"] == {"componentInputParameter": "image"}
     images = {one["container"]["image"] for one in spec["deploymentSpec"]["executors"].values()}
-    # What inputPipelineChannelPattern of the backend's driver matches.
+    # The pattern inputPipelineChannelPattern of the backend's driver.
     assert [re.search(r"\$.inputs.parameters\['(.+?)'\]", image)[1] for image in images] == ["image"]
 
 

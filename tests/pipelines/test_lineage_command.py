@@ -1,4 +1,4 @@
-"""`lineage`: every ancestor by digest, wherever it lies; what is missing or was changed is told."""
+"""`lineage`: every ancestor by digest, in any folder; it reports what is missing or was changed."""
 
 import json
 import shutil
@@ -32,13 +32,13 @@ def months(made, tmp_path):
     return copy
 
 
-def told(capsys, *arguments, code=0):
+def result(capsys, *arguments, code=0):
     assert main(["lineage", *map(str, arguments), "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
 def test_a_model_descends_from_both_datasets_and_the_model_it_began_with(made, capsys):
-    found = told(capsys, made.models[3], "--search", made.root / "artifacts")
+    found = result(capsys, made.models[3], "--search", made.root / "artifacts")
     places = {row["place"]: row for row in found["artifacts"]}
     assert {str(made.datasets[1]), str(made.datasets[3]), str(made.models[1])} <= set(places)
     assert str(made.datasets[2]) not in places
@@ -50,7 +50,7 @@ def test_a_model_descends_from_both_datasets_and_the_model_it_began_with(made, c
     assert found["missing"] == found["problems"] == []
 
 
-def test_as_text_every_ancestor_is_told_once(made, capsys):
+def test_as_text_every_ancestor_is_shown_once(made, capsys):
     assert main(["lineage", str(made.root), "--search", str(made.root / "artifacts")]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"model {read_artifact(str(made.models[3])).fingerprint[:12]} {made.models[3]}\n")
@@ -59,9 +59,9 @@ def test_as_text_every_ancestor_is_told_once(made, capsys):
     assert "compared with" in out
 
 
-def test_a_missing_parent_is_told(months, capsys):
+def test_a_missing_parent_is_reported(months, capsys):
     shutil.rmtree(months.datasets[1])
-    found = told(capsys, months.root, "--search", months.root / "artifacts")
+    found = result(capsys, months.root, "--search", months.root / "artifacts")
     assert len(found["missing"]) == 2
     assert all("in none of the places searched" in line for line in found["missing"])
     assert main(["lineage", str(months.root), "--search", str(months.root / "artifacts")]) == 0
@@ -69,7 +69,7 @@ def test_a_missing_parent_is_told(months, capsys):
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "said"),
+    ("file", "before", "after", "output"),
     [
         (
             "artifacts/ImageExampleGen/examples/3/lineage.json",
@@ -88,19 +88,19 @@ def test_a_missing_parent_is_told(months, capsys):
         ),
     ],
 )
-def test_what_was_changed_is_told(months, capsys, file, before, after, said):
+def test_changes_are_reported(months, capsys, file, before, after, output):
     text = (months.root / file).read_text()
     assert before in text
     (months.root / file).write_text(text.replace(before, after))
-    found = told(capsys, months.root, "--search", months.root / "artifacts", code=1)
-    assert any(said in problem for problem in found["problems"]), found["problems"]
+    found = result(capsys, months.root, "--search", months.root / "artifacts", code=1)
+    assert any(output in problem for problem in found["problems"]), found["problems"]
 
 
-def test_a_resealed_lineage_that_is_not_that_of_its_manifest_is_told(months, capsys):
+def test_a_lineage_with_a_new_digest_that_contradicts_its_manifest_is_reported(months, capsys):
     place = months.datasets[3]
     fingerprint = read_artifact(str(place)).fingerprint
     write_lineage(place, kind="ingest", fingerprint=fingerprint, parents={"input": "1" * 64}, recipe={})
-    found = told(capsys, place, code=1)
+    found = result(capsys, place, code=1)
     assert "lineage.json and manifest.json do not agree: parent 111111111111 and 000000000000" in found["problems"][0]
 
 
@@ -114,7 +114,7 @@ def test_what_strangers_write_is_no_crash(months, capsys):
         "\udcff",
     ):
         (months.datasets[1] / "lineage.json").write_text(text, errors="surrogateescape")
-        found = told(capsys, months.root, "--search", months.root / "artifacts", code=1)
+        found = result(capsys, months.root, "--search", months.root / "artifacts", code=1)
         assert any("lineage.json" in problem for problem in found["problems"])
     write_lineage(
         months.datasets[1], kind="\x1b[2Jx", fingerprint="f", parents={"a\nb": "c\x07"}, recipe={"\x1b": "\n"}
@@ -126,10 +126,10 @@ def test_what_strangers_write_is_no_crash(months, capsys):
 
 
 @pytest.mark.parametrize("recipe", ['{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000])
-def test_recipes_that_no_reader_takes_are_told(months, capsys, recipe):
+def test_recipes_that_no_reader_takes_are_reported(months, capsys, recipe):
     text = f'{{"kind": "x", "fingerprint": "y", "parents": {{}}, "recipe": {recipe}}}'
     (months.datasets[1] / "lineage.json").write_text(text)
-    assert "lineage.json" in told(capsys, months.datasets[1], code=1)["problems"][0]
+    assert "lineage.json" in result(capsys, months.datasets[1], code=1)["problems"][0]
     assert main(["lineage", str(months.datasets[1])]) == 1
 
 
@@ -137,7 +137,7 @@ def test_parents_that_name_each_other_end(tmp_path, capsys):
     for one, other in (("a", "b"), ("b", "a")):
         (tmp_path / one).mkdir()
         write_lineage(tmp_path / one, kind="model", fingerprint=one, parents={"dataset": other}, recipe={})
-    assert len(told(capsys, tmp_path / "a")["artifacts"]) == 2
+    assert len(result(capsys, tmp_path / "a")["artifacts"]) == 2
     assert main(["lineage", str(tmp_path / "a")]) == 0
 
 
@@ -153,7 +153,7 @@ def test_a_place_without_lineage_is_refused(tmp_path, capsys):
 
 
 def test_models_are_known_by_what_they_were_trained_on(made):
-    """Model 3 was begun with model 1; that its dataset kept splits from dataset 1 alone would say nothing."""
+    """Model 3 was begun with model 1; its dataset kept splits from dataset 1, which alone would prove nothing."""
     family = Family(find_artifacts(str(made.root)))
 
     def trained(key):
@@ -187,10 +187,10 @@ def test_on_a_bucket(made, capsys, scheme):
         url = stores.bucket(scheme)
         stores.copy_of(made.root, f"{url}/run")
         assert files_digest(f"{url}/run/pushed/3") == files_digest(str(made.models[3]))
-        found = told(capsys, f"{url}/run/pushed/3", "--search", f"{url}/run/artifacts")
+        found = result(capsys, f"{url}/run/pushed/3", "--search", f"{url}/run/artifacts")
         assert {row["kind"] for row in found["artifacts"]} == {"model", "transform_graph", "ingest"}
         assert len(found["artifacts"]) == 6
         assert found["missing"] == found["problems"] == []
-        assert told(capsys, f"{url}/run")["artifact"] == f"{url}/run/pushed/3"
+        assert result(capsys, f"{url}/run")["artifact"] == f"{url}/run/pushed/3"
         stores.write(f"{url}/run/pushed/1/saved_model.pb", b"other")
-        assert "its files are not" in told(capsys, f"{url}/run/pushed/3", code=1)["problems"][0]
+        assert "its files are not" in result(capsys, f"{url}/run/pushed/3", code=1)["problems"][0]

@@ -1,4 +1,4 @@
-"""What `run` does around the pipeline: one run a root, schemas kept by content, errors of ours found behind Beam's."""
+"""`run` around the pipeline: one run per root, schemas kept by content, our errors found behind Beam's."""
 
 import shutil
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_only_one_run_in_a_root(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_is_told_before_any_work(
+def test_a_full_disk_is_reported_before_any_work(
     tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
@@ -35,19 +35,19 @@ def test_a_full_disk_is_told_before_any_work(
     monkeypatch.chdir(tmp_path)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1_000_000))
-    with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Make room"):
+    with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Free"):
         local.run_local("full.yaml", root="run")
     assert not (tmp_path / "run" / places.METADATA_FILE).exists()
     (tmp_path / "full.yaml").write_text(yaml.safe_dump({**raw, "run": {"space": "tell"}}))
     monkeypatch.setattr(local, "_run", lambda *arguments: 0)
     assert local.run_local("full.yaml", root="run") == 0
-    assert "where 1 MB are free: too few by that estimate; it is tried" in capsys.readouterr().out
+    assert "where 1 MB are free: too little by this estimate; the run starts" in capsys.readouterr().out
 
 
 def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, image_input: Any) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
     config = parse_config({**raw, "split": {"previous": "blessed"}}, base=str(tmp_path))
-    # Of a compiled pipeline that is InputResolver's task.
+    # In a compiled pipeline, InputResolver does this.
     compiled = resolve_inputs(config, tmp_path / "x.yaml", hashed=False)
     assert (compiled.config.split.previous, compiled.fingerprint) == (None, "")
     assert not any("split.previous" in note for note in compiled.notes)
@@ -58,9 +58,9 @@ def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, imag
 
 def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first, second = local._keep_schema("a"), local._keep_schema("b")
+    first, second = local._write_schema("a"), local._write_schema("b")
     assert first != second
-    assert first == local._keep_schema("a")
+    assert first == local._write_schema("a")
     assert Path(first).read_text() == "a"
     assert not Path(first).is_absolute()
 
@@ -69,7 +69,7 @@ def test_an_error_of_ours_is_found_behind_another() -> None:
     ours = CheckFailed("3 of 10 images were rejected")
     wrapped = RuntimeError("Traceback ...\nCheckFailed: 3 of 10\n[while running 'Map']")
     wrapped.__cause__ = ours
-    assert logs.ours(wrapped) is ours
+    assert logs.shardwright_error(wrapped) is ours
     assert logs.last_line(wrapped) == "CheckFailed: 3 of 10"
-    assert logs.ours(ValueError("other")) is None
+    assert logs.shardwright_error(ValueError("other")) is None
     assert logs.last_line(ValueError()) == "(no message)"

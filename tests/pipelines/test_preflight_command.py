@@ -5,8 +5,9 @@ import json
 import pytest
 import yaml
 
+from shardwright.config import parse_config
 from shardwright.pipelines import cli
-from shardwright.pipelines.preflight.measure import tpu_slice
+from shardwright.pipelines.preflight.measure import gather
 
 GOOD = {
     "task": "segmentation",
@@ -40,12 +41,12 @@ def on_one_chip(tmp_path, dataset, **loader):
 
 def test_a_sound_configuration_exits_0(tmp_path, capsys):
     assert cli.main(["preflight", written(tmp_path), "--tpu", "v5e-2x4", "--hosts", "2"]) == 0
-    said = capsys.readouterr().out
-    assert "v5e-2x4 with 2 hosts: 0 errors, 0 warnings" in said
-    assert "not asked, give --dataset DIR: steps-per-epoch" in said
+    output = capsys.readouterr().out
+    assert "v5e-2x4 with 2 hosts: 0 errors, 0 warnings" in output
+    assert "not checked, give --dataset DIR: steps-per-epoch" in output
 
 
-def test_an_error_exits_1_and_tells_where_and_how(tmp_path, capsys):
+def test_an_error_exits_1_and_names_the_place_and_the_fix(tmp_path, capsys):
     config = written(tmp_path, trainer={**GOOD["trainer"], "batch_size": 60})
     assert cli.main(["preflight", config, "--tpu", "v5e-2x4", "--hosts", "2"]) == 1
     rows = capsys.readouterr().out.splitlines()
@@ -56,26 +57,26 @@ def test_an_error_exits_1_and_tells_where_and_how(tmp_path, capsys):
 
 def test_hosts_that_no_such_slice_has_are_an_error_of_the_table(tmp_path, capsys):
     assert cli.main(["preflight", written(tmp_path), "--tpu", "v5e-2x2", "--hosts", "2", "--json"]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["ready"], said["slice"], said["hosts"]) == (False, "v5e-2x2", 2)
-    assert said["findings"][0]["rule"] == "slice-hosts"
-    assert said["findings"][0]["problem"] == "v5e-2x2 has 1 hosts, not 2"
+    output = json.loads(capsys.readouterr().out)
+    assert (output["ready"], output["slice"], output["hosts"]) == (False, "v5e-2x2", 2)
+    assert output["findings"][0]["rule"] == "slice-hosts"
+    assert output["findings"][0]["problem"] == "v5e-2x2 has 1 hosts, not 2"
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "message"),
     [
-        (["--tpu", "v9-2x2"], "--tpu: 'v9-2x2' is no TPU slice"),
-        (["--tpu", "v5e-2x4", "--hosts", "0"], "--hosts: 0 makes no sense"),
+        (["--tpu", "v9-2x2"], "--tpu: 'v9-2x2' is not a TPU slice"),
+        (["--tpu", "v5e-2x4", "--hosts", "0"], "--hosts: 0 is not above 0"),
         (["--tpu", "v5e-2x4", "--hosts", "1000000000"], "--hosts: 1000000000 hosts for the 8 chips"),
-        (["--tpu", "v5e-2x4", "--needed", "nan"], "--needed: nan makes no sense"),
-        (["--tpu", "v5e-2x4", "--host-memory", "-1"], "--host-memory: -1 makes no sense"),
-        (["--tpu", "v5e-2x4", "--seconds", "inf"], "--seconds: inf makes no sense"),
+        (["--tpu", "v5e-2x4", "--needed", "nan"], "--needed: nan is not above 0"),
+        (["--tpu", "v5e-2x4", "--host-memory", "-1"], "--host-memory: -1 is not above 0"),
+        (["--tpu", "v5e-2x4", "--seconds", "inf"], "--seconds: inf is not above 0"),
     ],
 )
-def test_a_wrong_call_exits_2(tmp_path, capsys, more, says):
+def test_a_wrong_call_exits_2(tmp_path, capsys, more, message):
     assert cli.main(["preflight", written(tmp_path), *more]) == 2
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_wrong_configuration_exits_2(tmp_path, capsys):
@@ -90,36 +91,44 @@ def test_no_dataset_exits_1(tmp_path, capsys):
 
 
 def test_slices_with_several_machine_types():
-    assert tpu_slice("v5e-2x4", 2)[0].hosts == (1, 2)
-    assert tpu_slice("v5e-2x4", 2)[1] == "ct5lp-hightpu-4t"
-    assert tpu_slice("v5e-2x4", None)[1] == "ct5lp-hightpu-8t"
-    assert tpu_slice("v6e-4x4", 3)[0].hosts == (4,)
+    config = parse_config({"task": "segmentation", "input": {"images": "images"}}, base="/")
+
+    def facts(tpu, hosts):
+        return gather(config, tpu=tpu, hosts=hosts)
+
+    assert facts("v5e-2x4", 2).slice.host_counts == (1, 2)
+    assert facts("v5e-2x4", 2).slice.machine == "ct5lp-hightpu-4t"
+    assert facts("v5e-2x4", 2).host_processors == 112
+    assert facts("v5e-2x4", None).slice.machine == "ct5lp-hightpu-8t"
+    assert facts("v5e-2x4", None).hosts == 1
+    assert facts("v6e-4x4", 3).slice.host_counts == (4,)
+    assert (facts("v6e-4x4", 3).hosts, facts("v6e-4x4", 3).host_memory) == (3, None)
 
 
 def test_with_a_dataset_the_loader_is_tried(tmp_path, capsys, dataset):
     assert cli.main([*on_one_chip(tmp_path, dataset), "--needed", "0.001"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["findings"] == []
-    assert said["unchecked"] == {}
-    assert said["images_per_second"] > 0
-    assert {"fixed-shapes", "no-strings", "device-types", "loads"} <= set(said["passed"])
+    output = json.loads(capsys.readouterr().out)
+    assert output["findings"] == []
+    assert output["unchecked"] == {}
+    assert output["images_per_second"] > 0
+    assert {"fixed-shapes", "no-strings", "device-types", "loads"} <= set(output["passed"])
 
 
-def test_what_the_loader_refuses_is_told(tmp_path, capsys, dataset):
+def test_an_error_of_the_loader_is_reported(tmp_path, capsys, dataset):
     assert cli.main(on_one_chip(tmp_path, dataset, augment=["rotate90"])) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert [one["rule"] for one in said["findings"]] == ["loads", "square-turns"]
-    assert "rotate90" in said["findings"][0]["problem"]
-    assert "fixed-shapes" in said["unchecked"]
+    output = json.loads(capsys.readouterr().out)
+    assert [one["rule"] for one in output["findings"]] == ["loads", "square-turns"]
+    assert "rotate90" in output["findings"][0]["problem"]
+    assert "fixed-shapes" in output["unchecked"]
 
 
 @pytest.mark.slow
-def test_what_only_shows_while_loading_is_told(tmp_path, capsys, small_dataset):
+def test_an_error_that_appears_while_loading_is_reported(tmp_path, capsys, small_dataset):
     def some_are_larger(number):
         return 32, 48 + number % 2
 
     dataset = str(small_dataset(tmp_path, counts={"train": [40, 40], "eval": [8]}, size=some_are_larger))
     assert cli.main(on_one_chip(tmp_path, dataset)) == 1
-    said = {one["rule"]: one["problem"] for one in json.loads(capsys.readouterr().out)["findings"]}
-    assert "2 sizes among 88 images: 32 x 48, 32 x 49" in said["one-size"]
-    assert "Batches need one size" in said["loads"]
+    output = {one["rule"]: one["problem"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert "2 sizes among 88 images: 32 x 48, 32 x 49" in output["one-size"]
+    assert "Batches need one size" in output["loads"]

@@ -1,4 +1,4 @@
-"""Noise goes to the log file, whatever way it is made; our own lines stay on the terminal."""
+"""Messages of libraries go to the log file, also those from C++; our own lines stay on the terminal."""
 
 import subprocess
 import sys
@@ -29,12 +29,12 @@ def run(*arguments: str) -> str:
 def test_noise_goes_to_the_log(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "run.log"
     assert run(str(log)) == "for people\nafterwards\nraw afterwards\n"
-    said = log.read_text()
+    output = log.read_text()
     for source in ("from C++", "from logging", "from absl", "from warnings", "from a child"):
-        assert source in said, said
-    # What names contain neither steers the terminal that shows the log nor forges a line of it.
-    assert "\x1b" not in said
-    assert "from logging\\u001b[2J\n  forged\n" in said
+        assert source in output, output
+    # Untrusted names neither control the terminal that shows the log nor forge a line of it.
+    assert "\x1b" not in output
+    assert "from logging\\u001b[2J\n  forged\n" in output
 
 
 def test_verbose_shows_it(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
 
 
 def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp_path, capsys, monkeypatch):
-    """The dataset would say that it holds the later annotations, and hold the earlier ones."""
+    """The dataset would be recorded with the later annotations and contain the earlier ones."""
     raw = image_input(tmp_path / "in", layout="image_label", images=6)
     run(raw, tmp_path / "ds", workers=1)
     table = tmp_path / "new.csv"
@@ -81,20 +81,20 @@ def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp
     assert main(call) == 0
 
 
-def test_a_dataset_that_is_written_anew_meanwhile_makes_no_other(image_input, tmp_path, capsys, monkeypatch):
+def test_a_dataset_that_is_rewritten_meanwhile_makes_no_other(image_input, tmp_path, capsys, monkeypatch):
     """The same images in shards of the same size: what is read last must be of what was opened first."""
     raw = image_input(tmp_path / "in", layout="label_csv", images=12)
     run(raw, tmp_path / "ds", workers=1)
     table = tmp_path / "in/labels.csv"
     shutil.copy(table, tmp_path / "new.csv")
     table.write_bytes(table.read_bytes().replace(b"Fish", b"Moon"))
-    run({**raw, "input": {name: v for name, v in raw["input"].items() if name != "classes"}}, tmp_path / "anew")
+    run({**raw, "input": {name: v for name, v in raw["input"].items() if name != "classes"}}, tmp_path / "again")
     first_pass = relabelling._open
 
     def replaced_behind(*given):
         found = first_pass(*given)
         (tmp_path / "ds").rename(tmp_path / "old")
-        (tmp_path / "anew").rename(tmp_path / "ds")
+        (tmp_path / "again").rename(tmp_path / "ds")
         return found
 
     monkeypatch.setattr(relabelling, "_open", replaced_behind)
@@ -106,16 +106,16 @@ def test_a_dataset_that_is_written_anew_meanwhile_makes_no_other(image_input, tm
     assert main(call) == 0
 
 
-def test_how_a_table_is_written_can_be_said(image_input, tmp_path, capsys):
+def test_the_format_of_a_table_can_be_given(image_input, tmp_path, capsys):
     raw = image_input(tmp_path / "in", layout="image_label", images=6)
     run(raw, tmp_path / "ds", workers=1)
     table = tmp_path / "new.csv"
     table.write_text("photo,what,runs\n000.jpg,Fish,1 5\n001.jpg,Sugar,11 2\n")
     call = ["relabel", str(tmp_path / "ds"), str(table), "--unlisted", "empty"]
     assert main([*call, "--out", str(tmp_path / "x")]) == 2
-    said = ["--format", "rle_csv", "--columns", "image=photo", "label=what", "mask=runs"]
-    assert main([*call, *said, "--order", "column", "--out", str(tmp_path / "columns")]) == 0
-    assert main([*call, *said, "--order", "row", "--base", "0", "--out", str(tmp_path / "rows")]) == 0
+    output = ["--format", "rle_csv", "--columns", "image=photo", "label=what", "mask=runs"]
+    assert main([*call, *output, "--order", "column", "--out", str(tmp_path / "columns")]) == 0
+    assert main([*call, *output, "--order", "row", "--base", "0", "--out", str(tmp_path / "rows")]) == 0
     columns, rows = examples(tmp_path / "columns"), examples(tmp_path / "rows")
     height = int(columns["000.jpg"]["image/height"][0])
     assert columns["000.jpg"]["image/segmentation/Fish/rle"].tolist() == [0, 5]
@@ -124,7 +124,7 @@ def test_how_a_table_is_written_can_be_said(image_input, tmp_path, capsys):
     assert rows["000.jpg"]["image/segmentation/Fish/rle"].tolist() == expected
     capsys.readouterr()
     for wrong, message in (
-        (["--columns", "image"], "'image' is no ROLE=HEADER"),
+        (["--columns", "image"], "'image' is not ROLE=HEADER"),
         (["--columns", "picture=photo"], "picture"),
         (["--order", "diagonal"], "input.labels.order: 'diagonal' is not known"),
         (["--base", "2"], "input.labels.base: 2 is not a first position"),

@@ -41,11 +41,11 @@ def evaluation(tmp_path):
     return folder
 
 
-def test_it_lies_beside_the_dataset_by_default(dataset, capsys):
+def test_it_is_next_to_the_dataset_by_default(dataset, capsys):
     assert main(["report", str(dataset), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)
     file = dataset.with_name("dataset.html")
-    assert told == {"report": str(file), "bytes": file.stat().st_size}
+    assert found == {"report": str(file), "bytes": file.stat().st_size}
 
 
 def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
@@ -102,7 +102,7 @@ def test_a_damaged_dataset_is_named_without_a_traceback(command, small_dataset, 
     data[len(data) // 3] ^= 1
     shard.write_bytes(data)
     assert main([part.format(ds=folder, tmp=tmp_path) for part in command]) == 1
-    said = capsys.readouterr().err
-    assert f"{shard} at offset 0" in said
-    assert "Run `shardwright verify` for a list of all damage" in said
+    output = capsys.readouterr().err
+    assert f"{shard} at offset 0" in output
+    assert "Run `shardwright verify` for a list of all damage" in output
     assert not (tmp_path / "r.html").exists()

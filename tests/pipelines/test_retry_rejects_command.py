@@ -1,4 +1,4 @@
-"""`retry-rejects`: what was mended is in the new dataset, what was written is taken over; twice is once."""
+"""`retry-rejects`: fixed images are in the new dataset, written ones are copied; a second call changes nothing."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ def broken(tmp_path, monkeypatch):
     return raw, folder
 
 
-def mend(folder):
+def fix(folder):
     """One file is whole again, one is gone, one stays as it is."""
     (folder / BROKEN[0]).write_bytes(picture(0))
     (folder / BROKEN[1]).unlink()
@@ -38,23 +38,23 @@ def mend(folder):
 
 def test_what_was_rejected_is_read_again(broken, capsys):
     raw, folder = broken
-    mend(folder)
+    fix(folder)
     call = ["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]
     assert main([*call, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(row["key"], row["status"]) for row in told["retried"]] == list(
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["key"], row["status"]) for row in found["retried"]] == list(
         zip(BROKEN, ("written", "gone", "rejected"), strict=True)
     )
-    assert told["retried"][2]["was"] == told["retried"][2]["code"] != ""
-    assert copied_of(told["notes"]) == (OLD - 3, 2)
+    assert found["retried"][2]["was"] == found["retried"][2]["code"] != ""
+    assert copied_of(found["notes"]) == (OLD - 3, 2)
     run(raw, "full")
     assert tree("two") == tree("full")
     before = tree("two")
     assert main(call) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert tree("two") == before
-    assert "two: 1 of 3 rejected inputs are written now (gone 1, rejected 1); fingerprint" in said
-    assert "still rejected: dog/05.jpg: " in said
+    assert "two: 1 of 3 rejected inputs are written now (gone 1, rejected 1); fingerprint" in output
+    assert "still rejected: dog/05.jpg: " in output
 
 
 def test_a_dataset_is_not_made_within_the_one_that_it_goes_on_from(broken, capsys):
@@ -79,9 +79,9 @@ def behind_the_plan(monkeypatch, change):
     monkeypatch.setattr(running, "_write_all", changed)
 
 
-def test_a_mended_file_that_is_replaced_before_it_is_written_makes_no_dataset(broken, capsys, monkeypatch):
+def test_a_fixed_file_that_is_replaced_before_it_is_written_makes_no_dataset(broken, capsys, monkeypatch):
     raw, folder = broken
-    mend(folder)
+    fix(folder)
     with monkeypatch.context() as patch:
         behind_the_plan(patch, lambda: (folder / BROKEN[0]).write_bytes(picture(99)))
         assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 1
@@ -102,23 +102,23 @@ CHANGES = {"records that changed places": swap_all, "nothing there any more": la
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_becomes_of_the_earlier_dataset_meanwhile_changes_nothing(broken, monkeypatch, change):
     raw, folder = broken
-    # Of raw pixels all records are of one length.
+    # With raw pixels all records have one length.
     raw["images"] = {"reencode": "raw"}
     Path("flowers.yaml").write_text(json.dumps(raw))
     shutil.rmtree("one")
     run(raw, "one")
-    mend(folder)
+    fix(folder)
     run(raw, "full")
     behind_the_plan(monkeypatch, CHANGES[change])
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 0
     assert tree("two") == tree("full")
 
 
-def test_what_cannot_be_is_told(broken, capsys):
+def test_impossible_calls_are_reported(broken, capsys):
     assert main(["retry-rejects", "nowhere", "--config", "flowers.yaml", "--out", "two"]) == 2
     assert "there is no such folder" in capsys.readouterr().err
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 0
-    mend(broken[1])
+    fix(broken[1])
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 2
     assert "contains another dataset" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""`shardwright submit` and `schedule`: the request that Vertex AI gets, and what is said where it gets none."""
+"""`shardwright submit` and `schedule`: the request that Vertex AI gets, and the messages if it gets none."""
 
 import json
 from types import SimpleNamespace
@@ -133,10 +133,10 @@ def test_the_same_schedule_twice_is_one(asked, region, capsys):
     assert main(["schedule", "c.yaml"]) == 0
     first = capsys.readouterr().out
     assert main(["schedule", "c.yaml"]) == 0
-    said = capsys.readouterr()
-    assert said.out == first
-    assert "schedule 'clouds': exists already, so nothing was sent." in said.err
-    assert "Add --replace" in said.err
+    output = capsys.readouterr()
+    assert output.out == first
+    assert "schedule 'clouds': exists already, so nothing was sent." in output.err
+    assert "Add --replace" in output.err
     assert region.log == [("created", "schedules/1")]
 
 
@@ -163,9 +163,9 @@ def test_a_schedule_is_replaced_when_the_new_one_exists(asked, region, capsys):
     assert main(["schedule", "c.yaml", "--replace"]) == 0
     assert region.log[4:] == [("created", "schedules/5"), ("deleted", "schedules/1"), ("deleted", "schedules/2")]
     assert [one.resource_name for one in region.there] == ["schedules/3", "schedules/4", "schedules/5"]
-    said = capsys.readouterr()
-    assert "schedules/5" in said.out
-    assert "replaced schedules/1" in said.err
+    output = capsys.readouterr()
+    assert "schedules/5" in output.out
+    assert "replaced schedules/1" in output.err
 
 
 def test_schedules_that_have_ended_or_have_other_names_do_not_count(asked, region):
@@ -196,7 +196,10 @@ def test_what_google_complains_of_is_one_line(asked, capsys, monkeypatch, error,
     ("arguments", "message"),
     [
         (["submit", "c.yaml", "--parameter", "span"], "--parameter span: has no value"),
-        (["submit", "c.yaml", "--parameter", "x=1"], "--parameter x: no parameter of a run. Use: data_root, span"),
+        (
+            ["submit", "c.yaml", "--parameter", "x=1"],
+            "--parameter x: is not a parameter of a run. Use: data_root",
+        ),
         (["submit", "c.yaml", "--image", "shardwright"], "vertex.image: 'shardwright' is not the name"),
         (["submit", "c.yaml", "--pipeline-root", "bucket"], "Write gs://bucket."),
         (["schedule", "c.yaml", "--cron", "daily"], "vertex.schedule.cron: 'daily' has no five fields"),

@@ -1,4 +1,4 @@
-"""The table at the end of a run tells what reading the annotations could not."""
+"""The table at the end of a run has the notes that reading the annotations could not give."""
 
 from shardwright.fingerprint import checksummed_json
 from shardwright.pipelines.runs.summary import _further_notes

@@ -1,4 +1,4 @@
-"""TPU slices: what fits, what does not, and what the refusal says."""
+"""TPU slices: what fits, what does not, and the messages."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def test_without_hosts_the_fewest_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("machine", "topology", "says"),
+    ("machine", "topology", "message"),
     [
         ("ct5lp-hightpu-4", "2x2", "Did you mean 'ct5lp-hightpu-4t'"),
         ("g2", "2x2", "Use one of: ct5lp-hightpu-1t"),
@@ -49,18 +49,18 @@ def test_without_hosts_the_fewest_are_taken():
         ("ct5lp-hightpu-4t", "2x2x2", "Use 2x2, 2x4"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_what_does(machine, topology, says):
-    with pytest.raises(ConfigError, match=says):
+def test_what_does_not_fit_is_refused_with_what_does(machine, topology, message):
+    with pytest.raises(ConfigError, match=message):
         TpuSlice(machine, topology)
 
 
-@pytest.mark.parametrize(("text", "hosts", "says"), [("v9-2x2", None, "v5e-1x1"), ("v5e-2x2", 2, "has 1 hosts, not 2")])
-def test_a_slice_nobody_rents_out_is_refused(text, hosts, says):
-    with pytest.raises(ConfigError, match=says):
+@pytest.mark.parametrize(("text", "hosts", "message"), [("v9-2x2", None, "v5e-1x1"), ("v5e-2x2", 2, "1 hosts, not 2")])
+def test_a_slice_nobody_rents_out_is_refused(text, hosts, message):
+    with pytest.raises(ConfigError, match=message):
         TpuSlice.parse(text, hosts=hosts)
 
 
 @given(st.text(max_size=20).filter(lambda text: text not in WRITTEN))
 def test_any_other_text_is_refused(text):
-    with pytest.raises(ConfigError, match="is no TPU slice"):
+    with pytest.raises(ConfigError, match="is not a TPU slice"):
         TpuSlice.parse(text)

@@ -33,11 +33,11 @@ def home(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_four_outputs_and_nothing_beside_them(home, capsys):
+def test_four_outputs_and_nothing_else(home, capsys):
     assert main(["transform", "c.yaml", "ds", "--out", "tr", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)
     made = ImageDataset.open(home / "tr" / "transformed_examples")
-    assert (told["fingerprint"], told["totals"]["written"]) == (made.manifest.fingerprint, 8)
+    assert (found["fingerprint"], found["totals"]["written"]) == (made.manifest.fingerprint, 8)
     names = {"transformed_examples", "transform_graph", "post_transform_stats", "post_transform_schema"}
     assert {path.name for path in (home / "tr").iterdir()} == names
     assert {path.name for path in home.iterdir()} == {"c.yaml", "data", "ds", "tr"}
@@ -57,33 +57,31 @@ def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
     payloads = [payload for _, payload in read_records(shard)]
     shard.write_bytes(b"".join(map(frame, reversed(payloads))))
     assert main(["transform", "c.yaml", str(tmp_path / "ds"), "--out", str(tmp_path / "out")]) == 1
-    told = (
-        "is not what the manifest says: damaged, or changed since. Run `shardwright verify` for a list of all damage."
-    )
-    assert capsys.readouterr().err.endswith(f"{shard}: {told}\n")
+    found = "differs from the manifest: damaged, or changed since. Run `shardwright verify` for a list of all damage."
+    assert capsys.readouterr().err.endswith(f"{shard}: {found}\n")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
     ("dataset", "out", "message"),
     [
-        ("ds", "data", "is there already and holds something else"),
+        ("ds", "data", "exists already with other content"),
         ("ds", "ds/below", "is inside of the dataset"),
-        ("ds", "gs://bucket/x", "gs://bucket/x: what a transform makes goes to a folder of this machine"),
+        ("ds", "gs://bucket/x", "gs://bucket/x: a transform writes to this machine only"),
         ("data", "x", "data"),
     ],
 )
 def test_calls_that_are_wrong(home, capsys, dataset, out, message):
     assert main(["transform", "c.yaml", dataset, "--out", out]) != 0
-    said = capsys.readouterr().err
-    assert message in said
-    assert "Traceback" not in said
+    output = capsys.readouterr().err
+    assert message in output
+    assert "Traceback" not in output
     assert not (home / "x").exists()
     assert not (home / "gs:").exists()
 
 
-def test_what_a_worker_meets_is_told_in_a_line(home, tmp_path, capsys, monkeypatch):
-    """Beam hands on the whole traceback of a worker's error as its message."""
+def test_an_error_of_a_worker_is_reported_in_a_line(home, tmp_path, capsys, monkeypatch):
+    """Beam makes the whole traceback of a worker's error its message."""
     from shardwright.components.image_transform import executor
 
     def full(*given):

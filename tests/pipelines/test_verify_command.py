@@ -17,8 +17,8 @@ def dataset(tmp_path, small_dataset):
 
 def test_a_whole_dataset_exits_0(dataset, capsys):
     assert cli.main(["verify", str(dataset)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"{dataset}: whole; 3 shards, 7 records, ")
+    output = capsys.readouterr().out
+    assert output.startswith(f"{dataset}: whole; 3 shards, 7 records, ")
 
 
 def test_damage_exits_1_and_names_file_record_and_key(dataset, capsys):
@@ -30,9 +30,9 @@ def test_damage_exits_1_and_names_file_record_and_key(dataset, capsys):
     row = capsys.readouterr().out.split("\n")[1]
     assert row.startswith(f"{path}  record 0, key train/0002  its payload of ")
     assert cli.main(["verify", str(dataset), "--json", "--deep", "--workers", "1"]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["whole"], said["records"]) == (False, 7)
-    (found,) = said["findings"]
+    output = json.loads(capsys.readouterr().out)
+    assert (output["whole"], output["records"]) == (False, 7)
+    (found,) = output["findings"]
     assert (found["file"], found["code"], found["record"], found["key"]) == (path, "payload", 0, "train/0002")
 
 
@@ -47,8 +47,8 @@ def test_any_file_of_records_is_read_to_its_end(dataset, tmp_path, capsys):
     (tmp_path / "packed.gz").write_bytes(gzip.compress(data))
     for file in (shard, tmp_path / "packed.gz"):
         assert cli.main(["verify", str(file), "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert (told["whole"], told["records"], told["shards"]) == (True, 3, 1)
+        result = json.loads(capsys.readouterr().out)
+        assert (result["whole"], result["records"], result["shards"]) == (True, 3, 1)
     offsets = [
         json.loads(line)["offset"]
         for line in (dataset / "index" / shard.relative_to(dataset)).with_suffix(".jsonl").open()
@@ -62,13 +62,13 @@ def test_any_file_of_records_is_read_to_its_end(dataset, tmp_path, capsys):
         assert (found["code"], found["record"], found["offset"]) == (code, number, offsets[number])
     assert cli.main(["verify", str(tmp_path / "wrong")]) == 1
     assert "1 shard, 2 records" in capsys.readouterr().out
-    for call, said in (
+    for call, output in (
         ([str(dataset / "manifest.json")], "not a TFRecord file"),
         ([str(shard), "--deep"], "only a dataset contains hashes"),
         ([str(tmp_path / "nowhere")], "no manifest.json, so no dataset"),
     ):
         assert cli.main(["verify", *call]) == 2
-        assert said in capsys.readouterr().err
+        assert output in capsys.readouterr().err
 
 
 def test_it_works_without_tensorflow(dataset):

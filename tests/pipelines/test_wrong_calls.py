@@ -1,4 +1,4 @@
-"""Calls that cannot work: one line that says what and where, the right exit code, nothing left behind."""
+"""Calls that cannot work: one line with the place and the problem, the right exit code, nothing left behind."""
 
 import pytest
 

@@ -21,7 +21,7 @@ def run_as_it_is(command: list[str], *, log: Path, environment: dict[str, str], 
 
 
 def main(document: str, data_root: str) -> None:
-    """Runs InputResolver and prints the fingerprint that it hands on."""
+    """Runs InputResolver and prints the fingerprint that it outputs."""
     home = Path("one-task").absolute()
     pipeline = Emulator.kubeflow(document, home, folders={"minio://": f"{home}/"})
     pipeline.start = run_as_it_is

@@ -18,7 +18,7 @@ _SECONDS = 120
 
 
 def environment_of(parent: int) -> tuple[str, bool, bool]:
-    """What a worker is: its environment, whether it is another process than the pipeline's, whether it is root."""
+    """Returns a worker's environment, whether it is another process than the pipeline's, and whether it is root."""
     import os
     import sys
 

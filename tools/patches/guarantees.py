@@ -35,7 +35,7 @@ class Break:
 
 @dataclass(frozen=True)
 class List:
-    """What `guarantees.toml` contains: the place of the table, and how each guarantee is broken."""
+    """The content of `guarantees.toml`: the place of the table, and how each guarantee is broken."""
 
     readme: str
     heading: str
@@ -107,7 +107,7 @@ def try_all(breaks: Sequence[Break], concurrently: int) -> int:
         for number, outcome in patched.run(jobs[: len(tests)], trees):
             whole[tests[number]] = outcome
         for number, outcome in patched.run(jobs[len(tests) :], trees):
-            code = max(code, _tell(breaks[number], whole[breaks[number].test], outcome))
+            code = max(code, _print_outcome(breaks[number], whole[breaks[number].test], outcome))
     return code
 
 
@@ -118,7 +118,7 @@ def verdict(whole: Outcome, broken: Outcome) -> str:
     return "proved" if broken.failed else "passes broken" if broken.passed else "does not run"
 
 
-def _tell(one: Break, whole: Outcome, broken: Outcome) -> int:
+def _print_outcome(one: Break, whole: Outcome, broken: Outcome) -> int:
     found = verdict(whole, broken)
     test = broken.failed_test or one.test
     print(f"{found:15}  {one.guarantee}: {one.how}  [{test}, {broken.seconds:.0f} s]", flush=True)

@@ -106,7 +106,7 @@ def _row(mutant: Mutant, outcome: Outcome) -> tuple[str, bool]:
 def _summary(found: Sequence[str], unexpected: Sequence[str]) -> int:
     print(", ".join(f"{found.count(word)} {word}" for word in ("killed", "survived", "broken")))
     if unexpected:
-        print("Not as the list expects; add a test that finds the mistake, or say in the list why none can:")
+        print("Not as the list expects; add a test that finds the mistake, or the reason to the list why none can:")
     for row in unexpected:
         print(f"  {row}")
     return int(bool(unexpected))

@@ -69,7 +69,7 @@ class Job:
 
     @property
     def command(self) -> bool:
-        """Whether the test is a command, not pytest's."""
+        """True if the test is a command, not pytest's."""
         return self.tests[0].startswith("tools/")
 
 
@@ -83,12 +83,12 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether every test passed."""
+        """True if every test passed."""
         return self.code == _PASSED
 
     @property
     def failed(self) -> bool:
-        """Whether a test failed, or did not end. An import or a collection that fails is neither."""
+        """True if a test failed or did not end; not if an import or a collection failed."""
         return self.code in (_FAILED, None)
 
     @property

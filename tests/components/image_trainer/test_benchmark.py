@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training import RECIPE, SIZE, spec_of
 
-from benchmarks.training import ROUNDS, Turn, over_epochs, told
+from benchmarks.training import ROUNDS, Turn, medians, over_epochs
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.worker import run_worker
 
@@ -47,14 +47,14 @@ def round_of(slowness, fed=1.25):
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=9))
 def test_a_machine_that_is_slower_in_some_rounds_changes_no_comparison(slowness):
-    found = told([round_of(each) for each in slowness], images=16)
+    found = medians([round_of(each) for each in slowness], images=16)
     for name in ("by_constant", "by_held", "by_constant_cpu", "low", "high"):
         assert found[name] == pytest.approx(0.8)
     assert found["waited"] == pytest.approx(0.1)
 
 
 def test_of_the_rounds_the_middle_one_counts():
-    found = told([round_of(1.0, fed) for fed in (1.0, 2.0, 4.0)], images=16)
+    found = medians([round_of(1.0, fed) for fed in (1.0, 2.0, 4.0)], images=16)
     assert (found["by_constant"], found["low"], found["high"]) == (0.5, 0.375, 0.75)
     # Ten steps of 16 images in one second, and in two.
     assert (found["constant"], found["loaded"]) == (160.0, 80.0)
