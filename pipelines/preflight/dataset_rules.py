@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shardwright.config.trainer import is_import_path
 from shardwright.dataset.manifest import NONE, SINGLE
-from shardwright.loader.host_sharding import ranges_of
+from shardwright.loader.host_sharding import host_ranges
 from shardwright.pipelines.preflight.device_rules import host_records
 from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
 from shardwright.pipelines.preflight.findings import Problem, only
@@ -48,7 +48,7 @@ def whole_shards(facts: Facts) -> Iterator[Problem]:
             fix,
         )
         return
-    shares = [ranges_of(split.records, host, facts.hosts) for host in range(facts.hosts)]
+    shares = [host_ranges(split.records, host, facts.hosts) for host in range(facts.hosts)]
     parts = sum(stretch.records < split.records[stretch.shard] for share in shares for stretch in share)
     yield from only(
         parts > 0,
