@@ -17,7 +17,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 
 POLICIES = ("stretch", "fill_crop", "letterbox")
-# What a JPEG can be divided by while it is decoded (libjpeg computes a smaller inverse DCT then).
+# Divisors of a JPEG's sides while it is decoded (libjpeg computes a smaller inverse DCT then).
 DCT_RATIOS = (8, 4, 2, 1)
 
 
@@ -72,7 +72,7 @@ def plan_geometry(policy: str, source_height: int, source_width: int, height: in
 
     Returns:
         The plan. A derived side (of the crop, of the resized picture) is the exact quotient rounded half up, at least
-        1; where a centred margin is odd, the smaller half lies at the top or the left.
+        1; where a centred margin is odd, the smaller half is at the top or the left.
 
     Raises:
         ValueError: the policy is not known, or a side is less than 1.
@@ -182,7 +182,7 @@ def _sampled(crop_begin: int, crop_size: int, resized: int, pad: int, size: int)
 
 
 class VisibleArea(NamedTuple):
-    """Where the source's rows, or its columns, come to lie. Read-only.
+    """The output positions of the source's rows, or of its columns. Read-only.
 
     Attributes:
         first: of each of them, and of the one behind the last, the first output row that shows it or a later one,

@@ -27,7 +27,7 @@ _INVERSES = {6: 8, 8: 6}
 
 
 def transposes(orientation: int) -> bool:
-    """Tells whether rows become columns."""
+    """Returns whether rows become columns."""
     return orientation >= 5
 
 

@@ -51,7 +51,7 @@ def png_chunks(data: bytes) -> Iterator[PngChunk]:
     """Walks a PNG to its first IEND.
 
     Raises:
-        ImageError: the file is cut off, or no chunk stands where one must.
+        ImageError: the file is cut off, or a required chunk is missing.
     """
     position = len(PNG_SIGNATURE)
     kind = ""

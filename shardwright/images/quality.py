@@ -1,4 +1,4 @@
-"""What can be measured of a picture without knowing what it shows: brightness, contrast, sharpness, colour.
+"""Measures pictures of any content: brightness, contrast, sharpness, colour; and makes their thumbnails.
 
 Sums are whole numbers; only the last root and division are floats, and they are rounded to six digits. So the same
 pixels give the same figures on every machine. All are parts of the full range of 8 bits, so that they do not depend on
@@ -7,9 +7,8 @@ how levels are counted; they are meant to be followed over time (drift), not to 
 Sharpness is the variance of the Laplacian (Pech-Pacheco et al., 2000), as its root; colourfulness is M of Hasler and
 Süsstrunk (2003). Grey levels are those of ITU-R BT.601.
 
-A small picture of an image for hashes, measures and contact sheets: decoded at a reduced size, turned as displayed.
-
-A JPEG is decoded at the strongest of 1/8, 1/4, 1/2 and 1 that leaves a short side of at least 64: libjpeg then computes
+Thumbnails serve hashes, measures and contact sheets: they are decoded at a reduced size and turned as displayed. A JPEG
+is decoded at the strongest of 1/8, 1/4, 1/2 and 1 that leaves a short side of at least 64: libjpeg then computes
 only the lowest coefficients of each block, which is a mean over areas, but still reads all of the data: damage shows.
 Other formats are decoded whole and reduced by the same factor, again by means over areas.
 """
@@ -33,7 +32,7 @@ _LEVELS = 255
 _DIGITS = 6
 # So many products of two levels add up to less than 2**24, up to which float32 holds every whole number.
 _EXACT = 256
-# Pixels at a time, so that the arrays stay in the processor's cache and need no fresh memory.
+# Pixels in one step, so that the arrays stay in the processor's cache and need no new memory.
 _AT_ONCE = 1 << 16
 
 
@@ -87,10 +86,10 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
 
 
 def _sums(planes: Sequence[npt.NDArray[np.uint8]]) -> tuple[list[int], list[int], list[int]]:
-    """Of four channels the sums of the levels and of their squares; of the first three those of the products of two.
+    """Returns the sums of levels and squares of four channels, and of the products of two of the first three.
 
-    These are in the order 0 and 1, 1 and 2, 0 and 2. Whole numbers in spite of the floats: no partial sum is one that
-    its type does not hold.
+    Products are in the order 0 and 1, 1 and 2, 0 and 2. All sums are exact in spite of the floats: no partial sum
+    exceeds the whole numbers of its type.
     """
     totals, squares, products = (np.zeros(count) for count in (4, 4, 3))
     for begin in range(0, len(planes[0]), _AT_ONCE):
@@ -167,7 +166,7 @@ def thumbnail(data: bytes, header: ImageHeader) -> Image.Image:
 
     Args:
         data: the whole file.
-        header: what `read_header` said of it; with it the size was checked.
+        header: from `read_header`, which has checked the size.
 
     Returns:
         A picture of mode `RGB`, turned as it is displayed; transparency is dropped, as TensorFlow drops it.
@@ -190,7 +189,7 @@ def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
 
     Args:
         picture: at full size, in the stored frame.
-        header: says how it is turned.
+        header: has the orientation.
     """
     displayed = apply_orientation(picture, header.orientation).convert("RGB")
     digest = hashlib.sha256(f"{displayed.width}x{displayed.height}:".encode())

@@ -1,8 +1,7 @@
-"""The pixel ops, once: what the transform, the loader and the exported model do to an image, as TensorFlow ops.
+"""The TensorFlow ops on pixels that the transform, the loader and the exported model share.
 
-All of them work eagerly and in a graph, on both supported TensorFlow versions. Where pixels go is said by the same
-integers as `geometry.py` says it for masks; here they are tensors, because an image's size is known only when its
-header has been read.
+All of them work eagerly and in a graph, on both supported TensorFlow versions. Pixels move by the same integers as
+masks do in `geometry.py`; here they are tensors, because an image's size is known only when its header has been read.
 
 JPEG is decoded at 1/8, 1/4 or 1/2 where the wanted size allows it: libjpeg then computes a smaller inverse DCT and most
 pixels are never made ("scaled DCT", libjpeg.txt). The inverse DCT is named (`INTEGER_ACCURATE`), since the default of
@@ -29,7 +28,7 @@ _TORCH_STD = (0.229, 0.224, 0.225)
 _CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
 # Chroma of a JPEG that TensorFlow's encoder can write -> its option for it.
 JPEG_CHROMA = {420: True, 444: False}
-# Where a JFIF header says what its densities count.
+# Offset of the unit of densities in a JFIF header.
 _DENSITY_UNIT = 13
 
 
@@ -132,7 +131,7 @@ def encode_jpeg(image: Tensor, quality: int, *, optimize: bool = False, chroma: 
         chroma: of `JPEG_CHROMA`.
 
     Raises:
-        ImageError: a side is longer than a JPEG can say.
+        ImageError: a side is longer than JPEG allows.
     """
     height, width, _ = image.shape
     check_size("jpeg", height, width, height * width)
@@ -323,8 +322,8 @@ def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:
     width = tf.TensorShape(image.shape)[-2] if tf.TensorShape(image.shape).rank not in (None, 1) else None
     if width is None:
         return tf.cast(image, tf.float32) * scale + offset
-    # TensorFlow broadcasts along three channels a pixel at a time; along a whole row it is four times as fast.
+    # TensorFlow broadcasts along three channels pixel by pixel; along a whole row it is four times as fast.
     rows = tf.cast(tf.reshape(image, [-1, width * 3]), tf.float32) * np.tile(scale, width)
-    # To add zeros would be one more way through all of a batch's memory: a seventh of what an image costs the loader.
+    # Adding zeros would be one more pass over a batch's memory: a seventh of the loader's work for an image.
     moved = rows + np.tile(offset, width) if np.any(offset) else rows
     return tf.reshape(moved, tf.shape(image))

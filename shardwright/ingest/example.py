@@ -92,7 +92,7 @@ def is_displayed(plan: IngestPlan, text: str, frames: CoordinateFrame) -> bool:
     if frames.orientation != UPRIGHT:  # Most images are upright: no need to look for the mask's size.
         with suppress(AnnotationError):  # What is wrong with it, reading it says better.
             size = plan.dialect.size(text)
-    return frames.are_displayed(plan.frame, size)
+    return frames.is_displayed(plan.frame, size)
 
 
 def _joined(stored: list[Runs], displayed: list[Runs], frames: CoordinateFrame) -> Runs:
@@ -193,7 +193,7 @@ def is_on_displayed(plan: IngestPlan, sample: ImageSample, frames: CoordinateFra
     """
     if sample.masks:
         return is_displayed(plan, sample.masks[0].text, frames)
-    return any(name.startswith(PREFIX) for name in sample.values) and frames.are_displayed(plan.frame, None)
+    return any(name.startswith(PREFIX) for name in sample.values) and frames.is_displayed(plan.frame, None)
 
 
 def _moved_boxes(plan: IngestPlan, sample: ImageSample, frames: CoordinateFrame) -> Values:

@@ -423,7 +423,7 @@ def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
     except (ImageError, OSError):
         return None  # Why, the ledger says when the image is due.
     frames = CoordinateFrame(header.height, header.width, header.orientation)
-    return frames.size(frames.are_displayed(recipe.input.labels.frame, None))
+    return frames.size(frames.is_displayed(recipe.input.labels.frame, None))
 
 
 def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:

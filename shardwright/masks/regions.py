@@ -80,7 +80,7 @@ def remove_small(runs: Runs, height: int, min_area: int) -> Runs:
 
 
 def areas_and_hits(predicted: npt.NDArray[Any], *others: npt.NDArray[Any]) -> list[IntArray]:
-    """Pixels of every predicted region, and how many of them lie in other masks.
+    """Counts the pixels of every predicted region, and how many of them are in other masks.
 
     Args:
         predicted: bool [H, W].

@@ -2,8 +2,8 @@
 
 Runs are an int64 array of shape (n, 2) of (start, length). Positions count down the columns from 0 (`column * height +
 row`), the order of most published run-length sets. Runs are sorted, disjoint, do not touch (touching ones are merged)
-and lie within height * width. The text form "start length start length ..." counts from 1: it is what the Kaggle sets
-Understanding Clouds, Severstal and Airbus write; `shardwright.masks.dialects` reads the other forms.
+and are within height * width. The text form "start length start length ..." counts from 1, as in the Kaggle sets
+Understanding Clouds, Severstal and Airbus; `shardwright.masks.dialects` reads the other forms.
 """
 
 import itertools
@@ -72,10 +72,10 @@ def to_pairs(runs: Runs, base: int = 1) -> str:
 
 
 def read_numbers(text: str) -> npt.NDArray[np.int64] | None:
-    """Reads whole numbers separated by white space, or gives `None` where there is anything but digits.
+    """Reads whole numbers separated by white space, or returns `None` where there are other characters.
 
-    Bytes other than digits and spaces are told by one pass in C; what is left numpy's text reader takes exactly, but
-    for numbers beyond int64, which it clips to the largest one: callers check the range.
+    One pass in C finds bytes other than digits and spaces. numpy's text reader is exact for the rest, except that it
+    clips numbers beyond int64 to the largest one: callers check the range.
     """
     if not text.isascii() or text.encode("ascii").translate(None, _DIGITS_AND_SPACE):
         return None
@@ -85,15 +85,15 @@ def read_numbers(text: str) -> npt.NDArray[np.int64] | None:
 
 
 def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[str, int]]:
-    """Reads numbers one at a time, slowly, to find the first that is wrong.
+    """Reads numbers one by one, slowly, to find the first that is wrong.
 
     Args:
-        text: what is known to be wrong somewhere.
+        text: a text that is known to be wrong somewhere.
         kinds: what the numbers are, in turn, e.g. ("start", "length").
         frame: the limit, for the message.
 
     Yields:
-        Where a number stands, e.g. "number 3 of 8 (a start)", and the number.
+        The position of a number, e.g. "number 3 of 8 (a start)", and the number.
 
     Raises:
         RleError: something that is not a whole number, or is beyond 64 bits.
@@ -104,7 +104,7 @@ def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[
         where = f"number {i + 1} of {len(tokens)} ({'an' if kind[0] in 'aeiou' else 'a'} {kind})"
         shown = repr(token if len(token) <= 40 else token[:40] + "...")
         if _WHOLE.fullmatch(token) is None or token.startswith("+"):
-            what = "is not a whole number" if _DECIMAL.fullmatch(token) else "is no number"
+            what = "is not a whole number" if _DECIMAL.fullmatch(token) else "is not a number"
             wanted = " ".join([*kinds, *kinds, "..."])
             raise RleError(f"{where} {what}: {shown}; write '{wanted}' in whole numbers")
         if len(token.lstrip("-0")) > 19 or abs(int(token)) > _INT64_MAX:
@@ -183,7 +183,7 @@ def draw(runs: Runs, height: int, width: int) -> npt.NDArray[np.uint8]:
         uint8 (height, width), 1 inside the mask and 0 outside; stored column by column (Fortran order).
 
     Raises:
-        RleError: a run lies past the last pixel.
+        RleError: a run ends after the last pixel.
     """
     size = _pixels(height, width)
     borders = np.empty(2 * len(runs) + 2, np.int64)
@@ -240,7 +240,7 @@ def transpose(runs: Runs, height: int, width: int) -> Runs:
 
 
 def perimeter(runs: Runs, height: int, width: int) -> int:
-    """Counts the pairs of neighbours, below or beside each other, of which one belongs to the mask and one does not."""
+    """Counts the pairs of vertical or horizontal neighbours of which exactly one belongs to the mask."""
     borders = np.stack([runs[:, 0], runs[:, 0] + runs[:, 1]], axis=1).reshape(-1)
     within_columns = int(np.count_nonzero(borders % height))
     # A mask and itself one column on differ between every other one of their borders.
@@ -269,7 +269,7 @@ def resample(runs: Runs, geometry: Geometry) -> Runs:
         The runs, int64 (m, 2), in the frame of `geometry.height` x `geometry.width`.
 
     Raises:
-        RleError: a run lies past the last pixel of the source.
+        RleError: a run ends after the last pixel of the source.
     """
     return resample_all([runs], geometry)[0]
 
@@ -285,7 +285,7 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
         A mask for each.
 
     Raises:
-        RleError: a run lies past the last pixel of the source.
+        RleError: a run ends after the last pixel of the source.
     """
     source_size, size = geometry.source_height * geometry.source_width, geometry.height * geometry.width
     runs = np.concatenate([*masks, np.empty((0, 2), np.int64)])
@@ -303,7 +303,7 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
     source_column = both // geometry.source_height
     position = rows.first[both - source_column * geometry.source_height] * columns.is_shown[source_column]
     position += columns.first[source_column] * geometry.resized_height
-    # The masks lie behind each other, with a pixel between them, so that no run goes on from one to the next.
+    # The masks follow each other, with a pixel between them, so that no run continues into the next mask.
     offsets = np.arange(len(masks) + 1) * (size + 1)
     position.reshape(2, count)[:] += np.repeat(offsets[:-1], np.array([len(mask) for mask in masks], np.int64))
     begin, end = position[:count], position[count:]
@@ -316,7 +316,7 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
 
 
 def _resample_by_columns(runs: Runs, geometry: Geometry) -> Runs:
-    """Resamples runs one column piece at a time, each drawn into every output column that shows its column."""
+    """Resamples runs piece by piece (a piece is in one column), each into every output column that shows its column."""
     rows = source_rows(geometry)[geometry.pad_top : geometry.pad_top + geometry.resized_height]
     columns = source_columns(geometry)[geometry.pad_left : geometry.pad_left + geometry.resized_width]
     piece_column, begin_row, end_row = column_pieces(runs, geometry.source_height)

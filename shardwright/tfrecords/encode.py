@@ -1,4 +1,4 @@
-"""Writing a `tf.train.Example`, in pieces: an image goes from where it was read into the file without being copied.
+"""Writes a `tf.train.Example` in pieces, so that the bytes of an image are written to a file without being copied.
 
 The wire format is protocol buffers' (tensorflow/core/example/example.proto and feature.proto), with names sorted and
 numbers packed; see `shardwright.tfrecords.records`.
@@ -24,7 +24,7 @@ BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
 _KINDS = {"bytes": BYTES_LIST, "float32": FLOAT_LIST, "int64": INT64_LIST}
 # Name and values of nearly all entries have so few bytes together that every length within is one byte.
 _SHORT = 0x7F - 4
-# Shorter pieces are cheaper to copy than to hand on one by one.
+# Shorter pieces are cheaper to copy than to pass one by one.
 _WORTH_A_PIECE = 1 << 15
 
 
@@ -62,7 +62,7 @@ def byte_strings(values: Sequence[bytes]) -> TypedList:
 
 @dataclass(frozen=True)
 class EncodedFeature:
-    """A feature as it stands in another Example, to be copied.
+    """A feature of another Example, to be copied as it is.
 
     Args:
         feature: the serialized `Feature`.
@@ -89,11 +89,11 @@ def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
 
     Args:
         features: name to value. `bytes`, a whole number or a float make a list of one; sequences and arrays keep their
-            order; float64 becomes float32. An empty list has no kind of its own: use `ints([])`, `floats([])` or
+            order; float64 becomes float32. An empty list has no kind: use `ints([])`, `floats([])` or
             `byte_strings([])`.
 
     Returns:
-        The bytes; the same for the same features, whatever order they came in.
+        The bytes; they do not depend on the order of the features.
 
     Raises:
         RecordError: a value has no kind that an Example can hold, or does not fit into int64 or float32.
@@ -102,7 +102,7 @@ def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
 
 
 def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
-    """The same as pieces that follow each other; large values are handed on as the objects they are."""
+    """Serializes a tf.train.Example as consecutive pieces; large values are pieces without a copy."""
     pieces: list[bytes] = [b""]
     total = 0
     for name in sorted(features):
@@ -134,7 +134,7 @@ def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
 
 
 def join_entries(entries: Mapping[str, bytes]) -> bytes:
-    """The Example of features that `encode_entry` has serialized, by their names."""
+    """Joins features that `encode_entry` has serialized to an Example."""
     body = b"".join([entries[name] for name in sorted(entries)])
     return delimited_start(1, len(body)) + body
 
@@ -167,7 +167,7 @@ def _named(name: str) -> bytes:
 
 
 def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Neighbours that are short as one."""
+    """Joins short neighbours."""
     short: list[bytes] = []
     for piece in pieces:
         if len(piece) < _WORTH_A_PIECE:
@@ -199,7 +199,7 @@ def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
 
 
 def _single(kind: int, value: Any) -> bytes:
-    """One number packed, ten times as fast as by way of an array; nothing for what that way has to look at."""
+    """Returns one packed number, ten times as fast as an array does; nothing where the array has to check it."""
     if kind == INT64_LIST and type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
         return varint(value & _UINT64)
     if kind == FLOAT_LIST and type(value) is float:
@@ -222,7 +222,7 @@ def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDA
     if all(isinstance(item, bytes) for item in values):
         return BYTES_LIST, values
     array = np.asarray(values)
-    # Whole numbers beyond int64 are told from floats by their own type: numpy may make floats of them.
+    # The type of each item decides, since numpy may turn whole numbers beyond int64 into floats.
     if array.dtype.kind in "iu" or all(type(item) is int for item in values):
         return INT64_LIST, values
     if array.dtype.kind == "f":

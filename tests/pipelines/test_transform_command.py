@@ -57,7 +57,7 @@ def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
     payloads = [payload for _, payload in read_records(shard)]
     shard.write_bytes(b"".join(map(frame, reversed(payloads))))
     assert main(["transform", "c.yaml", str(tmp_path / "ds"), "--out", str(tmp_path / "out")]) == 1
-    told = "is not what the manifest says: damaged, or changed since. `shardwright verify` names all that is damaged."
+    told = "differs from the manifest: damaged, or changed since. `shardwright verify` names all that is damaged."
     assert capsys.readouterr().err.endswith(f"{shard}: {told}\n")
     assert not (tmp_path / "out").exists()
 

@@ -43,9 +43,7 @@ def test_a_script_that_calls_without_asking_for_its_name_is_told_so(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith(
-        "No worker process got as far as its work. A script that starts them needs `if __name__"
-    )
+    assert done.stdout.startswith("No worker process could begin. A script that starts them needs `if __name__")
 
 
 def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
