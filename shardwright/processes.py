@@ -67,7 +67,7 @@ _LONGEST = 107 - len("/listener-12345678")
 
 
 def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
-    """`map` over worker processes; results come as they are done. With one worker the calls are made here.
+    """Calls a function for each item in worker processes, or in this one if `workers` is 1; yields results when done.
 
     Args:
         function: a picklable function.

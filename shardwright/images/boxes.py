@@ -56,7 +56,7 @@ class Box(NamedTuple):
 
 
 def box_features(flags: Sequence[str] = ()) -> dict[str, str]:
-    """Name and type (`float32`, `int64`, `bytes`) of the features of boxes.
+    """Returns name and type (`float32`, `int64`, `bytes`) of the features of boxes.
 
     Args:
         flags: names of flags, 0 or 1 for every box, e.g. `difficult`, `truncated`, `is_crowd`.

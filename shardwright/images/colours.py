@@ -59,12 +59,12 @@ _RAMP = (
 
 
 def class_colour(label: int) -> Colour:
-    """The colour of a class by its number."""
+    """Returns the colour of a class by its number."""
     return PALETTE[label % len(PALETTE)]
 
 
 def ramp(part: float) -> Colour:
-    """A colour for a part of the greatest value, 0 to 1: from pale to dark."""
+    """Returns a colour for a part of the greatest value, 0 to 1: from pale to dark."""
     place = min(max(part, 0.0), 1.0) * (len(_RAMP) - 1)
     lower = min(int(place), len(_RAMP) - 2)
     rest = place - lower

@@ -16,10 +16,10 @@ and get the same values as TensorFlow's `decode_jpeg` and `decode_png` (channels
 | several pictures (GIF, WebP, TIFF, AVIF, APNG, MPO) | the first; of an APNG its still image |
 
 JPEG and PNG need nothing to be taken. The others (`FORMATS`) are for `images.convert`: they are read by Pillow, whose
-wheels hold the same decoders on both supported stacks. HEIC and JPEG XL it cannot read; they are always rejected.
+wheels have the same decoders on both supported stacks. It cannot read HEIC and JPEG XL; they are always rejected.
 
 Sizes are checked by header before any pixel is made: JPEG and PNG by `images.read_header`, the others by Pillow, which
-opens a file without decoding it. Decoders are picked by the bytes, never all tried, and never those that run programs.
+opens a file without decoding it. The bytes select the decoder. No decoder that runs programs is used.
 """
 
 from __future__ import annotations

@@ -141,14 +141,14 @@ def plan_longest_side(source_height: int, source_width: int, longest: int) -> Ge
 
 
 def dct_ratio(geometry: Geometry) -> int:
-    """The largest of `DCT_RATIOS` with which a JPEG still has all the pixels wanted: nothing has to be enlarged."""
+    """Returns the largest of `DCT_RATIOS` with which a JPEG still has all wanted pixels, so that none is enlarged."""
     g = geometry
     fits = (r for r in DCT_RATIOS if g.crop_height >= r * g.resized_height and g.crop_width >= r * g.resized_width)
     return next(fits, 1)
 
 
 def source_rows(geometry: Geometry) -> IntArray:
-    """Says for every output row which source row it shows.
+    """Returns the source row that every output row shows.
 
     Args:
         geometry: the plan.
@@ -160,7 +160,7 @@ def source_rows(geometry: Geometry) -> IntArray:
 
 
 def source_columns(geometry: Geometry) -> IntArray:
-    """Says for every output column which source column it shows.
+    """Returns the source column that every output column shows.
 
     Args:
         geometry: the plan.
@@ -185,8 +185,8 @@ class VisibleArea(NamedTuple):
     """The output positions of the source's rows, or of its columns. Read-only.
 
     Attributes:
-        first: of each of them, and of the one behind the last, the first output row that shows it or a later one,
-            counted without the border; int64.
+        first: for each of them, and one more after the last: the first output row that shows it or a later one, counted
+            without the border; int64.
         is_shown: 1 where there is a row that shows it, else 0; int64.
     """
 
@@ -195,12 +195,12 @@ class VisibleArea(NamedTuple):
 
 
 def output_rows(geometry: Geometry) -> VisibleArea:
-    """`source_rows` the other way round."""
+    """Returns the output rows that show every source row: the inverse of `source_rows`."""
     return _shown(geometry.crop_top, geometry.crop_height, geometry.resized_height, geometry.source_height)
 
 
 def output_columns(geometry: Geometry) -> VisibleArea:
-    """`source_columns` the other way round."""
+    """Returns the output columns that show every source column: the inverse of `source_columns`."""
     return _shown(geometry.crop_left, geometry.crop_width, geometry.resized_width, geometry.source_width)
 
 

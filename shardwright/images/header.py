@@ -16,7 +16,7 @@ CODES = (EMPTY_FILE, NOT_AN_IMAGE, UNSUPPORTED_FORMAT, UNSUPPORTED_COLOR, TOO_LA
 # TensorFlow refuses images of 2**29 pixels or more, libjpeg sides over 65,500, libpng sides over a million.
 _MOST_PIXELS = 2**29 - 1
 _LONGEST_SIDE = {"jpeg": 65_500, "png": 1_000_000}
-# The name of the property in XMP, whichever way it is written (element or attribute).
+# The name of the property in XMP, which may be an element or an attribute.
 XMP_GPS = b"exif:GPSLatitude"
 
 
@@ -25,7 +25,7 @@ class ImageError(ValueError):
 
     Args:
         code: one of `CODES`, for counting.
-        reason: what was found and what to do, for people.
+        reason: the finding and the fix, for people.
     """
 
     def __init__(self, code: str, reason: str) -> None:

@@ -50,12 +50,12 @@ _SEGMENTS = (_DHT, SOS, _DQT, 0xCC, 0xDC, 0xDD, 0xFE, *_FRAMES_TAKEN, *range(0xE
 
 
 class JpegSegment(NamedTuple):
-    """A marker and what belongs to it.
+    """A marker and its segment.
 
     Attributes:
         marker: the marker's second byte.
         start: where its first byte is.
-        body: where its parameters begin, behind their length.
+        body: where its parameters begin, after their length.
         end: where they end. Of a scan the picture data follow, up to the next segment's `start`.
     """
 
@@ -88,7 +88,7 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
         if marker in _FRAMES_NOT_TAKEN:
             raise ImageError(UNSUPPORTED_FORMAT, f"{_FRAMES_NOT_TAKEN[marker]} JPEG; save it as baseline JPEG or PNG")
         if marker not in _SEGMENTS:
-            raise ImageError(DAMAGED, f"the JPEG holds marker ff{marker:02x} at byte {start}, which cannot be")
+            raise ImageError(DAMAGED, f"the JPEG has a marker ff{marker:02x} at byte {start}, which is not valid")
         length = int.from_bytes(data[position : position + 2], "big")
         if position + max(length, 2) > len(data):
             raise ImageError(
@@ -175,7 +175,7 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
 
 
 def _may_be_stumbled_over(body: bytes) -> bool:
-    """Tells whether a segment is one of those that Pillow looks into, and may find broken."""
+    """Returns whether Pillow parses this segment, and may fail at it."""
     return any(body.startswith(name) and len(body) < least for name, least in _TAKEN_APART.items())
 
 
@@ -196,7 +196,7 @@ def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=256)  # Most files of an input have the same few.
 def _sound_quantization(body: bytes) -> bool:
-    """Tells whether a segment holds whole tables of 64 numbers of 8 or 16 bits, numbered 0 to 3."""
+    """Returns whether a segment contains whole tables of 64 numbers of 8 or 16 bits, numbered 0 to 3."""
     position = 0
     while position < len(body):
         if body[position] & 15 > 3 or body[position] >> 4 > 1:
@@ -207,7 +207,7 @@ def _sound_quantization(body: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _sound_huffman(body: bytes) -> bool:
-    """Tells whether a segment holds whole tables, numbered 0 to 3, whose code lengths can form a prefix code."""
+    """Returns whether a segment contains whole tables, numbered 0 to 3, whose code lengths can form a prefix code."""
     position = 0
     while position + 17 <= len(body):
         kind = body[position]

@@ -38,7 +38,7 @@ _PNG_PUBLIC = (
 
 
 def strip_metadata(data: bytes, header: ImageHeader, policy: str) -> bytes:
-    """Leaves out what is not pixels.
+    """Leaves out metadata.
 
     Args:
         data: a whole file that `images.read_header` accepts.

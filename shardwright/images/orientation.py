@@ -32,12 +32,12 @@ def transposes(orientation: int) -> bool:
 
 
 def displayed_size(height: int, width: int, orientation: int) -> tuple[int, int]:
-    """Height and width of the displayed picture of a stored one, and the other way round."""
+    """Returns height and width of the displayed picture from those of the stored one, or the reverse."""
     return (width, height) if transposes(orientation) else (height, width)
 
 
 def inverse(orientation: int) -> int:
-    """The orientation whose turn undoes that of the given one."""
+    """Returns the orientation whose turn undoes that of the given one."""
     return _INVERSES.get(orientation, orientation)
 
 

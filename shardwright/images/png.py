@@ -42,7 +42,7 @@ class PngChunk(NamedTuple):
     end: int
 
     def is_sound(self, data: memoryview) -> bool:
-        """Tells whether the checksum is right."""
+        """Returns whether the checksum is right."""
         stored = int.from_bytes(data[self.end - 4 : self.end], "big")
         return zlib.crc32(data[self.body - 4 : self.end - 4]) == stored
 

@@ -30,7 +30,7 @@ from shardwright.images.header import ImageHeader
 
 _LEVELS = 255
 _DIGITS = 6
-# So many products of two levels add up to less than 2**24, up to which float32 holds every whole number.
+# The sum of this many products of two levels is below 2**24, up to which float32 represents every whole number.
 _EXACT = 256
 # Pixels in one step, so that the arrays stay in the processor's cache and need no new memory.
 _AT_ONCE = 1 << 16
@@ -109,7 +109,7 @@ def _sums(planes: Sequence[npt.NDArray[np.uint8]]) -> tuple[list[int], list[int]
 
 
 def _dots(some: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """The sums of the products of channels, each an array of blocks."""
+    """Returns the sums of the products of channels, each an array of blocks."""
     sums: npt.NDArray[np.float64] = np.einsum("cij,cij->ci", some, others).sum(axis=1, dtype=np.float64)
     return sums
 
@@ -119,12 +119,12 @@ def _whole(sums: npt.NDArray[np.float64]) -> list[int]:
 
 
 def _variance(count: int, total: int, squares: int) -> int:
-    """The variance times the square of the count, exactly."""
+    """Returns the variance times the square of the count, exactly."""
     return count * squares - total * total
 
 
 def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
-    """Standard deviation of the Laplacian over all pixels that have four neighbours; 0 where there are none."""
+    """Returns the standard deviation of the Laplacian over all pixels with four neighbours; 0 where there are none."""
     count = total = squares = 0
     step = max(1, _AT_ONCE // levels.shape[1])
     for top in range(0, len(levels), step):
@@ -137,7 +137,7 @@ def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
 
 
 def _laplacian(levels: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    """The sum of the four neighbours less four times the pixel, of the pixels that have four."""
+    """Returns the sum of the four neighbours less four times the pixel, for pixels with four neighbours."""
     edges = levels[1:-1, 1:-1] * np.int16(-4)
     edges += levels[:-2, 1:-1]
     edges += levels[2:, 1:-1]
@@ -156,7 +156,7 @@ _LONGEST_SIDE = 4096
 
 
 def reduction(height: int, width: int) -> int:
-    """The strongest of 8, 4, 2, 1 that leaves a short side of at least 64 pixels (rounded up, as libjpeg does)."""
+    """Returns the strongest of 8, 4, 2, 1 that leaves a short side of at least 64 pixels (rounded up as in libjpeg)."""
     short = min(height, width)
     return next((ratio for ratio in DCT_RATIOS if -(-short // ratio) >= SHORTEST_SIDE), 1)
 
@@ -180,12 +180,12 @@ def thumbnail(data: bytes, header: ImageHeader) -> Image.Image:
 
 
 def reduced(picture: Image.Image, header: ImageHeader) -> Image.Image:
-    """The same of a picture that is decoded already, at full size in the stored frame."""
+    """Returns the thumbnail of a picture that is already decoded, at full size in the stored frame."""
     return _finished(picture.reduce(reduction(header.height, header.width)), header)
 
 
 def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
-    """SHA-256 over size and all pixels of an image, as displayed: equal for equal pixels in any format.
+    """Returns SHA-256 over size and all pixels of an image as displayed: equal for equal pixels in any format.
 
     Args:
         picture: at full size, in the stored frame.

@@ -36,7 +36,7 @@ def read_header(data: bytes, *, max_pixels: int, known: bool = False) -> ImageHe
     Args:
         data: the whole file.
         max_pixels: the most pixels (height * width) an image may have.
-        known: these very bytes have been checked before: of a JPEG, nothing behind the header is looked at again.
+        known: these bytes have been checked before: of a JPEG, only the header is checked again.
 
     Returns:
         The header.
@@ -55,12 +55,12 @@ def read_header(data: bytes, *, max_pixels: int, known: bool = False) -> ImageHe
 
 
 def other_format(data: bytes) -> str:
-    """Names the format of what is neither JPEG nor PNG; empty where no signature is known."""
+    """Names the format of a file other than JPEG and PNG; empty where no signature is known."""
     return next((name for signature, name in _OTHER_SIGNATURES if signature.match(data)), "")
 
 
 def _unknown(data: bytes) -> ImageError:
-    """Says what bytes are that begin neither as JPEG nor as PNG."""
+    """Describes bytes that begin neither as JPEG nor as PNG."""
     name = other_format(data)
     if name:
         return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; save it as JPEG or PNG, or set images.convert")

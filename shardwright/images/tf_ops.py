@@ -48,7 +48,7 @@ class GeometryTensors(NamedTuple):
 def plan_geometry(
     policy: str, source_height: Tensor, source_width: Tensor, height: Tensor | int, width: Tensor | int
 ) -> GeometryTensors:
-    """`geometry.plan_geometry` for a source whose size is a tensor; a test holds the two against each other.
+    """Plans like `geometry.plan_geometry` for a source whose size is a tensor; a test compares the two.
 
     Args:
         policy: `stretch`, `fill_crop` or `letterbox`.
@@ -96,7 +96,7 @@ def _rounded(dividend: Tensor, divisor: Tensor) -> Tensor:
 
 
 def is_jpeg(encoded: Tensor) -> Tensor:
-    """Tells JPEG by its first three bytes; a boolean scalar for a string scalar."""
+    """Returns whether the first three bytes are those of a JPEG: a boolean scalar for a string scalar."""
     return tf.equal(tf.strings.substr(encoded, 0, 3), b"\xff\xd8\xff")
 
 
@@ -211,11 +211,11 @@ def decode_resized(encoded: Tensor, height: int, width: int, policy: str) -> Ten
 
 
 def decode_planned(encoded: Tensor, plan: Geometry, *, jpeg: bool) -> Tensor:
-    """`decode_resized` for one whose header has been read: the same ops on the same values, without the branches.
+    """Decodes like `decode_resized` if the header has been read: the same ops on the same values, without branches.
 
     Args:
         encoded: string scalar, JPEG or PNG.
-        plan: what is to happen to its pixels.
+        plan: how its pixels are moved.
         jpeg: whether it is a JPEG.
 
     Returns:
@@ -252,14 +252,14 @@ def resize(image: Tensor, policy: str, height: Tensor, width: Tensor) -> Tensor:
 
 
 def longest_side(height: Tensor, width: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """The size that `geometry.plan_longest_side` gives a source, int64 scalars."""
+    """Returns the size that `geometry.plan_longest_side` gives a source, int64 scalars."""
     side = tf.constant(longest, tf.int64)
     shorter_height = tf.where(width > height, _rounded(height * side, width), side)
     return shorter_height, tf.where(height > width, _rounded(width * side, height), side)
 
 
 def _resample(image: Tensor, plan: GeometryTensors, ratio: Tensor, height: Tensor | int, width: Tensor | int) -> Tensor:
-    """Crop and resize in one op; a decoded pixel at (y, x) covers `ratio` x `ratio` pixels of the source."""
+    """Crops and resizes in one op; a decoded pixel at (y, x) covers `ratio` x `ratio` pixels of the source."""
     crop = tf.cast(tf.stack([plan.crop_height, plan.crop_width]), tf.float32)
     begin = tf.cast(tf.stack([plan.crop_top, plan.crop_left]), tf.float32)
     resized = tf.stack([plan.resized_height, plan.resized_width])
@@ -318,7 +318,7 @@ def normalize(
 
 
 def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:
-    """`image * scale + offset` by channel, in float32."""
+    """Returns `image * scale + offset` by channel, in float32."""
     width = tf.TensorShape(image.shape)[-2] if tf.TensorShape(image.shape).rank not in (None, 1) else None
     if width is None:
         return tf.cast(image, tf.float32) * scale + offset

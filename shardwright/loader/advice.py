@@ -1,4 +1,4 @@
-"""Settings of the loader that fit a dataset and a machine, with their reasons: arithmetic on what was found."""
+"""Settings of the loader that fit a dataset and a machine, with their reasons, computed from measurements."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Advice:
     """One setting.
 
     Attributes:
-        setting: YAML path, or what it is called.
-        value: what to write.
+        setting: YAML path, or a name.
+        value: the recommended value.
         reason: why.
     """
 
@@ -93,7 +93,7 @@ def shuffle_buffer(found: Loaded) -> int:
 
 
 def memory_of(found: Loaded, buffer: int) -> LoaderMemory:
-    """Returns the loader's memory with a buffer of so many records."""
+    """Returns the loader's memory with a shuffle buffer of `buffer` records."""
     return loader_memory(
         record=found.record_bytes,
         shuffle_buffer=min(buffer, found.records),

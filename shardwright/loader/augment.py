@@ -102,7 +102,7 @@ def _box(height: int, width: int, shares: tuple[Tensor, Tensor], chance: Tensor)
 
 
 def _cropped(moving: list[Tensor], least: float, chance: Tensor) -> list[Tensor]:
-    """Crops; resizes the image bilinearly, and masks to the nearest pixel, as everywhere."""
+    """Crops and enlarges: the image bilinearly, masks to the nearest pixel."""
     height, width = moving[0].shape[:2]
     share = least + (1 - least) * chance[2]
     top, left, rows, columns = _box(height, width, (share, share), chance)

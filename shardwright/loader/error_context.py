@@ -51,15 +51,15 @@ _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
 
 
-def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
+def require(condition: Tensor, problem: str, value: Tensor) -> Tensor:
     """Returns a value where a condition holds; otherwise ends the iteration, which `with_error_context` explains.
 
     Args:
-        holds: boolean scalar.
+        condition: boolean scalar.
         problem: the message of the error: what is wrong, and what to do.
         value: usable only where the condition holds.
     """
-    with tf.control_dependencies([tf.raw_ops.Assert(condition=holds, data=[tf.constant(problem)])]):
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=condition, data=[tf.constant(problem)])]):
         return tf.identity(value)
 
 

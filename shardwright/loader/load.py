@@ -32,7 +32,7 @@ from shardwright.storage import is_remote
 
 Tensor = Any
 
-# Batches that are finished concurrently (as many wait when they are), and that wait behind them.
+# Batches that are finished concurrently (as many may wait afterwards), and further ones that wait.
 _AT_ONCE, _AHEAD = 2, 1
 _TUNED_BYTES = 512 << 20
 # Like `shuffle` and `repeat`, but the buffer is filled with records of the next epoch while those of the last one leave

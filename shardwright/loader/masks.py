@@ -127,7 +127,7 @@ def _joined(drawn: Sequence[Tensor]) -> Tensor:
 
 
 def _spread(plane: Tensor, marks: int) -> Tensor:
-    """Uint8 [..., marks] of 0 and 1 from the lowest bits of uint8 [...]."""
+    """Spreads the lowest bits of uint8 [...] to uint8 [..., marks] of 0 and 1."""
     if marks == 1:
         return plane[..., tf.newaxis]
     lanes, kind, factor, lowest = next(entry for entry in _SPREAD if marks <= entry[0])

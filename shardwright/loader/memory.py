@@ -37,7 +37,7 @@ class LoaderMemory:
     """Bytes by purpose.
 
     Attributes:
-        libraries: Python and what is imported.
+        libraries: Python and the imported packages.
         readers: read buffers of the shards that are open.
         shuffle: records that are mixed or wait for a decoder, still encoded.
         batches: those in flight, and the decoded images that wait for them.
@@ -52,7 +52,7 @@ class LoaderMemory:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of all parts."""
         return self.libraries + self.readers + self.shuffle + self.batches + self.kept
 
 

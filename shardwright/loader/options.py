@@ -29,8 +29,8 @@ _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 class LoaderOptions:
     """The options that a caller of `load` gives.
 
-    The attributes are the keywords of `load`, whose documentation explains each of them. What can be checked without
-    the dataset is checked here; `resolved` checks the rest.
+    The attributes are the keywords of `load`, whose documentation explains each of them. The constructor makes all
+    checks that need no dataset; `resolved` makes the others.
 
     Raises:
         UsageError: an option has an unknown value, or two options contradict each other.

@@ -67,7 +67,9 @@ class Parser:
         example = {"image": tf.ensure_shape(_decode(found, self._encoding), [*self.size, 3])}
         if self.texts:
             problem = "has words that are not in its vocabulary. Write the dataset again."
-            vectors = [text.vector(found, lambda holds, value: require(holds, problem, value)) for text in self.texts]
+            vectors = [
+                text.vector(found, lambda condition, value: require(condition, problem, value)) for text in self.texts
+            ]
             example["text"] = tf.concat(vectors, axis=0)
         if manifest.task == "segmentation":
             example |= self._masks(found)

@@ -1,6 +1,6 @@
 """Measures the loader on a dataset: the shares of its steps, the limit that decoding sets, and advice on settings.
 
-Methods take turns, one at once, so that other work on the machine affects all of them alike.
+Methods take turns, so that other work on the machine affects all of them alike.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images import tf_ops
 from shardwright.loader.advice import Advice, Loaded, advise
+from shardwright.loader.dataset_info import image_size
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
+from shardwright.loader.load import load
 from shardwright.processes import peak_memory
 from shardwright.storage import is_remote
 from shardwright.tfrecords.records import find_feature
@@ -99,7 +101,7 @@ def take_turns(
     stops: a larger buffer gains nothing.
 
     Args:
-        methods: name -> what starts one.
+        methods: name -> function that starts one.
         batch: images in a batch.
         batches: how many are taken in a turn.
         ceiling: starts the method that the others are compared with; it has a turn before and after each of theirs.
@@ -179,10 +181,10 @@ class Measured:
     """A measured figure.
 
     Attributes:
-        name: what was measured.
+        name: of the measurement.
         value: the figure.
         unit: `x` for a ratio, `1/s`, `GB`.
-        note: what it was measured on.
+        note: its conditions.
     """
 
     name: str
@@ -222,24 +224,9 @@ def loader_report(
         DatasetError: there is no such dataset or split, or nothing in it.
         UsageError: it cannot be loaded with these options.
     """
-    from shardwright.loader.dataset_info import image_size
-
-    if is_remote(directory):
-        raise UsageError(
-            f"{directory}: the network would be measured, not the loader. Copy the dataset to this machine."
-        )
-    dataset = ImageDataset.open(directory)
-    count = dataset.num_records(split)
-    if not count:
-        raise DatasetError(f"{dataset.root}: split {split!r} contains no record, so there is nothing to measure.")
-    if count < batch:
-        raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
-    size = image_size(dataset)
+    dataset, encoding = _measurable(directory, split, batch)
     masked = dataset.manifest.task == "segmentation"
-    recipe = dataset.manifest.recipe
-    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("reencode"))
-    if encoding == "raw":
-        raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
+    size = image_size(dataset)
     encoded = encoded_images(dataset, split)
     start = partial(training, directory, batch, split=split)
     # Before the ceiling, since the loader has the best messages about a damaged dataset.
@@ -260,20 +247,42 @@ def loader_report(
     work = _steps(dataset, split, encoded, encoding, rounds)
     work["augment"] = rates["whole"].seconds - rates["float32"].seconds if augment else 0.0
     work["mask"] = rates["loader"].seconds - rates["no masks"].seconds if masked else 0.0
-    found = Loaded(
+    memory = Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")
+    found = _loaded(dataset, split, size, batch, rates["exact"].share_of(rates["loader"]))
+    return LoaderReport(tuple(shares(work, rates["whole"].seconds)), (*_figures(rates), memory), tuple(advise(found)))
+
+
+def _measurable(directory: str, split: str, batch: int) -> tuple[ImageDataset, str]:
+    """Opens a dataset that can be measured; returns it and the encoding of its images."""
+    if is_remote(directory):
+        raise UsageError(
+            f"{directory}: the network would be measured, not the loader. Copy the dataset to this machine."
+        )
+    dataset = ImageDataset.open(directory)
+    count = dataset.num_records(split)
+    if not count:
+        raise DatasetError(f"{dataset.root}: split {split!r} contains no record, so there is nothing to measure.")
+    if count < batch:
+        raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
+    recipe = dataset.manifest.recipe
+    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("reencode"))
+    if encoding == "raw":
+        raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
+    return dataset, encoding
+
+
+def _loaded(dataset: ImageDataset, split: str, size: tuple[int, int], batch: int, exact_share: float) -> Loaded:
+    shards = dataset.shards(split)
+    count = dataset.num_records(split)
+    return Loaded(
         records=count,
-        shards=len(dataset.shards(split)),
-        record_bytes=sum(shard.bytes for shard in dataset.shards(split)) / count,
+        shards=len(shards),
+        record_bytes=sum(shard.bytes for shard in shards) / count,
         size=size,
-        channels=len(dataset.manifest.classes) if masked else 0,
+        channels=len(dataset.manifest.classes) if dataset.manifest.task == "segmentation" else 0,
         batch=batch,
         processors=len(os.sched_getaffinity(0)),
-        exact_share=rates["exact"].share_of(rates["loader"]),
-    )
-    return LoaderReport(
-        tuple(shares(work, rates["whole"].seconds)),
-        (*_figures(rates), Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")),
-        tuple(advise(found)),
+        exact_share=exact_share,
     )
 
 
@@ -402,8 +411,6 @@ def _all_of(elements: Any) -> Callable[[], object]:
 
 def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) -> Iterator[Any]:
     """Starts the loader's endless batches for a training, by default as uint8."""
-    from shardwright.loader.load import load
-
     fixed = {"shuffle": True, "seed": 0, "repeat": True, "deterministic": False}
     given = {"normalize": "none", "dtype": "uint8", **fixed, **options}
     return iter(load(dataset, split, batch, **given))
@@ -440,8 +447,6 @@ def loading_memory(dataset: str, split: str, batch: int) -> int:
 
 
 def _main(dataset: str, split: str, batch: str) -> None:
-    from shardwright.loader.load import load
-
     images = 0
     for image, *_ in load(dataset, split, int(batch), shuffle=True, seed=0):
         images += image.shape[0]

@@ -39,7 +39,7 @@ COLUMN, ROW = "column", "row"
 _FIRST_CHARACTER = 48
 _BITS = 5
 _SIGN, _MORE = 16, 32
-# Twelve characters hold 60 bits: far more than the pixels of any image, and no overflow.
+# Twelve characters have 60 bits: far more than the pixels of any image, and no overflow.
 _MOST_CHARACTERS = 12
 _LARGEST_COUNT = 2**31
 _HEADER = re.compile(r"rle_(absolute|relative|counts)_(column|row)_([01])")
@@ -63,7 +63,7 @@ class Dialect:
     empty: tuple[str, ...] = ("",)
 
     def __str__(self) -> str:
-        """For messages: 'absolute starts from 1, column by column'."""
+        """Returns a description for messages: 'absolute starts from 1, column by column'."""
         forms = {ABSOLUTE: f"absolute starts from {self.base}", RELATIVE: "relative offsets", COUNTS: "COCO counts"}
         return f"{forms[self.runs]}, {self.order} by {self.order}"
 
@@ -216,7 +216,7 @@ def _read_list(text: str, frame: str) -> npt.NDArray[np.int64]:
 
 
 def _decompress(text: str, frame: str) -> npt.NDArray[np.int64]:
-    """Reads what `compress_counts` wrote."""
+    """Reads the output of `compress_counts`."""
     bits = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64) - _FIRST_CHARACTER
     wrong = np.flatnonzero((bits < 0) | (bits >= 2 * _MORE))
     if len(wrong):

@@ -66,7 +66,7 @@ def parse_pairs(text: str, *, height: int, width: int, base: int = 1) -> Runs:
 
 
 def to_pairs(runs: Runs, base: int = 1) -> str:
-    """Writes runs as text, starts from `base`: what `parse_pairs` reads."""
+    """Writes runs as text, starts from `base`; `parse_pairs` reads it."""
     flat = (runs + np.array([base, 0], np.int64)).reshape(-1)
     return " ".join(map(str, flat.tolist()))
 
@@ -89,7 +89,7 @@ def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[
 
     Args:
         text: a text that is known to be wrong somewhere.
-        kinds: what the numbers are, in turn, e.g. ("start", "length").
+        kinds: meanings of the numbers, in turn, e.g. ("start", "length").
         frame: the limit, for the message.
 
     Yields:
@@ -113,12 +113,12 @@ def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[
 
 
 def name_frame(height: int, width: int) -> str:
-    """The limit of positions, for messages."""
+    """Returns the limit of positions, for messages."""
     return f"the {height * width} pixels of {height}x{width} (height x width)"
 
 
 def from_flat(values: Sequence[int] | npt.NDArray[Any]) -> Runs:
-    """Takes runs out of their stored form [start, length, start, length, ...] and checks them.
+    """Reads runs from their stored form [start, length, start, length, ...] and checks them.
 
     Args:
         values: whole numbers, starts from 0.
@@ -157,7 +157,7 @@ def encode(mask: npt.NDArray[Any]) -> Runs:
     """Encodes a drawn mask.
 
     Args:
-        mask: (height, width), bool or numbers; what is not 0 belongs to the mask.
+        mask: (height, width), bool or numbers; the mask is where it is not 0.
 
     Returns:
         The runs, int64 (n, 2).
@@ -230,7 +230,7 @@ def transpose(runs: Runs, height: int, width: int) -> Runs:
         return runs
     first, last = int(runs[0, 0]) // height, int(runs[-1].sum() - 1) // height
     columns = last - first + 1
-    # The band has one empty column more, so that no run of the transposed band goes on from one column to the next;
+    # The band has one empty column more, so that no run of the transposed band continues into the next column;
     # where the band is the whole mask it may.
     drawn = draw(runs - np.array([first * height, 0]), height, columns + (columns < width)).T
     turned = encode(drawn)
@@ -275,7 +275,7 @@ def resample(runs: Runs, geometry: Geometry) -> Runs:
 
 
 def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
-    """`resample` of several masks of one image, in one pass.
+    """Resamples several masks of one image, in one pass.
 
     Args:
         masks: int64 (n, 2) each, in the frame of `geometry.source_height` x `geometry.source_width`.
@@ -290,7 +290,7 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
     source_size, size = geometry.source_height * geometry.source_width, geometry.height * geometry.width
     runs = np.concatenate([*masks, np.empty((0, 2), np.int64)])
     count = len(runs)
-    # Starts and, behind them, ends.
+    # Starts and, after them, ends.
     both = np.concatenate([runs[:, 0], runs.sum(axis=1)])
     if count and int(both[count:].max()) > source_size:
         raise RleError(
@@ -338,7 +338,7 @@ def column_pieces(runs: Runs, height: int) -> tuple[IntArray, IntArray, IntArray
         height: rows of the mask, at least 1.
 
     Returns:
-        Column, first row and row behind the last of every piece, in the order of the runs; int64 (m,) each.
+        Column, first row and row after the last of every piece, in the order of the runs; int64 (m,) each.
     """
     first = runs[:, 0] // height
     counts = (runs[:, 0] + runs[:, 1] - 1) // height - first + 1
@@ -355,7 +355,7 @@ def run_positions(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _merge(runs: Runs, ends: Runs) -> Runs:
-    """Sorts and merges runs of positive length; what is in order already is handed back as it is."""
+    """Sorts and merges runs of positive length; runs that are already in order are returned unchanged."""
     if len(runs) < 2 or (runs[1:, 0] > ends[:-1]).all():
         return runs
     order = np.argsort(runs[:, 0], kind="stable")
@@ -373,7 +373,7 @@ def _pixels(height: int, width: int) -> int:
 
 
 def _wrong_pairs(text: str, height: int, width: int, base: int) -> RleError:
-    """The error that names the first thing wrong with a code known to be wrong."""
+    """Returns the error for the first mistake in a code that is known to be wrong."""
     size, frame = height * width, name_frame(height, width)
     counting = "starts and lengths count from 1" if base else "starts count from 0, lengths from 1"
     start, count = 0, 0

@@ -46,17 +46,17 @@ class TypedList:
 
 
 def ints(values: Sequence[int] | npt.NDArray[Any]) -> TypedList:
-    """An int64 feature of any length, 0 included."""
+    """Returns an int64 feature of any length, 0 included."""
     return TypedList("int64", values)
 
 
 def floats(values: Sequence[float] | npt.NDArray[Any]) -> TypedList:
-    """A float32 feature of any length, 0 included."""
+    """Returns a float32 feature of any length, 0 included."""
     return TypedList("float32", values)
 
 
 def byte_strings(values: Sequence[bytes]) -> TypedList:
-    """A bytes feature of any length, 0 included."""
+    """Returns a bytes feature of any length, 0 included."""
     return TypedList("bytes", values)
 
 
@@ -96,7 +96,7 @@ def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
         The bytes; they do not depend on the order of the features.
 
     Raises:
-        RecordError: a value has no kind that an Example can hold, or does not fit into int64 or float32.
+        RecordError: the type of a value is not supported, or it does not fit into int64 or float32.
     """
     return b"".join(encode_pieces(features))
 
@@ -119,7 +119,7 @@ def encode_entry(name: str, value: FeatureValue) -> bytes:
 
 
 def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
-    """`encode_entry` of all features of an Example, arrays of whole numbers in one pass."""
+    """Serializes all features of an Example like `encode_entry`, arrays of whole numbers in one pass."""
     arrays: dict[str, npt.NDArray[np.int64]] = {}
     entries: dict[str, bytes] = {}
     for name, value in features.items():
@@ -140,7 +140,7 @@ def join_entries(entries: Mapping[str, bytes]) -> bytes:
 
 
 def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
-    """An entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
+    """Encodes an entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
     if type(value) is EncodedFeature:
         start = _named(name) + delimited_start(2, len(value.feature))
         return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
@@ -148,7 +148,7 @@ def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
 
 
 def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
-    """An entry whose list is encoded already."""
+    """Encodes an entry whose list is already encoded."""
     size = sum(map(len, body))
     named = _named(name)
     if len(named) + size <= _SHORT:
@@ -162,7 +162,7 @@ def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
 
 @lru_cache(maxsize=4096)
 def _named(name: str) -> bytes:
-    """The name of a feature as a field: the same few for all images."""
+    """Encodes the name of a feature, one of the same few for all images."""
     return delimited(1, name.encode())
 
 
@@ -181,7 +181,7 @@ def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
-    """Returns field number and body of the list that holds a value, the body in pieces."""
+    """Returns field number and body of the list with a value, the body in pieces."""
     if type(value) is bytes:
         return BYTES_LIST, [delimited_start(1, len(value)), value]
     if type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
@@ -214,7 +214,7 @@ def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDA
             raise RecordError(f"feature {name}: kind {value.kind!r} is not one of {', '.join(_KINDS)}")
         values: Any = value.values
         if _KINDS[value.kind] == BYTES_LIST and not all(isinstance(item, bytes) for item in values):
-            raise RecordError(f"feature {name}: a bytes feature holds something else; encode text as UTF-8 first")
+            raise RecordError(f"feature {name}: a bytes feature contains other values; encode text as UTF-8 first")
         return _KINDS[value.kind], values
     values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
     if not len(values):
@@ -228,7 +228,7 @@ def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDA
     if array.dtype.kind == "f":
         return FLOAT_LIST, values
     raise RecordError(
-        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example holds bytes, whole numbers "
+        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example contains bytes, whole numbers "
         "or floats (encode text as UTF-8, turn truth values into 0 and 1)"
     )
 

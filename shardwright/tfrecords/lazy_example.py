@@ -223,7 +223,7 @@ def _strings(data: bytes, at: int, end: int) -> Iterator[bytes]:
             raise WireError(f"an unexpected field at byte {at}")
         length, at = _length(data, at + 1)
         if at + length > end:
-            raise WireError(f"a string that ends behind its list, at byte {at}")
+            raise WireError(f"a string that ends after its list, at byte {at}")
         yield data[at : at + length]
         at += length
 

@@ -55,7 +55,7 @@ def pack_int64(values: npt.NDArray[np.int64]) -> bytes:
 
 
 def pack_int64_lists(lists: Sequence[npt.NDArray[np.int64]]) -> list[bytes]:
-    """`pack_int64` of several lists, in one pass."""
+    """Writes several lists of numbers as varints, in one pass."""
     if sum(map(len, lists)) < _WORTH_A_TABLE:
         return [pack_int64(values) for values in lists]
     octets, sizes = _pack(np.concatenate(lists))
@@ -122,7 +122,7 @@ def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
 
 
 def unpack_int64_lists(lists: Sequence[memoryview]) -> list[npt.NDArray[np.int64]]:
-    """`unpack_int64` of several lists, in one pass.
+    """Reads several lists of varints, in one pass.
 
     Raises:
         WireError: as `unpack_int64`.
@@ -169,7 +169,7 @@ def read_fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
 
 
 def read_messages(data: memoryview, wanted: int) -> list[memoryview]:
-    """Returns the bodies of one field that holds messages, texts or bytes.
+    """Returns the bodies of one field of messages, texts or bytes.
 
     Raises:
         WireError: the bytes are not a message.
