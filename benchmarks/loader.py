@@ -235,7 +235,7 @@ def added(
             f"what the loader adds to an image, {order}",
             rate.added * 1e6,
             "us",
-            note=f"of processor, on top of {median(rate.work_beside) * 1e6:.0f}; both sides fill images",
+            note=f"of processor, on top of {median(rate.ceiling_work) * 1e6:.0f}; both sides fill images",
         )
         for order, rate in rates.items()
     ]
@@ -273,7 +273,7 @@ def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
         return Figure(name, rate.share, "x", AT_LEAST if target else "", target, note)
 
     return [
-        Figure("decoding alone", median(rates["ours"].beside), "1/s", note=note),
+        Figure("decoding alone", median(rates["ours"].ceiling), "1/s", note=note),
         figure("loader / decoding alone, no masks", "ours", 0.95, "uint8"),
         Figure(
             "loader / decoding alone, in pairs with a label",

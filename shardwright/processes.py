@@ -1,8 +1,7 @@
-"""Calls spread over processes: the one pool that everything uses which works on whole shards.
+"""Worker processes: the pool for all work on whole shards, and the memory and garbage collection of a process.
 
-Memory that a process has freed but still holds: given back, or kept for what comes next.
-
-Importing much at once, TFX above all, without looking through it for garbage again and again.
+`trim_heap` and `keep_heap` return freed memory to the system, or keep it for the next file. `gc_paused` imports large
+packages, TFX above all, without garbage collection.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ _KEPT, _IN_ONE_HEAP = 64 << 20, 32 << 20
 
 
 def trim_heap() -> None:
-    """Gives the system what was freed between objects that live on; without glibc nothing happens.
+    """Returns freed memory to the system; without glibc nothing happens.
 
-    The C library keeps such pages, where they count as this process's for as long as it runs.
+    The C library keeps free pages between live objects, and they count as memory of this process.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -46,8 +45,7 @@ def trim_heap() -> None:
 def keep_heap() -> None:
     """Lets this process keep up to 64 MB that it has freed; without glibc nothing happens.
 
-    Else a file that is read, and freed, and the next one's bytes are new memory each time: the system has to clear
-    each page again.
+    Otherwise the bytes of each file that is read are new memory, of which the system has to clear every page.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:
@@ -58,10 +56,10 @@ def keep_heap() -> None:
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
-# Each imports the main module of who calls: a script that calls at once calls again there.
+# Each worker imports the caller's main module: a script that calls without a guard calls again there.
 _NONE_BEGAN = (
-    'No worker process got as far as its work. A script that starts them needs `if __name__ == "__main__":` around '
-    "what it does; where it has that, the machine has no memory for them."
+    'No worker process could begin. A script that starts them needs `if __name__ == "__main__":` around its work; if '
+    "it has that, the machine has too little memory for them."
 )
 
 # The longest name of a folder in which the server of `_context` can have its socket: the system takes 107 bytes.
@@ -69,13 +67,13 @@ _LONGEST = 107 - len("/listener-12345678")
 
 
 def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
-    """`map` over worker processes; results come as they are done. With one worker the calls are made here.
+    """Calls a function for each item in worker processes, or in this one if `workers` is 1; yields results when done.
 
     Args:
         function: a picklable function.
         items: its picklable arguments.
         workers: processes.
-        lost: what to say when a process dies, e.g. for want of memory.
+        lost: message of the error when a process dies, e.g. because of too little memory.
 
     Raises:
         ShardwrightError: a process has died, or none could begin.
@@ -98,10 +96,10 @@ def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers
 
 
 def warm_up(function: Callable[..., Any]) -> None:
-    """Starts what workers are going to be forked from, and returns at once; nothing where it runs already.
+    """Starts the server that workers are forked from, and returns at once; does nothing where it runs already.
 
     Args:
-        function: what they will be asked to do; its module is imported there.
+        function: the function that they will call; its module is imported there.
     """
     while isinstance(function, partial):
         function = function.func
@@ -112,10 +110,10 @@ def warm_up(function: Callable[..., Any]) -> None:
 
 
 def _context() -> BaseContext:
-    """How workers are started.
+    """Returns the way to start workers.
 
-    A process that has started TensorFlow or threads cannot safely be forked. A server that has done nothing but import
-    what workers need can, and so that is imported once, and not by each of them.
+    A process that has started TensorFlow or threads cannot be forked safely. A server that has only imported the
+    modules of the workers can, so that they are imported once, and not by each worker.
     """
     fits = len(os.fsencode(util.get_temp_dir())) <= _LONGEST
     return multiprocessing.get_context("forkserver" if fits else "spawn")
@@ -125,13 +123,13 @@ def _start(environment: Mapping[str, str], begun: Event) -> None:
     """Prepares a worker.
 
     Args:
-        environment: that of the process which works with it; the server may have been started under another one.
-        begun: is set.
+        environment: of the calling process; the server may have been started with another one.
+        begun: is set here.
     """
     os.environ.clear()
     os.environ.update(environment)
     _end_with_parent()
-    sys.stderr = escaping(sys.stderr)  # Warnings of libraries may name what is in a file.
+    sys.stderr = escaping(sys.stderr)  # Warnings of libraries may quote the content of a file.
     keep_heap()
     begun.set()
 
@@ -150,10 +148,10 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """What is imported in the block is left out of all garbage collection, while it comes in and from then on.
+    """Excludes the modules that are imported in the block from garbage collection, then and later.
 
-    TFX makes a million objects, none of which is garbage: to go through them over and over is a third of its import's
-    processor time.
+    TFX makes a million objects, none of which is garbage: scanning them repeatedly is a third of its import's processor
+    time.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -166,11 +164,11 @@ def gc_paused() -> Iterator[None]:
 
 
 def peak_memory(process: int | str = "self") -> int:
-    """Bytes of the most memory that a running process has had resident at a time (Linux).
+    """Returns the peak resident memory of a running process in bytes (Linux).
 
-    Not `getrusage`: its figure outlives `exec`, so a process that was started by a large one tells that one's.
+    Not `getrusage`: its figure outlives `exec`, so that a process started by a large one would report the parent's.
     """
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
     found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    assert found is not None, f"/proc/{process}/status holds no VmHWM"
+    assert found is not None, f"/proc/{process}/status contains no VmHWM"
     return int(found[1]) * 1024

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from shardwright.config.trainer import is_import_path
 from shardwright.dataset.manifest import NONE, SINGLE
-from shardwright.loader.host_sharding import ranges_of
+from shardwright.loader.host_sharding import host_ranges
 from shardwright.pipelines.preflight.device_rules import host_records
 from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
 from shardwright.pipelines.preflight.findings import Problem, problem_if
@@ -50,7 +50,7 @@ def whole_shards(facts: Facts) -> Iterator[Problem]:
             fix,
         )
         return
-    shares = [ranges_of(split.records, host, facts.hosts) for host in range(facts.hosts)]
+    shares = [host_ranges(split.records, host, facts.hosts) for host in range(facts.hosts)]
     parts = sum(part.records < split.records[part.shard] for share in shares for part in share)
     yield from problem_if(
         parts > 0,

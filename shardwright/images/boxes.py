@@ -4,9 +4,9 @@ An image has lists of one length, one entry per box: `image/object/bbox/xmin`, `
 divided by the image's width and height, so 0 and 1 are its borders), `image/object/class/label` (int64, index of the
 class plus 1: label maps of that API keep 0 for the background), `image/object/class/text` (its name) and flags such as
 `image/object/difficult`. Source: tensorflow/models, research/object_detection, g3doc/using_your_own_dataset.md and
-dataset_tools. Training on boxes is not Shardwright's; they are checked, stored and moved with the pixels.
+dataset_tools. Shardwright does not train on boxes; it checks, stores and moves them with the pixels.
 
-A box here is given by its edges in pixels, as COCO means them: the first column of the image lies between 0 and 1.
+Here a box is its edges in pixels, as in COCO: the first column of the image is between 0 and 1.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class AnnotationError(ValueError):
     """An annotation cannot be right: a run-length code, a box, a size. The message gives the value and the limit.
 
     Attributes:
-        code: what the ledger calls it.
+        code: its name in the ledger.
     """
 
     code = "bad_annotation"
 
 
 class BoxError(AnnotationError):
-    """A box is none, or lies outside of its image; the message tells the values and the limit."""
+    """A box is invalid or outside of its image; the message contains the values and the limit."""
 
     code = "bad_box"
 
@@ -56,10 +56,10 @@ class Box(NamedTuple):
 
 
 def box_features(flags: Sequence[str] = ()) -> dict[str, str]:
-    """Name and type (`float32`, `int64`, `bytes`) of the features of boxes.
+    """Returns name and type (`float32`, `int64`, `bytes`) of the features of boxes.
 
     Args:
-        flags: what else is told of every box as 0 or 1, e.g. `difficult`, `truncated`, `is_crowd`.
+        flags: names of flags, 0 or 1 for every box, e.g. `difficult`, `truncated`, `is_crowd`.
     """
     kinds = {**dict.fromkeys((XMIN, YMIN, XMAX, YMAX), "float32"), LABEL: "int64", TEXT: "bytes"}
     return kinds | {PREFIX + flag: "int64" for flag in flags}
@@ -68,7 +68,7 @@ def box_features(flags: Sequence[str] = ()) -> dict[str, str]:
 def box_values(
     box: Box, *, height: int, width: int, label: int, text: str, flags: Mapping[str, int] | None = None
 ) -> dict[str, list[Any]]:
-    """What one box adds to the features of its image: a list of one value per name of `box_features`.
+    """Returns the features of one box: a list of one value per name of `box_features`.
 
     A box that reaches over the border is cut off there.
 
@@ -81,7 +81,7 @@ def box_values(
         flags: 0 or 1 per flag.
 
     Raises:
-        BoxError: an edge is no finite number, the box has no area, or none within the image.
+        BoxError: an edge is not a finite number, the box has no area, or none within the image.
     """
     if height < 1 or width < 1:
         raise BoxError(
@@ -90,7 +90,7 @@ def box_values(
     for name, edge in zip(Box._fields, box, strict=True):
         # True and false are integers to Python, but no coordinates. NaN is not below anything.
         if isinstance(edge, bool) or not isinstance(edge, (int, float)) or not abs(edge) <= _LARGEST:
-            raise BoxError(f"the box's {name} is {str(edge)[:40]!r}, no number from {-_LARGEST} to {_LARGEST}")
+            raise BoxError(f"the box's {name} is {str(edge)[:40]!r}, not a number from {-_LARGEST} to {_LARGEST}")
     xmin, ymin, xmax, ymax = box
     shown = f"the box from x {xmin:g} to {xmax:g} and y {ymin:g} to {ymax:g}"
     if xmax <= xmin or ymax <= ymin:
@@ -98,7 +98,7 @@ def box_values(
     left, right = max(xmin, 0) / width, min(xmax, width) / width
     top, bottom = max(ymin, 0) / height, min(ymax, height) / height
     if right <= left or bottom <= top:
-        raise BoxError(f"{shown} lies outside of the image, {height}x{width} (height x width)")
+        raise BoxError(f"{shown} is outside of the image, {height}x{width} (height x width)")
     values: dict[str, list[Any]] = {XMIN: [left], YMIN: [top], XMAX: [right], YMAX: [bottom], LABEL: [label + 1]}
     return values | {TEXT: [text]} | {PREFIX + flag: [value] for flag, value in (flags or {}).items()}
 
@@ -109,7 +109,7 @@ def move_boxes(lists: Mapping[str, Any], geometry: Geometry) -> dict[str, Any]:
     Args:
         lists: the features of the image that begin with `PREFIX`: float32 or int64 arrays or lists of bytes, all of one
             length.
-        geometry: what happens to the pixels.
+        geometry: how the pixels are moved.
 
     Returns:
         The same names, lists of one length.
@@ -121,7 +121,7 @@ def move_boxes(lists: Mapping[str, Any], geometry: Geometry) -> dict[str, Any]:
         g.height,
         g.width,
     ):
-        return dict(lists)  # A box is told in shares of the image, whatever its size.
+        return dict(lists)  # Coordinates are fractions of the image, so that its size makes no difference.
 
     def along(name: str, source: int, begin: int, crop: int, resized: int, pad: int, size: int) -> npt.NDArray[Any]:
         place = (np.asarray(lists[name], np.float64) * source - begin).clip(0, crop)

@@ -1,7 +1,6 @@
-"""Colours as numbers, beside the indices that masks hold otherwise: the bit `COLOUR` tells the two apart.
+"""Colours as numbers in masks, which the bit `COLOUR` distinguishes from indices, and the colours of classes.
 
-Colours of classes: those of Okabe and Ito ("Color Universal Design", 2008), told apart by colour-blind people too.
-
+Classes have the colours of Okabe and Ito ("Color Universal Design", 2008), which colour-blind people can distinguish.
 Black and the pale yellow are left out: they vanish on one of the two backgrounds. Further classes repeat the seven.
 """
 
@@ -17,13 +16,13 @@ _TEXT = re.compile(r"#([0-9a-fA-F]{6})")
 
 
 def colour_number(text: str) -> int | None:
-    """The number of a colour `#rrggbb`, `COLOUR` included; `None` for any other text."""
+    """Returns the number of a colour `#rrggbb`, `COLOUR` included; `None` for any other text."""
     match = _TEXT.fullmatch(text)
     return COLOUR + int(match[1], 16) if match else None
 
 
 def show_value(value: int) -> str:
-    """A value for messages: `7`, or `#ff8000` for a colour."""
+    """Returns a value for messages: `7`, or `#ff8000` for a colour."""
     return f"#{value - COLOUR:06x}" if value >= COLOUR else str(value)
 
 
@@ -60,12 +59,12 @@ _RAMP = (
 
 
 def class_colour(label: int) -> Colour:
-    """The colour of a class by its number."""
+    """Returns the colour of a class by its number."""
     return PALETTE[label % len(PALETTE)]
 
 
 def ramp(part: float) -> Colour:
-    """A colour for a part of the greatest value, 0 to 1: from pale to dark."""
+    """Returns a colour for a part of the greatest value, 0 to 1: from pale to dark."""
     place = min(max(part, 0.0), 1.0) * (len(_RAMP) - 1)
     lower = min(int(place), len(_RAMP) - 2)
     rest = place - lower

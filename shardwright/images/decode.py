@@ -1,7 +1,7 @@
-"""From a file's bytes to pixels of 8 bits, grey or RGB: the one place that says what becomes of colours and formats.
+"""Decodes a file to pixels of 8 bits, grey or RGB: the only place that decides about colours and formats.
 
-What is stored as it came never passes here. What is turned, resized, encoded anew or converted does, so that it has the
-very values that TensorFlow's `decode_jpeg` and `decode_png` (channels=3) give for the file as it came:
+Files that are stored unchanged are not decoded here. Images that are turned, resized, encoded again or converted are,
+and get the same values as TensorFlow's `decode_jpeg` and `decode_png` (channels=3) return for the original file:
 
 | the file has | becomes |
 |---|---|
@@ -16,10 +16,10 @@ very values that TensorFlow's `decode_jpeg` and `decode_png` (channels=3) give f
 | several pictures (GIF, WebP, TIFF, AVIF, APNG, MPO) | the first; of an APNG its still image |
 
 JPEG and PNG need nothing to be taken. The others (`FORMATS`) are for `images.convert`: they are read by Pillow, whose
-wheels hold the same decoders on both supported stacks. HEIC and JPEG XL it cannot read; they are always rejected.
+wheels have the same decoders on both supported stacks. It cannot read HEIC and JPEG XL; they are always rejected.
 
 Sizes are checked by header before any pixel is made: JPEG and PNG by `images.read_header`, the others by Pillow, which
-opens a file without decoding it. Decoders are picked by the bytes, never all tried, and never those that run programs.
+opens a file without decoding it. The bytes select the decoder. No decoder that runs programs is used.
 """
 
 from __future__ import annotations
@@ -88,16 +88,16 @@ _pillow_limit = threading.Lock()
 
 
 def header_of(data: bytes, *, max_pixels: int, convert: bool, known: bool = False) -> ImageHeader | None:
-    """The header of a JPEG or PNG, or `None` for a file of another format that is going to be converted.
+    """Returns the header of a JPEG or PNG, or `None` for a file of another format that will be converted.
 
     Args:
         data: the file.
         max_pixels: the most pixels it may have.
-        convert: whether other formats are taken.
+        convert: whether other formats are accepted.
         known: see `read_header`.
 
     Raises:
-        ImageError: the file is refused by what its header says.
+        ImageError: the file is refused because of its header.
     """
     try:
         return read_header(data, max_pixels=max_pixels, known=known)
@@ -112,7 +112,7 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
 
     Args:
         data: the file.
-        header: what `images.read_header` says of it; with it the size was checked.
+        header: from `images.read_header`, which has checked the size.
         ratio: of a JPEG, one of `DCT_RATIOS`, at most its shorter side: its sides are divided by it (rounded up) while
             they are decoded.
 
@@ -139,7 +139,7 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
 
 
 def _decoded_plain(data: bytes, header: ImageHeader, ratio: int) -> Image.Image | None:
-    """Decodes a JPEG without Pillow's reader of segments; `None` where it is left to that one to say what is wrong."""
+    """Decodes a JPEG without Pillow's reader of segments; `None` on failure: Pillow's reader then names the damage."""
     mode = "L" if header.channels == 1 else "RGB"
     size = (-(-header.width // ratio), -(-header.height // ratio))
     try:
@@ -159,11 +159,11 @@ def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:
         The picture, mode `L` or `RGB`, in the stored frame; and its header, whose `format` is the name of the format.
 
     Raises:
-        ImageError: of no format that is read, too large by its header, of a colour that is not taken, or damaged.
+        ImageError: the format or colour is not supported, or the file is too large by its header or damaged.
     """
     with _opened(data, max_pixels) as (image, header):
         image.load()
-        # What a second header within the file says may be larger.
+        # A second header within the file may claim more.
         check_size(header.format, image.height, image.width, max_pixels)
         picture = _eight_bits(image)
     if header.format == "TIFF":  # Pillow has turned it already.
@@ -173,14 +173,14 @@ def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:
 
 
 def other_header(data: bytes, *, max_pixels: int) -> ImageHeader:
-    """What `convert` says of a file's size and orientation, without decoding it.
+    """Returns a file's size and orientation as `convert` does, without decoding it.
 
     Args:
         data: the file.
         max_pixels: the most pixels it may have.
 
     Raises:
-        ImageError: of no format that is read, too large, or its header is damaged.
+        ImageError: the format is not supported, or the file is too large, or its header damaged.
     """
     with _opened(data, max_pixels) as (_, header):
         return header
@@ -188,7 +188,7 @@ def other_header(data: bytes, *, max_pixels: int) -> ImageHeader:
 
 @contextmanager
 def _opened(data: bytes, max_pixels: int) -> Iterator[tuple[ImageFile.ImageFile, ImageHeader]]:
-    """A file of another format before it is decoded; whatever fails within the block is a refusal."""
+    """Opens a file of another format without decoding it; a failure within the block is an `ImageError`."""
     name = other_format(data)
     if name not in FORMATS:
         raise ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}, which is not converted; save it as JPEG or PNG")
@@ -199,18 +199,18 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[tuple[ImageFile.ImageFile,
         check_size(name, image.height, image.width, max_pixels)
         if isinstance(image, TiffImagePlugin.TiffImageFile):
             exif = data
-            said: Any = image.tag_v2.get(_ORIENTATION_TAG)
+            stored: Any = image.tag_v2.get(_ORIENTATION_TAG)
         else:
             exif = bytes(image.info.get("exif", b"")).removeprefix(EXIF_PREFIX)
-            said = read_orientation(exif)
-        orientation = int(said) if said in range(1, 9) else 1
-        # Of a TIFF it tells the displayed size.
+            stored = read_orientation(exif)
+        orientation = int(stored) if stored in range(1, 9) else 1
+        # Pillow reports the displayed size of a TIFF.
         height, width = displayed_size(image.height, image.width, orientation if name == "TIFF" else 1)
         yield image, ImageHeader(name, height, width, len(image.getbands()), orientation, has_position(exif))
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Height and width by a WebP's first chunk (RFC 9649); 1 x 1 of what is none, which is refused on opening."""
+    """Returns height and width from a WebP's first chunk (RFC 9649); 1 x 1 if damaged, which opening refuses."""
     kind, body = data[12:16], data[20:30].ljust(10, b"\0")
     if kind == b"VP8X":
         return int.from_bytes(body[7:10], "little") + 1, int.from_bytes(body[4:7], "little") + 1
@@ -223,12 +223,12 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 
 def apply_orientation(image: Image.Image, orientation: int) -> Image.Image:
-    """Turns stored pixels as an Exif orientation says, as `orientation.orient_runs` turns masks."""
+    """Turns stored pixels by an Exif orientation, as `coordinate_frame.orient_runs` turns masks."""
     return image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Brings pixels of any mode to `L` or `RGB`, see the table above; what was said beside them is left behind."""
+    """Converts pixels of any mode to `L` or `RGB`, see the table above; metadata is dropped."""
     mode = image.mode
     if mode in ("L", "RGB"):
         picture: Image.Image = image
@@ -257,10 +257,10 @@ def _from_cmyk(image: Image.Image) -> Image.Image:
 
 @contextmanager
 def _limited(max_pixels: int) -> Iterator[None]:
-    """Holds Pillow to our limit where its decoders meet another size within a file (a tile, a frame).
+    """Applies our limit to Pillow, whose decoders may find another size within a file (a tile, a frame).
 
-    Its limit is a variable of the module: whoever else in this process uses Pillow gets it back as it was. What it
-    warns of is either refused or of no account.
+    Its limit is a variable of the module, so it is restored for other users of Pillow in this process. Its warnings are
+    suppressed: such files are refused or harmless.
     """
     with _pillow_limit, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -273,9 +273,9 @@ def _limited(max_pixels: int) -> Iterator[None]:
 
 @contextmanager
 def _named_errors(name: str) -> Iterator[None]:
-    """Turns whatever a decoder throws at damaged bytes into a refusal; what they throw is of nearly every kind.
+    """Turns all exceptions of a decoder, which may be of nearly every type, into an `ImageError`.
 
-    Lack of memory is no property of the file, and goes through.
+    A `MemoryError` is not a property of the file, and is passed on.
     """
     try:
         yield
@@ -284,6 +284,6 @@ def _named_errors(name: str) -> Iterator[None]:
     except Image.DecompressionBombError as error:
         raise ImageError(TOO_LARGE, f"the {name} claims more pixels than images.max_pixels allows") from error
     except Exception as error:
-        # Other kinds hold words of Python, which differ between its versions.
+        # The messages of other types come from Python, and differ between its versions.
         why = str(error) if isinstance(error, (OSError, SyntaxError)) else type(error).__name__
         raise ImageError(DAMAGED, f"the {name}'s picture data cannot be decoded ({why})") from error

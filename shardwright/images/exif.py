@@ -1,8 +1,8 @@
-"""Exif blocks, as far as ingest cares: the orientation, whether a place is told, and a copy without what is private.
+"""Exif blocks for the ingest: the orientation, whether there is a location, and a copy without private values.
 
-An Exif block is a small TIFF file: a directory of tagged values, one of which points to a second directory with what
-the camera says, another to a third with the place. Nothing in it is believed: positions and counts are held against the
-block's length, no directory is read twice, and what cannot be read is not there.
+An Exif block is a small TIFF file: a directory of tagged values, one of which points to a second directory with the
+settings of the camera, another to a third with the location. Its content is untrusted: offsets and counts are checked
+against the block's length, no directory is read twice, and unreadable values are ignored.
 
 After Exif 2.32 (CIPA DC-008) and TIFF 6.0.
 """
@@ -19,8 +19,8 @@ _SHORT, _LONG = 3, 4
 # Bytes of one value, by TIFF type.
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8}
 
-# What says how a picture was taken, and nothing of who took it, of whom, where, or with which single camera. A list of
-# what stays, because nobody can list what makers have invented.
+# Values about how a picture was taken, but not by whom, of whom, where, or with which individual camera. A list of the
+# values to keep, because the values of all makers cannot be listed.
 _PUBLIC_MAIN = (
     *(0x010F, 0x0110),  # make and model
     *(0x011A, 0x011B, 0x0128, 0x0213),  # resolution, place of the chroma samples
@@ -64,7 +64,7 @@ def read_orientation(tiff: bytes) -> int:
 
 
 def has_position(tiff: bytes) -> bool:
-    """Tells whether a latitude or a longitude is there; a directory of the place that holds neither does not count.
+    """Returns whether there is a latitude or a longitude; a location directory without either does not count.
 
     Args:
         tiff: the block, or a whole TIFF file.
@@ -78,15 +78,15 @@ def has_position(tiff: bytes) -> bool:
 
 
 def only_orientation(orientation: int) -> bytes:
-    """Makes a block that says the orientation and nothing else; none, empty, for 1."""
+    """Returns a block with only the orientation; empty for 1."""
     return _block(">", [_orientation_value(">", orientation)], []) if orientation != 1 else b""
 
 
 def without_private(tiff: bytes) -> bytes:
-    """Copies what is not private: orientation, times, make, model and settings of camera and lens.
+    """Copies public values: orientation, times, make, model and settings of camera and lens.
 
-    Left out are place, serial numbers, names of people, comments, maker notes, thumbnails (they may show what was cut
-    off since) and whatever is not known.
+    Left out are location, serial numbers, names of people, comments, maker notes, thumbnails (they may show parts that
+    were cropped later) and unknown values.
 
     Args:
         tiff: the block.
@@ -113,7 +113,7 @@ def without_private(tiff: bytes) -> bytes:
 
 
 def _byte_order(tiff: bytes) -> str:
-    """`<`, `>`, or empty for what is no TIFF."""
+    """Returns `<`, `>`, or nothing if it is not a TIFF."""
     return {b"II*\0": "<", b"MM\0*": ">"}.get(tiff[:4], "")
 
 
@@ -122,7 +122,7 @@ def _first_directory(tiff: bytes, order: str) -> int:
 
 
 def _values(tiff: bytes, order: str, directory: int) -> Iterator[_Value]:
-    """The readable values of a directory, in its order; of those too long to be of use no bytes."""
+    """Yields the readable values of a directory, in its order, without those that are too long."""
     if not order or directory < 8 or directory + 2 > len(tiff):
         return
     (entries,) = struct.unpack_from(f"{order}H", tiff, directory)
@@ -131,14 +131,14 @@ def _values(tiff: bytes, order: str, directory: int) -> Iterator[_Value]:
         size = _SIZES.get(kind, 0) * count
         begin = entry + 8 if size <= 4 else struct.unpack_from(f"{order}I", tiff, entry + 8)[0]
         if tag in (_ORIENTATION, _EXIF_POINTER, _GPS_POINTER) or tag < 32:
-            # What is asked for by its tag is found even where its value is wrong.
+            # These tags are found even where their value is wrong.
             yield _Value(tag, kind, count, tiff[begin : begin + min(size, 4)])
         elif 0 < size <= _LONGEST_VALUE and begin + size <= len(tiff):
             yield _Value(tag, kind, count, tiff[begin : begin + size])
 
 
 def _number(value: _Value, order: str) -> int:
-    """A single whole number; 0 where it is none."""
+    """Returns a single whole number; 0 for another value."""
     layout = {_SHORT: "H", _LONG: "I"}.get(value.kind)
     if layout is None or value.number != 1 or len(value.data) < struct.calcsize(layout):
         return 0

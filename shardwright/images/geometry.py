@@ -17,7 +17,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 
 POLICIES = ("stretch", "fill_crop", "letterbox")
-# What a JPEG can be divided by while it is decoded (libjpeg computes a smaller inverse DCT then).
+# Divisors of a JPEG's sides while it is decoded (libjpeg computes a smaller inverse DCT then).
 DCT_RATIOS = (8, 4, 2, 1)
 
 
@@ -72,7 +72,7 @@ def plan_geometry(policy: str, source_height: int, source_width: int, height: in
 
     Returns:
         The plan. A derived side (of the crop, of the resized picture) is the exact quotient rounded half up, at least
-        1; where a centred margin is odd, the smaller half lies at the top or the left.
+        1; where a centred margin is odd, the smaller half is at the top or the left.
 
     Raises:
         ValueError: the policy is not known, or a side is less than 1.
@@ -141,14 +141,14 @@ def plan_longest_side(source_height: int, source_width: int, longest: int) -> Ge
 
 
 def dct_ratio(geometry: Geometry) -> int:
-    """The largest of `DCT_RATIOS` with which a JPEG still has all the pixels wanted: nothing has to be enlarged."""
+    """Returns the largest of `DCT_RATIOS` with which a JPEG still has all wanted pixels, so that none is enlarged."""
     g = geometry
     fits = (r for r in DCT_RATIOS if g.crop_height >= r * g.resized_height and g.crop_width >= r * g.resized_width)
     return next(fits, 1)
 
 
 def source_rows(geometry: Geometry) -> IntArray:
-    """Says for every output row which source row it shows.
+    """Returns the source row that every output row shows.
 
     Args:
         geometry: the plan.
@@ -160,7 +160,7 @@ def source_rows(geometry: Geometry) -> IntArray:
 
 
 def source_columns(geometry: Geometry) -> IntArray:
-    """Says for every output column which source column it shows.
+    """Returns the source column that every output column shows.
 
     Args:
         geometry: the plan.
@@ -182,11 +182,11 @@ def _sampled(crop_begin: int, crop_size: int, resized: int, pad: int, size: int)
 
 
 class VisibleArea(NamedTuple):
-    """Where the source's rows, or its columns, come to lie. Read-only.
+    """The output positions of the source's rows, or of its columns. Read-only.
 
     Attributes:
-        first: of each of them, and of the one behind the last, the first output row that shows it or a later one,
-            counted without the border; int64.
+        first: for each of them, and one more after the last: the first output row that shows it or a later one, counted
+            without the border; int64.
         is_shown: 1 where there is a row that shows it, else 0; int64.
     """
 
@@ -195,12 +195,12 @@ class VisibleArea(NamedTuple):
 
 
 def output_rows(geometry: Geometry) -> VisibleArea:
-    """`source_rows` the other way round."""
+    """Returns the output rows that show every source row: the inverse of `source_rows`."""
     return _shown(geometry.crop_top, geometry.crop_height, geometry.resized_height, geometry.source_height)
 
 
 def output_columns(geometry: Geometry) -> VisibleArea:
-    """`source_columns` the other way round."""
+    """Returns the output columns that show every source column: the inverse of `source_columns`."""
     return _shown(geometry.crop_left, geometry.crop_width, geometry.resized_width, geometry.source_width)
 
 

@@ -1,4 +1,4 @@
-"""What is known of an image without decoding it, and why one is refused."""
+"""The header of an image, and the reasons to refuse an image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = (EMPTY_FILE, NOT_AN_IMAGE, UNSUPPORTED_FORMAT, UNSUPPORTED_COLOR, TOO_LA
 # TensorFlow refuses images of 2**29 pixels or more, libjpeg sides over 65,500, libpng sides over a million.
 _MOST_PIXELS = 2**29 - 1
 _LONGEST_SIDE = {"jpeg": 65_500, "png": 1_000_000}
-# The name of the property in XMP, whichever way it is written (element or attribute).
+# The name of the property in XMP, which may be an element or an attribute.
 XMP_GPS = b"exif:GPSLatitude"
 
 
@@ -25,7 +25,7 @@ class ImageError(ValueError):
 
     Args:
         code: one of `CODES`, for counting.
-        reason: what was found and what to do, for people.
+        reason: the finding and the fix, for people.
     """
 
     def __init__(self, code: str, reason: str) -> None:
@@ -39,7 +39,7 @@ class ImageError(ValueError):
 
 @dataclass(frozen=True)
 class ImageHeader:
-    """What is known of an image without decoding it.
+    """The facts that are known of an image without decoding it.
 
     Args:
         format: `jpeg` or `png`.
@@ -47,9 +47,8 @@ class ImageHeader:
         width: columns of the stored pixels.
         channels: 1 grey, 2 grey and alpha, 3 colour (a palette's also), 4 colour and alpha, or CMYK.
         orientation: 1-8 as Exif numbers them; 1 (upright) when there is none or it cannot be read.
-        located: Exif or XMP says where on Earth it was taken.
-        plain: a JPEG that holds nothing before its picture data which some readers of JPEG understand and others do
-            not, so that it may be handed to the decoder as it is.
+        located: Exif or XMP contains the location where it was taken.
+        plain: a JPEG without segments that only some readers understand, so that the decoder can have it as it is.
     """
 
     format: str
@@ -64,7 +63,7 @@ class ImageHeader:
 def check_size(image_format: str, height: int, width: int, max_pixels: int) -> None:
     """Raises `ImageError` for an image without pixels, or with more than `max_pixels` or than decoders take."""
     if height < 1 or width < 1:
-        raise ImageError(DAMAGED, f"the header says {width}x{height} (width x height): there are no pixels")
+        raise ImageError(DAMAGED, f"the header states {width}x{height} (width x height): there are no pixels")
     longest = _LONGEST_SIDE.get(image_format, _LONGEST_SIDE["png"])
     if max(height, width) > longest:
         raise ImageError(TOO_LARGE, f"{width}x{height} (width x height): decoders take sides of at most {longest}")

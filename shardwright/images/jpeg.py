@@ -42,19 +42,20 @@ _FRAMES_NOT_TAKEN = {
     0xC8: "extended",
 }
 _BARE_MARKERS = (0x01, *range(0xD0, 0xD8))
-# What Pillow takes apart itself and may stumble over, with the least length at which it does not; 64 KB is none.
+# Segments that Pillow parses and may fail at, with the least length at which it does not; 64 KB means that it may
+# always fail.
 _NEVER = 1 << 16
 _TAKEN_APART = {EXIF_PREFIX: _NEVER, b"Photoshop 3.0\0": _NEVER, b"ICC_PROFILE\0": 14, b"JFIF": 7, b"Adobe": 7}
 _SEGMENTS = (_DHT, SOS, _DQT, 0xCC, 0xDC, 0xDD, 0xFE, *_FRAMES_TAKEN, *range(0xE0, 0xF0))
 
 
 class JpegSegment(NamedTuple):
-    """A marker and what belongs to it.
+    """A marker and its segment.
 
     Attributes:
         marker: the marker's second byte.
         start: where its first byte is.
-        body: where its parameters begin, behind their length.
+        body: where its parameters begin, after their length.
         end: where they end. Of a scan the picture data follow, up to the next segment's `start`.
     """
 
@@ -67,17 +68,17 @@ class JpegSegment(NamedTuple):
 def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
     """Walks a JPEG as libjpeg does: junk before a marker is skipped, the first end-of-image marker ends it.
 
-    Markers without parameters are no segments, but for that last one.
+    Markers without parameters are not segments, except for that last one.
 
     Raises:
-        ImageError: the file is cut off, or holds what no JPEG holds or what no decoder takes.
+        ImageError: the file is cut off, or contains a segment that JPEG does not have or decoders do not support.
     """
     scans = 0
     position = 2
     while True:
         start = _scan_end(data, position) if scans else _next_marker(data, position)
         if start is None:
-            raise ImageError(TRUNCATED, f"the JPEG's {len(data)} bytes hold no end-of-image marker: its end is missing")
+            raise ImageError(TRUNCATED, f"the JPEG's {len(data)} bytes contain no end-of-image marker")
         marker, position = data[start + 1], start + 2
         if marker == EOI:
             yield JpegSegment(marker, start, position, position)
@@ -87,7 +88,7 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
         if marker in _FRAMES_NOT_TAKEN:
             raise ImageError(UNSUPPORTED_FORMAT, f"{_FRAMES_NOT_TAKEN[marker]} JPEG; save it as baseline JPEG or PNG")
         if marker not in _SEGMENTS:
-            raise ImageError(DAMAGED, f"the JPEG holds marker ff{marker:02x} at byte {start}, which cannot be")
+            raise ImageError(DAMAGED, f"the JPEG has a marker ff{marker:02x} at byte {start}, which is not valid")
         length = int.from_bytes(data[position : position + 2], "big")
         if position + max(length, 2) > len(data):
             raise ImageError(
@@ -101,19 +102,19 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
 
 
 def _next_marker(data: bytes, position: int) -> int | None:
-    """Where the next marker begins, whichever, or `None`."""
+    """Returns the position of the next marker of any kind, or `None`."""
     match = _MARKER.search(data, position)
     return None if match is None else match.start()
 
 
 def _scan_end(data: bytes, position: int) -> int | None:
-    """Where the first marker begins that does not belong to a scan, as restart markers do, or `None`.
+    """Returns the position of the first marker that is not part of a scan, as restart markers are, or `None`.
 
-    Within a scan 0xFF00 is a data byte. Nearly all of a file is one, so this is the one thing that takes time, and
-    numpy looks through it at twice the speed of a regular expression.
+    Within a scan 0xFF00 is a data byte. Nearly all of a file is scans, so only this search takes time, and numpy does
+    it at twice the speed of a regular expression.
     """
     octets = np.frombuffer(data, np.uint8)
-    # Nearly every file ends with the marker that is looked for: it is known before, and nothing tells markers apart.
+    # Nearly every file ends with the marker in question: then the search can stop before it, at any marker.
     ends_there = data.endswith(_END)
     stop = len(data) - (2 if ends_there else 1)
     while position < stop:
@@ -160,7 +161,7 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
         elif marker == SOS:
             scans += 1
             if frame is None or len(tables) < 2:
-                raise ImageError(DAMAGED, "the JPEG's picture data begins before its size and coding tables are told")
+                raise ImageError(DAMAGED, "the JPEG's picture data begins before its size and coding tables")
             if scans > _MOST_SCANS:
                 raise ImageError(TOO_LARGE, f"the JPEG has more than {_MOST_SCANS} scans, each decoded at full size")
             if known:
@@ -174,7 +175,7 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
 
 
 def _may_be_stumbled_over(body: bytes) -> bool:
-    """Tells whether a segment is one of those that Pillow looks into, and may find broken."""
+    """Returns whether Pillow parses this segment, and may fail at it."""
     return any(body.startswith(name) and len(body) < least for name, least in _TAKEN_APART.items())
 
 
@@ -195,7 +196,7 @@ def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=256)  # Most files of an input have the same few.
 def _sound_quantization(body: bytes) -> bool:
-    """Tells whether a segment holds whole tables of 64 numbers of 8 or 16 bits, numbered 0 to 3."""
+    """Returns whether a segment contains whole tables of 64 numbers of 8 or 16 bits, numbered 0 to 3."""
     position = 0
     while position < len(body):
         if body[position] & 15 > 3 or body[position] >> 4 > 1:
@@ -206,7 +207,7 @@ def _sound_quantization(body: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _sound_huffman(body: bytes) -> bool:
-    """Tells whether a segment holds whole tables, numbered 0 to 3, whose code lengths can form a prefix code."""
+    """Returns whether a segment contains whole tables, numbered 0 to 3, whose code lengths can form a prefix code."""
     position = 0
     while position + 17 <= len(body):
         kind = body[position]

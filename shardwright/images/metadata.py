@@ -1,6 +1,6 @@
-"""What a JPEG or PNG says besides its pixels, taken out without decoding one.
+"""Removes metadata from a JPEG or PNG without decoding it.
 
-Segments (JPEG) and chunks (PNG) are left out or kept whole, but for Exif, which is written anew. The coded picture
+Segments (JPEG) and chunks (PNG) are left out or kept whole, except for Exif, which is written again. The coded picture
 stays byte for byte what it is, so every decoder makes the same pixels of it; the orientation stays what it was.
 
 | policy | JPEG keeps | PNG keeps |
@@ -8,9 +8,9 @@ stays byte for byte what it is, so every decoder makes the same pixels of it; th
 | `private` | tables, picture; JFIF, Adobe's marker, ICC profile, public Exif | pixels, colour, density, public Exif |
 | `all` | tables, picture; JFIF, Adobe's marker, the orientation | pixels (palette, transparency), the orientation |
 
-So both drop place, serial numbers, names, comments, XMP, IPTC, maker notes, thumbnails, signatures (C2PA), further
-pictures behind the first (MPO, gain maps) and whatever else lies behind the end; `exif.without_private` says what
-public Exif is. What decoders derive colours from stays: JFIF's and Adobe's markers in a JPEG.
+So both drop location, serial numbers, names, comments, XMP, IPTC, maker notes, thumbnails, signatures (C2PA), further
+pictures after the first (MPO, gain maps) and all other bytes after the end. `exif.without_private` defines public Exif.
+Markers that decoders derive colours from stay: JFIF's and Adobe's in a JPEG.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _APPLICATION = range(0xE0, 0xF0)
 _COMMENT = 0xFE
 _APP0, _APP2, _APP14 = 0xE0, 0xE2, 0xEE
 _LONGEST_SEGMENT = 0xFFFF - 2
-# Transparency is part of the pixels for whoever reads them with four channels.
+# Transparency is part of the pixels for readers of four channels.
 _PNG_PIXELS = (*PNG_CRITICAL, "tRNS")
 _PNG_PUBLIC = (
     *("gAMA", "cHRM", "sRGB", "iCCP", "sBIT", "cICP", "mDCV", "cLLI"),  # colour
@@ -38,11 +38,11 @@ _PNG_PUBLIC = (
 
 
 def strip_metadata(data: bytes, header: ImageHeader, policy: str) -> bytes:
-    """Leaves out what is not pixels.
+    """Leaves out metadata.
 
     Args:
         data: a whole file that `images.read_header` accepts.
-        header: what it says of the file.
+        header: from `images.read_header`.
         policy: `none`, `private` or `all`, see above.
 
     Returns:
@@ -106,7 +106,7 @@ def _segment(marker: int, body: bytes) -> bytes:
 def _strip_png(data: bytes, orientation: int, keep_public: bool) -> Iterator[bytes]:
     view = memoryview(data)
     kept = (*_PNG_PIXELS, *_PNG_PUBLIC) if keep_public else _PNG_PIXELS
-    # Of several blocks the last that is sound says the orientation, and is the one that is copied.
+    # The last sound block contains the orientation, and is copied.
     exif = only_orientation(orientation)
     if keep_public:
         sound = [chunk for chunk in png_chunks(data) if chunk.kind == "eXIf" and chunk.is_sound(view)]

@@ -27,17 +27,17 @@ _INVERSES = {6: 8, 8: 6}
 
 
 def transposes(orientation: int) -> bool:
-    """Tells whether rows become columns."""
+    """Returns whether rows become columns."""
     return orientation >= 5
 
 
 def displayed_size(height: int, width: int, orientation: int) -> tuple[int, int]:
-    """Height and width of the displayed picture of a stored one, and the other way round."""
+    """Returns height and width of the displayed picture from those of the stored one, or the reverse."""
     return (width, height) if transposes(orientation) else (height, width)
 
 
 def inverse(orientation: int) -> int:
-    """The orientation whose turn undoes that of the given one."""
+    """Returns the orientation whose turn undoes that of the given one."""
     return _INVERSES.get(orientation, orientation)
 
 

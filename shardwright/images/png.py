@@ -42,7 +42,7 @@ class PngChunk(NamedTuple):
     end: int
 
     def is_sound(self, data: memoryview) -> bool:
-        """Tells whether the checksum is right."""
+        """Returns whether the checksum is right."""
         stored = int.from_bytes(data[self.end - 4 : self.end], "big")
         return zlib.crc32(data[self.body - 4 : self.end - 4]) == stored
 
@@ -51,7 +51,7 @@ def png_chunks(data: bytes) -> Iterator[PngChunk]:
     """Walks a PNG to its first IEND.
 
     Raises:
-        ImageError: the file is cut off, or no chunk stands where one must.
+        ImageError: the file is cut off, or a required chunk is missing.
     """
     position = len(PNG_SIGNATURE)
     kind = ""

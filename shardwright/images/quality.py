@@ -1,4 +1,4 @@
-"""What can be measured of a picture without knowing what it shows: brightness, contrast, sharpness, colour.
+"""Measures pictures of any content: brightness, contrast, sharpness, colour; and makes their thumbnails.
 
 Sums are whole numbers; only the last root and division are floats, and they are rounded to six digits. So the same
 pixels give the same figures on every machine. All are parts of the full range of 8 bits, so that they do not depend on
@@ -7,9 +7,8 @@ how levels are counted; they are meant to be followed over time (drift), not to 
 Sharpness is the variance of the Laplacian (Pech-Pacheco et al., 2000), as its root; colourfulness is M of Hasler and
 Süsstrunk (2003). Grey levels are those of ITU-R BT.601.
 
-A small picture of an image for hashes, measures and contact sheets: decoded at a reduced size, turned as displayed.
-
-A JPEG is decoded at the strongest of 1/8, 1/4, 1/2 and 1 that leaves a short side of at least 64: libjpeg then computes
+Thumbnails serve hashes, measures and contact sheets: they are decoded at a reduced size and turned as displayed. A JPEG
+is decoded at the strongest of 1/8, 1/4, 1/2 and 1 that leaves a short side of at least 64: libjpeg then computes
 only the lowest coefficients of each block, which is a mean over areas, but still reads all of the data: damage shows.
 Other formats are decoded whole and reduced by the same factor, again by means over areas.
 """
@@ -31,9 +30,9 @@ from shardwright.images.header import ImageHeader
 
 _LEVELS = 255
 _DIGITS = 6
-# So many products of two levels add up to less than 2**24, up to which float32 holds every whole number.
+# The sum of this many products of two levels is below 2**24, up to which float32 represents every whole number.
 _EXACT = 256
-# Pixels at a time, so that the arrays stay in the processor's cache and need no fresh memory.
+# Pixels in one step, so that the arrays stay in the processor's cache and need no new memory.
 _AT_ONCE = 1 << 16
 
 
@@ -87,10 +86,10 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
 
 
 def _sums(planes: Sequence[npt.NDArray[np.uint8]]) -> tuple[list[int], list[int], list[int]]:
-    """Of four channels the sums of the levels and of their squares; of the first three those of the products of two.
+    """Returns the sums of levels and squares of four channels, and of the products of two of the first three.
 
-    These are in the order 0 and 1, 1 and 2, 0 and 2. Whole numbers in spite of the floats: no partial sum is one that
-    its type does not hold.
+    Products are in the order 0 and 1, 1 and 2, 0 and 2. All sums are exact in spite of the floats: no partial sum
+    exceeds the whole numbers of its type.
     """
     totals, squares, products = (np.zeros(count) for count in (4, 4, 3))
     for begin in range(0, len(planes[0]), _AT_ONCE):
@@ -110,7 +109,7 @@ def _sums(planes: Sequence[npt.NDArray[np.uint8]]) -> tuple[list[int], list[int]
 
 
 def _dots(some: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """The sums of the products of channels, each an array of blocks."""
+    """Returns the sums of the products of channels, each an array of blocks."""
     sums: npt.NDArray[np.float64] = np.einsum("cij,cij->ci", some, others).sum(axis=1, dtype=np.float64)
     return sums
 
@@ -120,12 +119,12 @@ def _whole(sums: npt.NDArray[np.float64]) -> list[int]:
 
 
 def _variance(count: int, total: int, squares: int) -> int:
-    """The variance times the square of the count, exactly."""
+    """Returns the variance times the square of the count, exactly."""
     return count * squares - total * total
 
 
 def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
-    """Standard deviation of the Laplacian over all pixels that have four neighbours; 0 where there are none."""
+    """Returns the standard deviation of the Laplacian over all pixels with four neighbours; 0 where there are none."""
     count = total = squares = 0
     step = max(1, _AT_ONCE // levels.shape[1])
     for top in range(0, len(levels), step):
@@ -138,7 +137,7 @@ def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
 
 
 def _laplacian(levels: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    """The sum of the four neighbours less four times the pixel, of the pixels that have four."""
+    """Returns the sum of the four neighbours less four times the pixel, for pixels with four neighbours."""
     edges = levels[1:-1, 1:-1] * np.int16(-4)
     edges += levels[:-2, 1:-1]
     edges += levels[2:, 1:-1]
@@ -157,7 +156,7 @@ _LONGEST_SIDE = 4096
 
 
 def reduction(height: int, width: int) -> int:
-    """The strongest of 8, 4, 2, 1 that leaves a short side of at least 64 pixels (rounded up, as libjpeg does)."""
+    """Returns the strongest of 8, 4, 2, 1 that leaves a short side of at least 64 pixels (rounded up as in libjpeg)."""
     short = min(height, width)
     return next((ratio for ratio in DCT_RATIOS if -(-short // ratio) >= SHORTEST_SIDE), 1)
 
@@ -167,7 +166,7 @@ def thumbnail(data: bytes, header: ImageHeader) -> Image.Image:
 
     Args:
         data: the whole file.
-        header: what `read_header` said of it; with it the size was checked.
+        header: from `read_header`, which has checked the size.
 
     Returns:
         A picture of mode `RGB`, turned as it is displayed; transparency is dropped, as TensorFlow drops it.
@@ -181,16 +180,16 @@ def thumbnail(data: bytes, header: ImageHeader) -> Image.Image:
 
 
 def reduced(picture: Image.Image, header: ImageHeader) -> Image.Image:
-    """The same of a picture that is decoded already, at full size in the stored frame."""
+    """Returns the thumbnail of a picture that is already decoded, at full size in the stored frame."""
     return _finished(picture.reduce(reduction(header.height, header.width)), header)
 
 
 def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
-    """SHA-256 over size and all pixels of an image, as displayed: equal for equal pixels in any format.
+    """Returns SHA-256 over size and all pixels of an image as displayed: equal for equal pixels in any format.
 
     Args:
         picture: at full size, in the stored frame.
-        header: says how it is turned.
+        header: has the orientation.
     """
     displayed = apply_orientation(picture, header.orientation).convert("RGB")
     digest = hashlib.sha256(f"{displayed.width}x{displayed.height}:".encode())

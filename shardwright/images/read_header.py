@@ -1,12 +1,12 @@
-"""What an image's header says, told from its bytes without decoding a pixel.
+"""Reads an image's header from its bytes without decoding a pixel.
 
-A header is checked before any decoder sees the file: a decompression bomb is refused by the size it claims. Accepted
-is what `tf.io.decode_jpeg` and `tf.io.decode_png` (channels=3) turn into the same uint8 pixels on both supported
-TensorFlow versions; measured there: grey, colour and CMYK JPEG, baseline and progressive, and every PNG (palette, grey,
-alpha, 1 to 16 bits, interlaced; of an animated PNG its still image).
+A header is checked before any decoder reads the file: a decompression bomb is refused by the size it claims. Files are
+accepted if `tf.io.decode_jpeg` and `tf.io.decode_png` (channels=3) decode them to the same uint8 pixels on both
+supported TensorFlow versions. By measurement these are grey, colour and CMYK JPEG, baseline and progressive, and every
+PNG (palette, grey, alpha, 1 to 16 bits, interlaced; of an animated PNG its still image).
 
 After ITU-T T.81 (JPEG), the PNG specification (third edition) and Exif 2.3 (orientation). Limits are those of the
-decoders inside TensorFlow. Content type is told by the bytes, never by the file's name.
+decoders inside TensorFlow. The content type is detected from the bytes, never from the file's name.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def read_header(data: bytes, *, max_pixels: int, known: bool = False) -> ImageHe
     Args:
         data: the whole file.
         max_pixels: the most pixels (height * width) an image may have.
-        known: these very bytes have been checked before: of a JPEG, nothing behind the header is looked at again.
+        known: these bytes have been checked before: of a JPEG, only the header is checked again.
 
     Returns:
         The header.
 
     Raises:
-        ImageError: the file is empty, no image, of a format or colour that is not taken, too large, truncated or
-            damaged. No other error, whatever the bytes.
+        ImageError: the file is empty, not an image, of an unsupported format or colour, too large, truncated or
+            damaged. No bytes raise another error.
     """
     if not data:
         raise ImageError(EMPTY_FILE, "the file has no bytes")
@@ -55,12 +55,12 @@ def read_header(data: bytes, *, max_pixels: int, known: bool = False) -> ImageHe
 
 
 def other_format(data: bytes) -> str:
-    """Names the format of what is neither JPEG nor PNG; empty where no signature is known."""
+    """Names the format of a file other than JPEG and PNG; empty where no signature is known."""
     return next((name for signature, name in _OTHER_SIGNATURES if signature.match(data)), "")
 
 
 def _unknown(data: bytes) -> ImageError:
-    """Says what bytes are that begin neither as JPEG nor as PNG."""
+    """Describes bytes that begin neither as JPEG nor as PNG."""
     name = other_format(data)
     if name:
         return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; save it as JPEG or PNG, or set images.convert")

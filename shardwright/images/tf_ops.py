@@ -1,8 +1,7 @@
-"""The pixel ops, once: what the transform, the loader and the exported model do to an image, as TensorFlow ops.
+"""The TensorFlow ops on pixels that the transform, the loader and the exported model share.
 
-All of them work eagerly and in a graph, on both supported TensorFlow versions. Where pixels go is said by the same
-integers as `geometry.py` says it for masks; here they are tensors, because an image's size is known only when its
-header has been read.
+All of them work eagerly and in a graph, on both supported TensorFlow versions. Pixels move by the same integers as
+masks do in `geometry.py`; here they are tensors, because an image's size is known only when its header has been read.
 
 JPEG is decoded at 1/8, 1/4 or 1/2 where the wanted size allows it: libjpeg then computes a smaller inverse DCT and most
 pixels are never made ("scaled DCT", libjpeg.txt). The inverse DCT is named (`INTEGER_ACCURATE`), since the default of
@@ -29,7 +28,7 @@ _TORCH_STD = (0.229, 0.224, 0.225)
 _CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
 # Chroma of a JPEG that TensorFlow's encoder can write -> its option for it.
 JPEG_CHROMA = {420: True, 444: False}
-# Where a JFIF header says what its densities count.
+# Offset of the unit of densities in a JFIF header.
 _DENSITY_UNIT = 13
 
 
@@ -49,7 +48,7 @@ class GeometryTensors(NamedTuple):
 def plan_geometry(
     policy: str, source_height: Tensor, source_width: Tensor, height: Tensor | int, width: Tensor | int
 ) -> GeometryTensors:
-    """`geometry.plan_geometry` for a source whose size is a tensor; a test holds the two against each other.
+    """Plans like `geometry.plan_geometry` for a source whose size is a tensor; a test compares the two.
 
     Args:
         policy: `stretch`, `fill_crop` or `letterbox`.
@@ -97,7 +96,7 @@ def _rounded(dividend: Tensor, divisor: Tensor) -> Tensor:
 
 
 def is_jpeg(encoded: Tensor) -> Tensor:
-    """Tells JPEG by its first three bytes; a boolean scalar for a string scalar."""
+    """Returns whether the first three bytes are those of a JPEG: a boolean scalar for a string scalar."""
     return tf.equal(tf.strings.substr(encoded, 0, 3), b"\xff\xd8\xff")
 
 
@@ -132,7 +131,7 @@ def encode_jpeg(image: Tensor, quality: int, *, optimize: bool = False, chroma: 
         chroma: of `JPEG_CHROMA`.
 
     Raises:
-        ImageError: a side is longer than a JPEG can say.
+        ImageError: a side is longer than JPEG allows.
     """
     height, width, _ = image.shape
     check_size("jpeg", height, width, height * width)
@@ -212,11 +211,11 @@ def decode_resized(encoded: Tensor, height: int, width: int, policy: str) -> Ten
 
 
 def decode_planned(encoded: Tensor, plan: Geometry, *, jpeg: bool) -> Tensor:
-    """`decode_resized` for one whose header has been read: the same ops on the same values, without the branches.
+    """Decodes like `decode_resized` if the header has been read: the same ops on the same values, without branches.
 
     Args:
         encoded: string scalar, JPEG or PNG.
-        plan: what is to happen to its pixels.
+        plan: how its pixels are moved.
         jpeg: whether it is a JPEG.
 
     Returns:
@@ -253,14 +252,14 @@ def resize(image: Tensor, policy: str, height: Tensor, width: Tensor) -> Tensor:
 
 
 def longest_side(height: Tensor, width: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """The size that `geometry.plan_longest_side` gives a source, int64 scalars."""
+    """Returns the size that `geometry.plan_longest_side` gives a source, int64 scalars."""
     side = tf.constant(longest, tf.int64)
     shorter_height = tf.where(width > height, _rounded(height * side, width), side)
     return shorter_height, tf.where(height > width, _rounded(width * side, height), side)
 
 
 def _resample(image: Tensor, plan: GeometryTensors, ratio: Tensor, height: Tensor | int, width: Tensor | int) -> Tensor:
-    """Crop and resize in one op; a decoded pixel at (y, x) covers `ratio` x `ratio` pixels of the source."""
+    """Crops and resizes in one op; a decoded pixel at (y, x) covers `ratio` x `ratio` pixels of the source."""
     crop = tf.cast(tf.stack([plan.crop_height, plan.crop_width]), tf.float32)
     begin = tf.cast(tf.stack([plan.crop_top, plan.crop_left]), tf.float32)
     resized = tf.stack([plan.resized_height, plan.resized_width])
@@ -319,12 +318,12 @@ def normalize(
 
 
 def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:
-    """`image * scale + offset` by channel, in float32."""
+    """Returns `image * scale + offset` by channel, in float32."""
     width = tf.TensorShape(image.shape)[-2] if tf.TensorShape(image.shape).rank not in (None, 1) else None
     if width is None:
         return tf.cast(image, tf.float32) * scale + offset
-    # TensorFlow broadcasts along three channels a pixel at a time; along a whole row it is four times as fast.
+    # TensorFlow broadcasts along three channels pixel by pixel; along a whole row it is four times as fast.
     rows = tf.cast(tf.reshape(image, [-1, width * 3]), tf.float32) * np.tile(scale, width)
-    # To add zeros would be one more way through all of a batch's memory: a seventh of what an image costs the loader.
+    # Adding zeros would be one more pass over a batch's memory: a seventh of the loader's work for an image.
     moved = rows + np.tile(offset, width) if np.any(offset) else rows
     return tf.reshape(moved, tf.shape(image))

@@ -139,7 +139,7 @@ def is_displayed(spec: ExampleSpec, text: str, frame: CoordinateFrame) -> bool:
     if frame.orientation != UPRIGHT:  # Most images are upright: no need to look for the mask's size.
         with suppress(AnnotationError):  # Reading the mask gives the better message.
             size = spec.dialect.size(text)
-    return frame.are_displayed(spec.frame, size)
+    return frame.is_displayed(spec.frame, size)
 
 
 def _joined(stored: list[Runs], displayed: list[Runs], frame: CoordinateFrame) -> Runs:
@@ -224,7 +224,7 @@ def is_on_displayed(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFra
     """
     if sample.masks:
         return is_displayed(spec, sample.masks[0].text, frame)
-    return any(name.startswith(PREFIX) for name in sample.values) and frame.are_displayed(spec.frame, None)
+    return any(name.startswith(PREFIX) for name in sample.values) and frame.is_displayed(spec.frame, None)
 
 
 def _moved_boxes(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -> Values:

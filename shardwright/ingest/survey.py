@@ -468,7 +468,7 @@ def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
     except (ImageError, OSError):
         return None  # The ledger records the reason when the image is written.
     frames = CoordinateFrame(header.height, header.width, header.orientation)
-    return frames.size(frames.are_displayed(recipe.input.labels.frame, None))
+    return frames.size(frames.is_displayed(recipe.input.labels.frame, None))
 
 
 def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:

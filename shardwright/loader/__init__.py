@@ -1,8 +1,7 @@
-"""The loader: from a dataset on disk to the batches a model learns from.
+"""The loader: from a dataset on disk to the batches that a model is trained on.
 
-`load(dir, split, batch_size, ...)` gives a `tf.data.Dataset` of (image, target[, weight][, id]); all it can do is
-told there. `augment` tells the augmentations; `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on
-the device.
+`load(dir, split, batch_size, ...)` returns a `tf.data.Dataset` of (image, target[, weight][, id]). `augment` documents
+the augmentations. `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on the device.
 """
 
 from shardwright.loader.dataset_info import STATISTICS_FILE, dataset_statistics, image_size

@@ -1,4 +1,4 @@
-"""Settings of the loader that fit a dataset and a machine, with their reasons: arithmetic on what was found."""
+"""Settings of the loader that fit a dataset and a machine, with their reasons, computed from measurements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shardwright.loader.memory import LoaderMemory, loader_memory
 
-# What is shuffled at a time is to span some shards, as many batches, and at most so many bytes.
+# The shuffle buffer spans several shards and this many batches, up to this many bytes.
 _BATCHES_MIXED = 64
 _MOST_SHUFFLED = 256 << 20
 _SHARDS_AT_ONCE = 16
@@ -17,8 +17,8 @@ class Advice:
     """One setting.
 
     Attributes:
-        setting: YAML path, or what it is called.
-        value: what to write.
+        setting: YAML path, or a name.
+        value: the recommended value.
         reason: why.
     """
 
@@ -29,7 +29,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the advice depends on.
+    """The measurements that the advice depends on.
 
     Attributes:
         records: records of the split.
@@ -53,7 +53,7 @@ class Loaded:
 
 
 def advise(found: Loaded) -> list[Advice]:
-    """Settings with reasons, and the memory they take."""
+    """Returns settings with reasons, and the memory they take."""
     buffer = shuffle_buffer(found)
     cycle = min(found.shards, _SHARDS_AT_ONCE)
     memory = memory_of(found, buffer)
@@ -61,7 +61,7 @@ def advise(found: Loaded) -> list[Advice]:
         Advice(
             "cycle length",
             str(cycle),
-            f"the loader reads {cycle} of {found.shards} shards at a time"
+            f"the loader reads {cycle} of {found.shards} shards concurrently"
             + ("; more shards would mix better" if found.shards < _SHARDS_AT_ONCE else "")
             + "; it is fixed, since the order of records depends on it",
         ),
@@ -74,8 +74,8 @@ def advise(found: Loaded) -> list[Advice]:
         Advice(
             "loader.order",
             "exact" if found.exact_share >= 0.9 else "fast",
-            f"exact gives {found.exact_share:.0%} of the images/s of fast here, and a training that is stopped goes on "
-            "at the very step",
+            f"exact reaches {found.exact_share:.0%} of the images/s of fast here, and a stopped training resumes "
+            "at the same step",
         ),
         Advice(
             "memory",
@@ -87,13 +87,13 @@ def advise(found: Loaded) -> list[Advice]:
 
 
 def shuffle_buffer(found: Loaded) -> int:
-    """Records to mix at a time: many batches, no more than there are, in bounded memory; at least two batches."""
+    """Returns records for the shuffle buffer: many batches in bounded memory, at most all, at least two batches."""
     fitting = int(_MOST_SHUFFLED // max(1.0, found.record_bytes))
     return max(2 * found.batch, min(_BATCHES_MIXED * found.batch, fitting, found.records))
 
 
 def memory_of(found: Loaded, buffer: int) -> LoaderMemory:
-    """What the loader takes with a buffer of so many records."""
+    """Returns the loader's memory with a shuffle buffer of `buffer` records."""
     return loader_memory(
         record=found.record_bytes,
         shuffle_buffer=min(buffer, found.records),

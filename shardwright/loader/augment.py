@@ -1,4 +1,4 @@
-"""What happens to an image before a model learns from it; masks follow.
+"""Random changes of an image before a model is trained on it; masks follow.
 
 | name | strength |
 |---|---|
@@ -11,8 +11,8 @@
 | `cutout=0.3` | a rectangle of up to so much of each side becomes the image's mean colour, and no class in the masks |
 | `mixup=0.2` | images of a batch are mixed in pairs, alpha of Zhang et al., 2018; see `mixup` |
 
-They happen in this order, whatever the order they are written in, and each has random numbers of its own, whichever
-others are on.
+They are applied in this order, not in the order of the option. Each has separate random numbers, which do not depend on
+the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Tensor = Any
 _FULL = 255.0
 # Random numbers for each augmentation.
 _NUMBERS = 4
-# Leads from the counts of examples to other ones.
+# Separates the random numbers of the second image of a pair.
 _OTHER = 1 << 40
 _COLOURS = ("brightness", "contrast", "saturation", "hue")
 # Luma of ITU-R BT.601, as JPEG has it.
@@ -40,10 +40,10 @@ _GREY = (0.299, 0.587, 0.114)
 
 
 def check_augment(augment: Mapping[str, Augmentation], size: tuple[int, int]) -> None:
-    """Refuses what cannot be done to images of a size.
+    """Refuses augmentations that images of a size do not allow.
 
     Raises:
-        UsageError: says what.
+        UsageError: names the augmentation.
     """
     if "rotate90" in augment and size[0] != size[1]:
         raise UsageError(
@@ -89,7 +89,7 @@ def _flipped(part: Tensor, flip: Tensor, axis: int) -> Tensor:
 
 
 def _box(height: int, width: int, shares: tuple[Tensor, Tensor], chance: Tensor) -> tuple[Tensor, ...]:
-    """Top, left, height and width, int32, of a box with shares of the sides, at least one pixel, anywhere."""
+    """Returns top, left, height and width, int32, of a random box with shares of the sides, at least one pixel."""
     sides = [
         tf.clip_by_value(tf.cast(tf.round(share * side), tf.int32), 1, side)
         for share, side in zip(shares, (height, width), strict=True)
@@ -102,7 +102,7 @@ def _box(height: int, width: int, shares: tuple[Tensor, Tensor], chance: Tensor)
 
 
 def _cropped(moving: list[Tensor], least: float, chance: Tensor) -> list[Tensor]:
-    """The image is resized bilinearly, masks by the pixel under each one's centre, as they are everywhere."""
+    """Crops and enlarges: the image bilinearly, masks to the nearest pixel."""
     height, width = moving[0].shape[:2]
     share = least + (1 - least) * chance[2]
     top, left, rows, columns = _box(height, width, (share, share), chance)
@@ -153,12 +153,12 @@ def mixup(images: Tensor, target: Any, alpha: float, seed: int, count: Tensor) -
     The same seed, step and number of hosts mix the same pairs; another number of hosts has other batches, and so other
     pairs.
 
-    Each pair has its own share of the first, drawn from Beta(alpha, alpha), and turned so that it is the larger one. A
-    pixel that is not counted in one of the two is not counted in their mixture.
+    The share of the first image is drawn for each pair from Beta(alpha, alpha), and the larger of the two shares is
+    taken. A pixel that is ignored in one of the two is ignored in their mixture.
 
     Args:
         images: float32 [B, H, W, 3].
-        target: float32 [B, ...], or several of them; may hold `metrics.UNCOUNTED`.
+        target: float32 [B, ...], or several of them; may contain `IGNORE_VALUE`.
         alpha: of the distribution.
         seed: the same seed and count give the same mixture.
         count: int64 scalar, of the first example of the batch.
@@ -169,7 +169,7 @@ def mixup(images: Tensor, target: Any, alpha: float, seed: int, count: Tensor) -
     shape = tf.shape(images)[:1]
     state = tf.stack([tf.constant(seed, tf.int64), count])
     one, other = (
-        tf.random.stateless_gamma(shape, state + tf.constant([0, add], tf.int64), alpha) for add in (0, 1 << 40)
+        tf.random.stateless_gamma(shape, state + tf.constant([0, add], tf.int64), alpha) for add in (0, _OTHER)
     )
     share = tf.math.divide_no_nan(one, one + other)
     share = tf.maximum(share, 1 - share)

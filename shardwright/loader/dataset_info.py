@@ -1,4 +1,4 @@
-"""What is known of a dataset before its first batch: the size of its images, the figures of its pixels."""
+"""The size of a dataset's images and the statistics of its pixels, before the first batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shardwright.untrusted import (
     text,
 )
 
-# What is in a dataset was checked when it was written.
+# The images of a dataset were checked when it was written.
 _ANY_SIZE = 2**31
 STATISTICS_FILE = "statistics.json"
 _STATISTICS = record(
@@ -39,7 +39,7 @@ _STATISTICS = record(
 
 
 def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the figures that the transform measured over the train split.
+    """Reads the statistics that the transform measured over the train split.
 
     Args:
         directory: a transformed dataset, or the TransformGraph made with it.
@@ -49,25 +49,25 @@ def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
         [height, width], `policy`.
 
     Raises:
-        DatasetError: the figures are not there.
+        DatasetError: there are no statistics.
     """
     file = os.path.join(directory, STATISTICS_FILE)
     try:
         return dict(_STATISTICS(parse_untrusted_json(read_bytes(file)), ""))
     except (OSError, ValueError) as error:
         raise DatasetError(
-            f"{file}: no readable statistics ({error}). Give what ImageTransform wrote, or other figures."
+            f"{file}: no readable statistics ({error}). Give the folder that ImageTransform wrote, or other statistics."
         ) from None
 
 
 def image_size(dataset: ImageDataset) -> tuple[int, int]:
-    """Height and width of a dataset's images: of its recipe, or of its first record where no recipe set a size.
+    """Returns height and width of a dataset's images: from its recipe, or from its first record.
 
     Raises:
-        DatasetError: the dataset holds no record, or its images kept sizes of their own.
+        DatasetError: the dataset contains no record, or its images have several sizes.
     """
     if dataset.manifest.kind == "transform":
-        # With `transform.resize: keep` the recipe names none.
+        # With `transform.resize: keep` the recipe has no size.
         size = dataset.manifest.recipe["size"] or dataset_statistics(dataset.root)["size"]
         if size is None:
             raise DatasetError(
@@ -82,8 +82,8 @@ def image_size(dataset: ImageDataset) -> tuple[int, int]:
             sides = [example.get(dataset.manifest.stored(f"image/{side}")) for side in ("height", "width")]
             if sides[0] is not None and sides[1] is not None:
                 return int(sides[0][0]), int(sides[1][0])
-            # A preset that stores no size.
+            # Some presets store no size.
             encoded = b"".join(example[dataset.manifest.stored("image/encoded")])
             header = read_header(encoded, max_pixels=_ANY_SIZE)
             return header.height, header.width
-    raise DatasetError(f"{dataset.root}: holds no record, so there is nothing to load.")
+    raise DatasetError(f"{dataset.root}: contains no record, so there is nothing to load.")

@@ -1,10 +1,10 @@
-"""Which record an error means: its shard, its number there, where it begins, and its key.
+"""Errors that name the bad record: its shard, its number there, its offset, and its key.
 
-A check that names a record costs more for every image than all else that is done to it but decoding. So nothing is
-named while all goes well: only the positions of the records that are under way are kept. When a batch can't be made,
-these are read once more, in Python, to say which one it was, and why.
+A check that names a record costs more for every image than all other steps but decoding. So nothing is named while all
+goes well: only the positions of the records in progress are kept. When a batch fails, these records are read again, in
+Python, to name the bad one and the reason.
 
-What an error of TensorFlow says of a dataset, in a line.
+`error_message` is the text of an error of TensorFlow in one line.
 """
 
 from __future__ import annotations
@@ -30,140 +30,134 @@ from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records
 
 Tensor = Any
+# A record on its way to the parser: `record` (the serialized example), `position` (in the split), and, depending on the
+# order, `weight` and `count` (its place in the order).
+Record = dict[str, Tensor]
 
 # No function here branches on a tensor in Python; AutoGraph's search for that takes longer than the rest of `load`.
 no_autograph = tf.autograph.experimental.do_not_convert
 
-# An image is copied into its batch by the thread that has decoded it, while it is in that one's cache: that saves some
-# six hundredths of what decoding takes. TensorFlow puts `map` and `batch` together by itself, but not within the
-# function of another dataset; its own op for it is deprecated in favour of that, and meant here without the warning.
+# The thread that has decoded an image copies it into its batch, while it is in that thread's cache: that saves six
+# percent of the time of decoding. TensorFlow fuses `map` and `batch` automatically, but not within the function of
+# another dataset; its own op for it is deprecated in favour of that, and used here without the warning.
 _map_and_batch = inspect.unwrap(tf.data.experimental.map_and_batch)
 _MOST_CALLS = 64
 _FOREVER = 1 << 62
-# Where it is noted how many elements are done; no position.
+# The key of the number of finished elements; not a position.
 _DONE = -1
-_UNEXPLAINED = "a record could not be decoded, and at the second attempt could. Is there enough memory?"
+_UNEXPLAINED = "a record could not be decoded, but could at the second attempt. Is there enough memory?"
 
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
 
 
-def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
-    """A value; the end of the iteration, which `with_error_context` then explains, where something does not hold.
+def require(condition: Tensor, problem: str, value: Tensor) -> Tensor:
+    """Returns a value where a condition holds; otherwise ends the iteration, which `with_error_context` explains.
 
     Args:
-        holds: boolean scalar.
-        problem: what is wrong otherwise, and what to do.
-        value: what is fit to be used only where it holds.
-
-    Returns:
-        The value.
+        condition: boolean scalar.
+        problem: the message of the error: what is wrong, and what to do.
+        value: usable only where the condition holds.
     """
-    with tf.control_dependencies([tf.raw_ops.Assert(condition=holds, data=[tf.constant(problem)])]):
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=condition, data=[tf.constant(problem)])]):
         return tf.identity(value)
 
 
 def threads_of_decoding() -> int:
-    """Twice as many as can decode at a time, so that nobody waits for what puts images into batches."""
+    """Returns twice the number of processors, so that decoding never waits for batching."""
     return 2 * len(os.sched_getaffinity(0))
 
 
 def calls_at_once(batch: int, threads: int) -> int:
-    """Examples that are on their way: more than a batch has, so that no thread waits for its last one, but bounded."""
+    """Returns how many examples are in progress: more than a batch, so that no thread waits for its last one."""
     return max(threads, min(batch + threads, _MOST_CALLS))
 
 
+class ErrorContext:
+    """Maps records to examples, and explains why a record fails.
+
+    Attributes:
+        read_errors: keeps the errors of the functions that read records in Python.
+
+    Args:
+        shards: all shards of the split.
+        problem: returns what is wrong with a serialized example; empty when nothing is.
+    """
+
+    def __init__(self, shards: Sequence[LocatedShard], problem: Callable[[bytes], str]) -> None:
+        self.read_errors = ReadErrors()
+        self._locator = RecordLocator(shards)
+        self._problem = problem
+
+    def map(
+        self,
+        records: Any,
+        make: Callable[[Tensor, Record], Any],
+        count: int | None,
+        *,
+        batch: int | None = None,
+        drop_remainder: bool = False,
+    ) -> Any:
+        """Maps records with as many threads as decoding needs. See `with_error_context`."""
+        threads = threads_of_decoding()
+        return with_error_context(
+            records, make, self._explain, count=count, threads=threads, batch=batch, drop_remainder=drop_remainder
+        )
+
+    def _explain(self, positions: Sequence[int]) -> str:
+        return self.read_errors.why() or self._locator.first_wrong(positions, self._problem)
+
+
 def with_error_context(
-    elements: Any,
-    make: Callable[..., Any],
-    position_of: Callable[..., Tensor],
-    told: Callable[[list[int]], str],
+    records: Any,
+    make: Callable[[Tensor, Record], Any],
+    explain: Callable[[list[int]], str],
     *,
     count: int | None,
     threads: int,
     batch: int | None = None,
     drop_remainder: bool = False,
 ) -> Any:
-    """Makes an example of every element; an error says which record is wrong.
+    """Makes an example of every record; an error names the record that is wrong.
 
     Args:
-        elements: a `tf.data.Dataset` of tuples.
-        make: makes an example of the number of an element, from 0, and of its parts; may fail.
-        position_of: position in the split of an element.
-        told: what is wrong with the first of some records that something is wrong with, and which it is; empty when
-            nothing is. Given in the order of the split, all that have failed among them.
+        records: a `tf.data.Dataset` of dicts with `position`.
+        make: makes an example of the number of an element, from 0, and of the element; may fail.
+        explain: returns which of some records is the first wrong one, and why; empty when none is. It gets positions
+            in ascending order, all failed ones among them.
         count: how many elements there are; `None`: without end.
-        threads: examples that are made at a time, of batches `calls_at_once`.
+        threads: examples that are made concurrently; with `batch`, `calls_at_once` of them.
         batch: examples of a batch; by default they come one by one.
         drop_remainder: leave out a last batch that is not full.
 
     Returns:
-        A `tf.data.Dataset` of examples, or batches of them, in the order of the elements. After one that is wrong
-        comes nothing but its error.
+        A `tf.data.Dataset` of examples, or batches of them, in the order of the records. After a wrong one, only its
+        error follows.
 
     Raises:
-        tf.errors.InvalidArgumentError: while iterating: in the place of a record that is wrong or could not be read,
+        tf.errors.InvalidArgumentError: while iterating, in the place of a record that is wrong or could not be read,
             or of its batch; names it.
     """
     each = batch or 1
 
-    def explain(positions: npt.NDArray[np.int64]) -> bytes:
-        problem = told(sorted(position for position in positions.tolist() if position != _DONE))
-        return problem.encode() or _UNEXPLAINED.encode()
-
     def watched(_: Tensor) -> Any:
-        # Made anew by every iterator. The positions of what is under way; and how many elements are done.
-        under_way = tf.raw_ops.AnonymousMutableHashTable(key_dtype=tf.int64, value_dtype=tf.int64)
+        # Called by every iterator, so that each has its own table.
+        progress = _InProgress()
 
-        def begun(number: Tensor, element: Any) -> tuple[Tensor, Any]:
-            position = position_of(*element)
-            key = tf.reshape(position, [1])
-            noted = tf.raw_ops.LookupTableInsertV2(table_handle=under_way, keys=key, values=key)
-            with tf.control_dependencies([noted]):
-                element = tf.nest.map_structure(tf.identity, element)
-            # Not within the block above: constants, too, would wait there, and TensorFlow not fold them.
-            return position, make(number, *element)
+        def begin(number: Tensor, record: Record) -> tuple[Tensor, Any]:
+            # `make` is not within the control dependencies: constants would wait there, and TensorFlow not fold them.
+            return record["position"], make(number, progress.add(record))
 
-        def goes_on(number: Tensor) -> Tensor:
-            done = tf.raw_ops.LookupTableFindV2(
-                table_handle=under_way, keys=[tf.constant(_DONE, tf.int64)], default_value=tf.constant(0, tf.int64)
-            )
-            return tf.equal(done[0], number)
-
-        def ended(number: Tensor, made: tuple[Tensor, Any]) -> Any:
-            positions, example = made
-            removed = tf.raw_ops.LookupTableRemoveV2(table_handle=under_way, keys=tf.reshape(positions, [-1]))
-            with tf.control_dependencies([removed]):
-                noted = tf.raw_ops.LookupTableInsertV2(
-                    table_handle=under_way, keys=[tf.constant(_DONE, tf.int64)], values=[number + each]
-                )
-            with tf.control_dependencies([noted]):
-                return tf.nest.map_structure(tf.identity, example)
-
-        def fail(_: Tensor) -> Any:
-            kinds = {"Tkeys": tf.int64, "Tvalues": tf.int64}
-            positions = tf.raw_ops.LookupTableExportV2(table_handle=under_way, **kinds).keys
-            text = tf.ensure_shape(tf.numpy_function(explain, [positions], tf.string), [])
-            with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
-                # Never made; what is asked of it is its types and shapes.
-                return tf.nest.map_structure(lambda one: tf.zeros([side or 1 for side in one.shape], one.dtype), spec)
-
-        # Not by `enumerate`, within a function: TensorFlow would have its numbers rewritten by Grappler.
-        numbered = tf.data.Dataset.zip((tf.data.Dataset.range(_FOREVER), elements))
-        if batch is None:
-            made = numbered.map(no_autograph(begun), num_parallel_calls=threads, deterministic=True)
-        else:
-            calls = calls_at_once(batch, threads)
-            made = numbered.apply(
-                _map_and_batch(no_autograph(begun), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
-            )
-        spec = made.element_spec[1]
-        # An error is left out, and the next number asked for, which is too large then: that is the end of it. Else one
-        # would be looked for that is no error, for ever where there is none.
-        numbers = tf.data.Dataset.range(0, _FOREVER, each).take_while(no_autograph(goes_on))
-        found = tf.data.Dataset.zip((numbers, made)).ignore_errors().map(no_autograph(ended))
-        # Where nothing fails there is as much as there are elements for, and what explains is never asked.
-        found = found.concatenate(tf.data.Dataset.range(_FOREVER).map(no_autograph(fail)))
+        made = _mapped(records, begin, threads, batch, drop_remainder)
+        # An error is left out and the next number asked for, which is too large then: this ends the stream. Otherwise
+        # TensorFlow would search for the next element without an error, for ever where there is none.
+        numbers = tf.data.Dataset.range(0, _FOREVER, each)
+        numbers = numbers.take_while(no_autograph(lambda number: tf.equal(progress.done(), number)))
+        found = tf.data.Dataset.zip((numbers, made)).ignore_errors()
+        found = found.map(no_autograph(lambda number, pair: progress.finish(pair[0], number + each, pair[1])))
+        # If nothing fails there are as many elements as `count` takes, and `fail` is never called.
+        fail = no_autograph(lambda _: _failure(progress.positions(), explain, made.element_spec[1]))
+        found = found.concatenate(tf.data.Dataset.range(_FOREVER).map(fail))
         if count is None:
             return found
         return found.take(count // each if drop_remainder else -(-count // each))
@@ -171,14 +165,71 @@ def with_error_context(
     return tf.data.Dataset.from_tensors(0).flat_map(no_autograph(watched))
 
 
+class _InProgress:
+    """The positions of the records in progress, and how many elements are finished, in a hash table."""
+
+    def __init__(self) -> None:
+        self._table = tf.raw_ops.AnonymousMutableHashTable(key_dtype=tf.int64, value_dtype=tf.int64)
+
+    def add(self, record: Record) -> Record:
+        key = tf.reshape(record["position"], [1])
+        noted = tf.raw_ops.LookupTableInsertV2(table_handle=self._table, keys=key, values=key)
+        return _after(noted, record)
+
+    def finish(self, positions: Tensor, done: Tensor, example: Any) -> Any:
+        removed = tf.raw_ops.LookupTableRemoveV2(table_handle=self._table, keys=tf.reshape(positions, [-1]))
+        with tf.control_dependencies([removed]):
+            keys = [tf.constant(_DONE, tf.int64)]
+            noted = tf.raw_ops.LookupTableInsertV2(table_handle=self._table, keys=keys, values=[done])
+        return _after(noted, example)
+
+    def done(self) -> Tensor:
+        """Returns how many elements are finished."""
+        keys, none = [tf.constant(_DONE, tf.int64)], tf.constant(0, tf.int64)
+        return tf.raw_ops.LookupTableFindV2(table_handle=self._table, keys=keys, default_value=none)[0]
+
+    def positions(self) -> Tensor:
+        kinds = {"Tkeys": tf.int64, "Tvalues": tf.int64}
+        return tf.raw_ops.LookupTableExportV2(table_handle=self._table, **kinds).keys
+
+
+def _after(operation: Any, values: Any) -> Any:
+    """Returns values once an operation is done."""
+    with tf.control_dependencies([operation]):
+        return tf.nest.map_structure(tf.identity, values)
+
+
+def _mapped(records: Any, begin: Callable[..., Any], threads: int, batch: int | None, drop_remainder: bool) -> Any:
+    # Not by `enumerate`, within a function: Grappler would rewrite its numbers.
+    numbered = tf.data.Dataset.zip((tf.data.Dataset.range(_FOREVER), records))
+    if batch is None:
+        return numbered.map(no_autograph(begin), num_parallel_calls=threads, deterministic=True)
+    calls = calls_at_once(batch, threads)
+    return numbered.apply(
+        _map_and_batch(no_autograph(begin), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
+    )
+
+
+def _failure(positions: Tensor, explain: Callable[[list[int]], str], spec: Any) -> Any:
+    """Fails with the explanation; its types and shapes are those of an example."""
+
+    def message(found: npt.NDArray[np.int64]) -> bytes:
+        problem = explain(sorted(position for position in found.tolist() if position != _DONE))
+        return problem.encode() or _UNEXPLAINED.encode()
+
+    text = tf.ensure_shape(tf.numpy_function(message, [positions], tf.string), [])
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
+        return tf.nest.map_structure(lambda one: tf.zeros([side or 1 for side in one.shape], one.dtype), spec)
+
+
 class ReadErrors:
-    """Why something could not be read: of an error in Python, TensorFlow may leave no more than a missing batch."""
+    """Keeps the last error of a function: of an error in Python, TensorFlow may keep no more than a missing batch."""
 
     def __init__(self) -> None:
         self._why = ""
 
     def watched(self, read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
-        """A function whose last error is kept."""
+        """Returns a function whose last error is kept."""
 
         def watching(*given: _Given.args, **named: _Given.kwargs) -> _Read:
             try:
@@ -190,7 +241,7 @@ class ReadErrors:
         return watching
 
     def why(self) -> str:
-        """What the last error said, once; empty where there was none."""
+        """Returns the message of the last error, once; empty where there was none."""
         why, self._why = self._why, ""
         return why
 
@@ -207,13 +258,14 @@ class RecordLocator:
         self._begins = list(accumulate((shard.records for shard in self._shards), initial=0))
 
     def first_wrong(self, positions: Sequence[int], problem: Callable[[bytes], str]) -> str:
-        """Names the first of some records that something is wrong with, and says what.
+        """Returns the name of the first wrong record of some, and what is wrong with it.
 
-        Their shards are read up to them, so that one is named as well that cut short what could be read of its shard.
+        The shards are read from their beginning, so that an earlier record that damages the rest of its shard is found.
 
         Args:
             positions: in the split, ascending.
-            problem: what is wrong with a record, empty when nothing is; of one that can't be read it is given nothing.
+            problem: returns what is wrong with a record; empty when nothing is. It gets an empty one for a record that
+                cannot be read.
 
         Raises:
             StorageError: the object store does not answer.
@@ -221,12 +273,12 @@ class RecordLocator:
         for shard, wanted in groupby(positions, self._shard_of):
             begin = self._begins[shard]
             for record, payload in self._read({position - begin for position in wanted}, shard):
-                if said := problem(payload):
-                    return f"{self._name(shard, record)}: {said}"
+                if message := problem(payload):
+                    return f"{self._name(shard, record)}: {message}"
         return ""
 
     def _read(self, wanted: Set[int], shard: int) -> Iterator[tuple[int, bytes]]:
-        """Numbers and payloads of wanted records of a shard, until one can't be read."""
+        """Yields numbers and payloads of wanted records of a shard, until one cannot be read."""
         record, last = 0, max(wanted)
         with suppress(RecordError, FileNotFoundError):
             for record, (_, payload) in enumerate(read_records(self._shards[shard].file)):
@@ -242,10 +294,10 @@ class RecordLocator:
         return bisect_right(self._begins, position, hi=len(self._shards)) - 1
 
     def _name(self, number: int, record: int) -> str:
-        """Shard, number, offset and key of a record."""
+        """Returns shard, number, offset and key of a record."""
         shard = self._shards[number]
         row: dict[str, Any] = {}
-        # What is wrong with the record is to be told also where its index is damaged.
+        # A damaged index must not hide what is wrong with the record.
         with suppress(OSError, ValueError), open_file(shard.index) as lines:
             row = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
         return f"{shard.path}, record {record} at byte {row.get('offset', '?')}, key {row.get('key', '?')}"
@@ -253,34 +305,33 @@ class RecordLocator:
 
 _Batch = TypeVar("_Batch")
 
-# The names of TensorFlow's nodes, and of its datasets, which later ones put before all else.
+# The names of TensorFlow's nodes and datasets, which later versions put first.
 _NODES = re.compile(
     r"\{\{.*?\}\}|\[Op:.*|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
 )
-# What the loader says itself: of a record (`naming.with_error_context`), and where it reads in Python
-# (`random_access`).
+# The loader's own messages: of a record (`with_error_context`), and of reading in Python (`random_access`).
 _OURS = re.compile(r"assertion failed: \[(.*)\]|(?:Dataset|Storage)Error: (.*)", re.ASCII)
-# What TensorFlow escapes of an assertion's text, as C does; marks that would end or hide a line stay escaped.
+# TensorFlow's C escapes of an assertion's text; characters that would end or hide a line stay escaped.
 _ESCAPED = re.compile(rb"\\([2-3][0-7]{2}|[\\'\"])")
 
 
 def error_message(error: tf.errors.OpError) -> str:
-    """An error's first line without the names of TensorFlow's nodes; of what the loader says itself, only that."""
-    said = _first_line(error)
-    found = _OURS.fullmatch(said)
+    """Returns an error's first line without the names of TensorFlow's nodes; of a message of the loader, only that."""
+    line = _first_line(error)
+    found = _OURS.fullmatch(line)
     if found is None:
-        return said
-    return found[2] or _ESCAPED.sub(_meant, found[1].encode()).decode(errors="replace")
+        return line
+    return found[2] or _ESCAPED.sub(_unescaped, found[1].encode()).decode(errors="replace")
 
 
 def with_plain_errors(batches: Iterator[_Batch]) -> Iterator[_Batch]:
-    """Batches whose end by a damaged record, or a store that does not answer, is an error of ours.
+    """Yields batches; a damaged record, or a store that does not answer, ends them with a `DatasetError`.
 
     Args:
-        batches: an iterator of what `load` gives.
+        batches: an iterator over the dataset that `load` returns.
 
     Raises:
-        DatasetError: while iterating; names shard, record, offset and key. What is a defect stays as it is.
+        DatasetError: while iterating; names shard, record, offset and key. A defect of ours stays as it is.
     """
     try:
         yield from batches
@@ -290,10 +341,10 @@ def with_plain_errors(batches: Iterator[_Batch]) -> Iterator[_Batch]:
         raise DatasetError(error_message(error)) from None
 
 
-def _meant(escaped: re.Match[bytes]) -> bytes:
-    return bytes([int(escaped[1], 8)]) if len(escaped[1]) == 3 else escaped[1]
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    return bytes([int(found[1], 8)]) if len(found[1]) == 3 else found[1]
 
 
 def _first_line(error: tf.errors.OpError) -> str:
-    said = str(error.message).splitlines() or [""]
-    return _NODES.sub("", said[0]).strip()
+    lines = str(error.message).splitlines() or [""]
+    return _NODES.sub("", lines[0]).strip()

@@ -1,4 +1,4 @@
-"""`order: exact`: one order of all records, read by the index, that any number of hosts may share from any step on."""
+"""`order: exact`: one order of all records, read by the index. Any number of hosts may share it from any step on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from shardwright.dataset.random_access import RandomAccess
-from shardwright.dataset.reader import ImageDataset, LocatedShard
-from shardwright.errors import DatasetError, UsageError
-from shardwright.loader.error_context import ReadErrors
+from shardwright.dataset.reader import LocatedShard
+from shardwright.errors import UsageError
+from shardwright.loader.error_context import ReadErrors, Record
 from shardwright.loader.global_order import GlobalOrder, StepPlan
+from shardwright.loader.options import ResolvedOptions
 
 Tensor = Any
 
@@ -21,71 +22,51 @@ _READ_AHEAD = 4
 _FOREVER = 2**62
 
 
-def exact_steps(
-    dataset: ImageDataset, split: str, batch_size: int, hosts: int, *, seed: int | None, window: int
-) -> StepPlan:
-    """The batches of a split.
+def read_exact(shards: Sequence[LocatedShard], options: ResolvedOptions, errors: ReadErrors) -> tuple[Any, int]:
+    """Reads a host's slices of batches.
 
     Args:
-        dataset: the dataset.
-        split: name of the split.
-        batch_size: records in the batch of one host.
-        hosts: number of hosts.
-        seed: of the order; `None` keeps that of the disk.
-        window: records that are mixed at a time.
-
-    Raises:
-        DatasetError: there is no such split, or it holds no record.
-    """
-    counts = tuple(shard.records for shard in dataset.shards(split))
-    if not any(counts):
-        raise DatasetError(f"{dataset.root}: split {split!r} holds no record, so there is nothing to load.")
-    return StepPlan(GlobalOrder(counts, seed, window), batch_size * hosts)
-
-
-def read_exactly(
-    shards: Sequence[LocatedShard],
-    steps: StepPlan,
-    host: int,
-    hosts: int,
-    *,
-    start: int,
-    repeat: bool,
-    drop_remainder: bool,
-    unread: ReadErrors,
-) -> Any:
-    """Records of a host's slices of batches.
-
-    Args:
-        shards: all shards of the split.
-        steps: the batches of all hosts.
-        host: number of this host, from 0.
-        hosts: number of hosts.
-        start: the first batch.
-        repeat: go on with the next epoch, without end; else one epoch, the last batch filled up.
-        drop_remainder: leave out a last batch that is not full.
-        unread: is told what goes wrong.
+        shards: all shards of the split, with at least one record.
+        options: of the loader. `shuffle_buffer` is the window of the order.
+        errors: keeps the errors of reading.
 
     Returns:
-        A `tf.data.Dataset` of (place in the order, (position in the split, serialized example, weight)); the
-        weight is 0 for what fills a batch up.
+        A `tf.data.Dataset` of dicts, and how many elements there are (a very large number with `repeat`). A dict has
+        `count` (the place in the order), `position` (in the split), `record` (the serialized example) and, without
+        `repeat`, `weight`: 0 for the records that fill the last batch up.
 
     Raises:
-        UsageError: there is no such host or batch.
+        UsageError: there is no such batch.
         DatasetError: an index is damaged.
     """
-    per_epoch = steps.order.records // steps.batch_size if drop_remainder else steps.per_epoch
-    end = _FOREVER if repeat else per_epoch
-    if not 0 <= host < hosts:
-        raise UsageError(f"host {host} of {hosts}: count hosts from 0.")
+    order = GlobalOrder(tuple(shard.records for shard in shards), options.shuffle_seed, options.shuffle_buffer)
+    steps = StepPlan(order, options.batch_size * options.hosts)
+    per_epoch = order.records // steps.batch_size if options.drop_remainder else steps.per_epoch
+    start, end = options.start_step, _FOREVER if options.repeat else per_epoch
     if not 0 <= start <= end:
         raise UsageError(f"start_step {start}: an epoch has {per_epoch} batches of {steps.batch_size}.")
-    access = RandomAccess(shards)
-    first = np.concatenate([[0], np.cumsum([shard.records for shard in shards])[:-1]])
-    share = steps.batch_size // hosts
+    read = _reader(RandomAccess(shards), steps, options)
+
+    def batch(step: Tensor) -> Record:
+        kinds = (tf.int64, tf.int64, tf.string, tf.float32)
+        parts = tf.numpy_function(errors.watched(read), [step], kinds)
+        names = ("count", "position", "record", "weight")
+        found = {name: tf.ensure_shape(part, [options.batch_size]) for name, part in zip(names, parts, strict=True)}
+        if options.repeat:
+            del found["weight"]
+        return found
+
+    batches = tf.data.Dataset.range(start, end).map(batch, num_parallel_calls=_READ_AHEAD, deterministic=True)
+    return batches.unbatch(), (end - start) * options.batch_size
+
+
+def _reader(access: RandomAccess, steps: StepPlan, options: ResolvedOptions) -> Any:
+    """Returns a function that reads this host's slice of a step: places, positions, records, weights."""
+    first = np.concatenate([[0], np.cumsum(steps.order.counts)[:-1]])
+    host, hosts, share = options.host, options.hosts, options.batch_size
 
     def read(step: np.int64) -> tuple[Any, ...]:
-        if repeat:
+        if options.repeat:
             records, counted = steps.training(int(step), host, hosts), np.ones(share, bool)
         else:
             records, counted = steps.evaluation(int(step), host, hosts)
@@ -94,11 +75,4 @@ def read_exactly(
         positions = (first[records.shard] + records.record).astype(np.int64)
         return places, positions, payloads, counted.astype(np.float32)
 
-    def batch(step: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        kinds = (tf.int64, tf.int64, tf.string, tf.float32)
-        places, *others = (
-            tf.ensure_shape(part, [share]) for part in tf.numpy_function(unread.watched(read), [step], kinds)
-        )
-        return places, tuple(others)
-
-    return tf.data.Dataset.range(start, end).map(batch, num_parallel_calls=_READ_AHEAD, deterministic=True).unbatch()
+    return read

@@ -1,4 +1,4 @@
-"""`order: fast`: every host reads records of its own, several shards at a time."""
+"""`order: fast`: every host reads its own records, several shards concurrently."""
 
 from __future__ import annotations
 
@@ -11,110 +11,122 @@ import tensorflow as tf
 
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import LocatedShard
-from shardwright.loader.error_context import ReadErrors
-from shardwright.loader.host_sharding import RecordRange
+from shardwright.loader.error_context import ReadErrors, Record
+from shardwright.loader.host_sharding import RecordRange, host_ranges, padded_steps, padding_range
+from shardwright.loader.options import ResolvedOptions
 from shardwright.storage import is_remote
 
 Tensor = Any
 
 # Fixed, not tuned: the order of the records depends on it, and it must be the same on every machine.
 _SHARDS_AT_ONCE = 16
-# So many records of one are read in a row, out of a buffer that stays in the processor's cache.
+# Consecutive records of one shard, out of a buffer that stays in the processor's cache.
 _IN_A_ROW = 16
 _READ_BUFFER = 256 << 10
-# What is read by one request to an object store, and how many of them are in flight.
+# Bytes of one request to an object store, and requests in flight.
 _PIECE = 4 << 20
 _PIECES_AT_ONCE = 16
 
 
-def read_fast(
-    shards: Sequence[LocatedShard],
-    share: Sequence[RecordRange],
-    shuffle_seed: int | None,
-    unread: ReadErrors | None = None,
-) -> Any:
-    """Records with their position in the split, in a fixed order for a seed, but not yet mixed among each other.
+def read_fast(shards: Sequence[LocatedShard], options: ResolvedOptions, errors: ReadErrors) -> tuple[Any, int]:
+    """Reads one epoch of a host's records.
 
     Args:
         shards: all shards of the split.
-        share: what this host reads.
-        shuffle_seed: mixes shards, or pieces of them, anew every epoch; `None` keeps their order.
-        unread: is told what goes wrong where records are read in pieces.
+        options: of the loader.
+        errors: keeps the errors of reading.
 
     Returns:
-        A `tf.data.Dataset` of (position in the split, serialized example); the example is empty where a shard is
-        damaged.
+        A `tf.data.Dataset` as of `read_ranges`, and how many elements it has. With `pad` each has a `weight`: 1, and 0
+        for the records that fill the last batches up.
+    """
+    counts = [shard.records for shard in shards]
+    ranges = host_ranges(counts, options.host, options.hosts)
+    records = read_ranges(shards, ranges, options.shuffle_seed, errors)
+    filler = padding_range(counts, ranges) if options.pad else None
+    if filler is None:
+        return records, sum(part.records for part in ranges)
+    count = padded_steps(counts, options.hosts, options.batch_size) * options.batch_size
+    more = read_ranges(shards, [filler], None, errors).cache().repeat()
+    return _weighed(records, 1.0).concatenate(_weighed(more, 0.0)).take(count), count
+
+
+def read_ranges(
+    shards: Sequence[LocatedShard],
+    ranges: Sequence[RecordRange],
+    shuffle_seed: int | None,
+    errors: ReadErrors | None = None,
+) -> Any:
+    """Reads records in a fixed order for a seed. They are not yet mixed with each other.
+
+    Args:
+        shards: all shards of the split.
+        ranges: the records to read.
+        shuffle_seed: mixes shards, or pieces of them, in every epoch; `None` keeps their order.
+        errors: keeps the errors of reading where records are read in pieces.
+
+    Returns:
+        A `tf.data.Dataset` of dicts of `position` (in the split) and `record` (the serialized example, which is empty
+        where a shard is damaged).
 
     Raises:
-        DatasetError: while iterating, of what is read in pieces: a record is damaged.
+        DatasetError: while iterating over records that are read in pieces: a record is damaged.
     """
     begins = list(accumulate((shard.records for shard in shards), initial=0))
-    whole = all(stretch.records == shards[stretch.shard].records for stretch in share)
+    whole = all(part.records == shards[part.shard].records for part in ranges)
     if whole and not any(is_remote(shard.file) for shard in shards):
-        return _interleaved(shards, share, begins, shuffle_seed)
-    return _in_pieces(shards, share, begins, shuffle_seed, unread or ReadErrors())
+        return _interleaved(shards, ranges, begins, shuffle_seed)
+    return _in_pieces(shards, ranges, begins, shuffle_seed, errors or ReadErrors())
 
 
-def padded(records: Any, shards: Sequence[LocatedShard], filler: RecordRange, total: int, unread: ReadErrors) -> Any:
-    """Fills records up with one that does not count.
+def _weighed(records: Any, weight: float) -> Any:
+    def weigh(record: Record) -> Record:
+        return {**record, "weight": tf.constant(weight)}
 
-    Args:
-        records: what `read_fast` gives, no more than `total`.
-        shards: all shards of the split.
-        filler: the record.
-        total: how many there are to be.
-        unread: see `read_fast`.
-
-    Returns:
-        A `tf.data.Dataset` of (position in the split, serialized example, weight): 1, and 0 for what fills up.
-    """
-
-    def weighed(of: Any, weight: float) -> Any:
-        return of.map(tf.autograph.experimental.do_not_convert(lambda *record: (*record, tf.constant(weight))))
-
-    more = read_fast(shards, [filler], None, unread).cache().repeat()
-    return weighed(records, 1.0).concatenate(weighed(more, 0.0)).take(total)
+    return records.map(tf.autograph.experimental.do_not_convert(weigh))
 
 
 def _interleaved(
-    shards: Sequence[LocatedShard], share: Sequence[RecordRange], begins: Sequence[int], shuffle_seed: int | None
+    shards: Sequence[LocatedShard], ranges: Sequence[RecordRange], begins: Sequence[int], shuffle_seed: int | None
 ) -> Any:
+    """Reads whole shards, sixteen of them concurrently."""
     files = tf.data.Dataset.from_tensor_slices(
         (
-            tf.constant([shards[stretch.shard].file for stretch in share], tf.string),
-            tf.constant([stretch.records for stretch in share], tf.int64),
-            tf.constant([begins[stretch.shard] for stretch in share], tf.int64),
+            tf.constant([shards[part.shard].file for part in ranges], tf.string),
+            tf.constant([part.records for part in ranges], tf.int64),
+            tf.constant([begins[part.shard] for part in ranges], tf.int64),
         )
     )
 
     def records_of(file: Tensor, count: Tensor, position: Tensor) -> Any:
-        # A reader's error does not say which file it read. It ends the shard early instead (and is logged); the empty
-        # record in the place of what is missing is told apart, and named, by the parser.
+        # The error of TensorFlow's reader does not name the file. It ends the shard early instead (and is logged). The
+        # parser detects the empty records in the place of the missing ones, and names them.
         found = tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER).ignore_errors(log_warning=True)
         missing = tf.data.Dataset.from_tensors(b"").repeat()
         # Not by `enumerate`, whose numbers Grappler rewrites for every shard, nor in batches, which copy each record.
-        return tf.data.Dataset.zip((tf.data.Dataset.range(position, position + count), found.concatenate(missing)))
+        positions = tf.data.Dataset.range(position, position + count)
+        return tf.data.Dataset.zip({"position": positions, "record": found.concatenate(missing)})
 
-    if shuffle_seed is not None and share:
-        files = files.shuffle(len(share), seed=shuffle_seed)
-    cycle = max(1, min(len(share), _SHARDS_AT_ONCE))
+    if shuffle_seed is not None and ranges:
+        files = files.shuffle(len(ranges), seed=shuffle_seed)
+    cycle = max(1, min(len(ranges), _SHARDS_AT_ONCE))
     return files.interleave(records_of, cycle_length=cycle, block_length=_IN_A_ROW)
 
 
 def _in_pieces(
     shards: Sequence[LocatedShard],
-    share: Sequence[RecordRange],
+    ranges: Sequence[RecordRange],
     begins: Sequence[int],
     shuffle_seed: int | None,
-    unread: ReadErrors,
+    errors: ReadErrors,
 ) -> Any:
-    """By the index: from any record on, and many requests at a time."""
-    used = sorted({stretch.shard for stretch in share})
+    """Reads by the index: from any record on, with many concurrent requests."""
+    used = sorted({part.shard for part in ranges})
     access = RandomAccess([shards[shard] for shard in used])
     pieces = [
         (used.index(shard), first, records, begins[shard] + first)
-        for stretch in share
-        for shard, first, records in _pieces(stretch, access.lengths(used.index(stretch.shard)))
+        for part in ranges
+        for shard, first, records in _pieces(part, access.lengths(used.index(part.shard)))
     ]
 
     def read(piece: Any) -> tuple[Any, Any]:
@@ -122,9 +134,9 @@ def _in_pieces(
         payloads = np.array(access.read_range(shard, first, records), object)
         return np.arange(position, position + records, dtype=np.int64), payloads
 
-    def records_of(piece: Tensor) -> tuple[Tensor, Tensor]:
-        positions, payloads = tf.numpy_function(unread.watched(read), [piece], (tf.int64, tf.string))
-        return tf.ensure_shape(positions, [None]), tf.ensure_shape(payloads, [None])
+    def records_of(piece: Tensor) -> Record:
+        positions, payloads = tf.numpy_function(errors.watched(read), [piece], (tf.int64, tf.string))
+        return {"position": tf.ensure_shape(positions, [None]), "record": tf.ensure_shape(payloads, [None])}
 
     listed = tf.data.Dataset.from_tensor_slices(np.array(pieces, np.int64).reshape(-1, 4))
     if shuffle_seed is not None and pieces:
@@ -132,8 +144,8 @@ def _in_pieces(
     return listed.map(records_of, num_parallel_calls=_PIECES_AT_ONCE).unbatch()
 
 
-def _pieces(stretch: RecordRange, lengths: Any) -> list[RecordRange]:
-    """A stretch in parts of about `_PIECE` bytes each."""
-    ends = np.cumsum(lengths[stretch.first : stretch.first + stretch.records])
-    cuts = [0, *(np.flatnonzero(np.diff(ends // _PIECE)) + 1).tolist(), stretch.records]
-    return [RecordRange(stretch.shard, stretch.first + low, high - low) for low, high in pairwise(cuts)]
+def _pieces(part: RecordRange, lengths: Any) -> list[RecordRange]:
+    """Divides a range into parts of about `_PIECE` bytes each."""
+    ends = np.cumsum(lengths[part.first : part.first + part.records])
+    cuts = [0, *(np.flatnonzero(np.diff(ends // _PIECE)) + 1).tolist(), part.records]
+    return [RecordRange(part.shard, part.first + low, high - low) for low, high in pairwise(cuts)]

@@ -1,9 +1,9 @@
-"""One global order of a split's records, from a seed and an epoch number: what `order: exact` reads.
+"""One global order of a split's records, from a seed and an epoch number: the order that `order: exact` reads.
 
-An epoch is made in two steps. The shards are permuted and laid end to end; then every window of so many records in a
-row is permuted in itself. So a record lies near the place it is read from, and which record stands at a place is
-arithmetic: no buffer has to be filled or saved, any step can be computed alone, and how many hosts share the work
-plays no part. A step is `batch_size` places in a row, of which each host takes an equal slice.
+An epoch is made in two steps. The shards are permuted and concatenated; then every window of consecutive records is
+permuted in itself. So a record is near the place at which it is read, and the record at a place follows by arithmetic:
+no buffer has to be filled or saved, any step can be computed alone, and the number of hosts makes no difference. A step
+is `batch_size` consecutive places, of which each host takes an equal slice.
 
 Permutations come from sorting hashes (SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
 generators", 2014), not from a library's generator, whose stream another version may change.
@@ -31,10 +31,10 @@ class GlobalOrder:
     Attributes:
         counts: records in each shard.
         seed: another seed, another order; `None` keeps the order of the shards and records.
-        window: how many records in a row are permuted among each other.
+        window: how many consecutive records are permuted among each other.
 
     Raises:
-        ValueError: there are no records, or the window has none.
+        ValueError: there are no records, or the window is empty.
     """
 
     counts: tuple[int, ...]
@@ -51,7 +51,7 @@ class GlobalOrder:
         return sum(self.counts)
 
     def at(self, places: Integers) -> RecordIndices:
-        """Which records stand at places of the endless sequence of epochs.
+        """Returns the records at places of the endless sequence of epochs.
 
         Args:
             places: int64 [n], from 0; place `e * records + p` is place p of epoch e.
@@ -105,7 +105,7 @@ class StepPlan:
         return -(-self.order.records // self.batch_size)
 
     def training(self, step: int, host: int = 0, hosts: int = 1) -> RecordIndices:
-        """What a host reads at a step that runs on across the ends of epochs.
+        """Returns the records of a host at a step of a training, whose steps run across the ends of epochs.
 
         Args:
             step: from 0.
@@ -118,10 +118,10 @@ class StepPlan:
         return self.order.at(self._places(step, host, hosts))
 
     def evaluation(self, step: int, host: int = 0, hosts: int = 1) -> tuple[RecordIndices, npt.NDArray[np.bool_]]:
-        """What a host reads at a step of one pass over the first epoch.
+        """Returns the records of a host at a step of one pass over the first epoch.
 
         Returns:
-            The records, and which of them count: those that fill the last batch up (with the last record) do not.
+            The records, and which of them count: copies of the last record, which fill the last batch up, do not.
 
         Raises:
             ValueError: see `training`.
@@ -143,7 +143,7 @@ class StepPlan:
 
 @lru_cache(maxsize=4)
 def _shards_of_epoch(counts: tuple[int, ...], seed: int | None, epoch: int) -> tuple[Integers, Integers]:
-    """Shards in the order of an epoch, and where each of them ends."""
+    """Returns shards in the order of an epoch, and the end of each of them."""
     order = _permutation(len(counts), seed, (_OF_SHARDS, epoch, 0))
     return order, np.cumsum(np.array(counts, np.int64)[order])
 
@@ -155,13 +155,13 @@ def _permutation(size: int, seed: int | None, purpose: tuple[int, int, int]) -> 
     state = seed % _RANGE
     for part in purpose:
         state = int(_mixed(np.array([(state + _ODD * (part + 1)) % _RANGE], np.uint64))[0])
-    # Multiplying an array of uint64 wraps around, which is what the hash wants.
+    # Multiplying an array of uint64 wraps around, as the hash needs.
     hashes = _mixed(np.uint64(state) + np.arange(1, size + 1, dtype=np.uint64) * np.uint64(_ODD))
     return np.argsort(hashes, kind="stable").astype(np.int64)
 
 
 def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finalizer of SplitMix64."""
+    """Applies the finalizer of SplitMix64."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

@@ -1,9 +1,8 @@
-"""Which records each host reads in an epoch of `order: fast`: disjoint, all of them, and nearly equally many.
+"""The records that each host reads in an epoch of `order: fast`: disjoint, all of them, and nearly equally many.
 
-Whole shards where they can be shared out evenly, since those are read from their beginning to their end. Else every
-host takes an equal stretch of the records as they lie, shard after shard.
-
-Who reads what, and how many steps that gives, by the manifest's counts.
+Hosts read whole shards where these can be divided evenly, since a shard is then read from its beginning to its end.
+Otherwise every host reads an equal range of the records in the order of the shards. All follows from the manifest's
+counts.
 """
 
 from __future__ import annotations
@@ -11,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import UsageError
-
 
 class RecordRange(NamedTuple):
-    """Records of a shard that follow each other.
+    """Consecutive records of a shard.
 
     Attributes:
         shard: number of the shard in its split.
@@ -29,8 +25,8 @@ class RecordRange(NamedTuple):
     records: int
 
 
-def ranges_of(counts: Sequence[int], host: int, hosts: int) -> list[RecordRange]:
-    """What a host reads in an epoch.
+def host_ranges(counts: Sequence[int], host: int, hosts: int) -> list[RecordRange]:
+    """Returns the records that a host reads in an epoch.
 
     Args:
         counts: records in each shard of the split.
@@ -38,7 +34,7 @@ def ranges_of(counts: Sequence[int], host: int, hosts: int) -> list[RecordRange]
         hosts: number of hosts.
 
     Returns:
-        Stretches of at least one record each, by shard.
+        Ranges of at least one record each, by shard.
 
     Raises:
         ValueError: there is no such host.
@@ -59,12 +55,12 @@ def ranges_of(counts: Sequence[int], host: int, hosts: int) -> list[RecordRange]
 
 
 def share_sizes(counts: Sequence[int], hosts: int) -> list[int]:
-    """How many records each host reads in an epoch."""
-    return [sum(stretch.records for stretch in ranges_of(counts, host, hosts)) for host in range(hosts)]
+    """Returns how many records each host reads in an epoch."""
+    return [sum(part.records for part in host_ranges(counts, host, hosts)) for host in range(hosts)]
 
 
 def padded_steps(counts: Sequence[int], hosts: int, batch_size: int) -> int:
-    """Batches with which every host sees all it reads in an epoch, when those with less fill theirs up.
+    """Returns the batches of every host in an epoch when hosts with fewer records fill theirs up.
 
     Args:
         counts: records in each shard of the split.
@@ -75,38 +71,30 @@ def padded_steps(counts: Sequence[int], hosts: int, batch_size: int) -> int:
 
 
 def _even(counts: Sequence[int], hosts: int) -> bool:
-    """Whether whole shards give the hosts equal shares, but for the one record by which planned shards differ."""
+    """Returns whether whole shards give equal shares, apart from the one record by which planned shards differ."""
     if len(counts) % hosts:
         return hosts == 1
     shares = [sum(counts[host::hosts]) for host in range(hosts)]
     return max(shares) - min(shares) <= len(counts) // hosts
 
 
-def host_ranges(dataset: ImageDataset, split: str, host: int, hosts: int) -> list[RecordRange]:
-    """What a host reads in an epoch of `order: fast`.
-
-    Raises:
-        DatasetError: there is no such split.
-        UsageError: there is no such host.
-    """
-    try:
-        return ranges_of(_counts(dataset, split), host, hosts)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def padding_range(dataset: ImageDataset, split: str, share: Sequence[RecordRange]) -> RecordRange | None:
-    """The record that fills a host's last batches up: its first one, or the split's where it has none."""
-    counts = _counts(dataset, split)
-    own = share or [RecordRange(shard, 0, count) for shard, count in enumerate(counts) if count]
+def padding_range(counts: Sequence[int], ranges: Sequence[RecordRange]) -> RecordRange | None:
+    """Returns the record that fills a host's last batches up: its first one, or the split's if it has none."""
+    own = ranges or [RecordRange(shard, 0, count) for shard, count in enumerate(counts) if count]
     return own[0]._replace(records=1) if own else None
 
 
+def shards_of_host(counts: Sequence[int], host: int, hosts: int, *, pad: bool) -> list[int]:
+    """Returns the numbers of the shards that a host reads, including the one that fills its batches up."""
+    ranges = host_ranges(counts, host, hosts)
+    filler = padding_range(counts, ranges) if pad else None
+    return sorted({part.shard for part in (*ranges, *([filler] if filler else []))})
+
+
 def steps_of(
-    dataset: ImageDataset, split: str, batch_size: int, drop_remainder: bool, hosts: int, order: str, pad: bool = False
+    counts: Sequence[int], batch_size: int, hosts: int, *, order: str, drop_remainder: bool, pad: bool = False
 ) -> int:
-    """Batches that every host can take from one epoch. See `load.steps_per_epoch`."""
-    counts = _counts(dataset, split)
+    """Returns the batches that every host can take from one epoch. See `load.steps_per_epoch`."""
     if pad and order != "exact":
         return padded_steps(counts, hosts, batch_size)
     if order == "exact":
@@ -114,7 +102,3 @@ def steps_of(
     else:
         records, taken = min(share_sizes(counts, hosts)), batch_size
     return records // taken if drop_remainder else -(-records // taken)
-
-
-def _counts(dataset: ImageDataset, split: str) -> list[int]:
-    return [shard.records for shard in dataset.shards(split)]

@@ -1,11 +1,11 @@
-"""Masks as bits: one bit a class and pixel from the run lengths to the finished batch, where they become bytes.
+"""Masks as bits: one bit for each class and pixel from the run lengths to the finished batch, where they become bytes.
 
-What costs time is not the drawing but the pixels that are touched for it. A cumulative sum of an int32 per pixel, then
-a transposition and a shift for every class, takes seven times as long as this way, most of it in the sum, which
-TensorFlow computes one value at a time. Here one int64 holds eight neighbouring columns of a row, a byte for each and
-in it a bit for each of eight classes, and the sum runs down the rows: an eighth of the additions, and no transposing of
-what is counted column by column. Augmentation and batching move an eighth of the bytes as well. Drawing a whole batch
-at a time is no faster, nor is a byte for each class in the sum, nor `tf.repeat` of sorted runs.
+Touching pixels costs more time than drawing. A cumulative sum of an int32 per pixel, then a transposition and a shift
+for every class, takes seven times as long as this way, most of it in the sum, which TensorFlow computes value by value.
+Here one int64 holds eight neighbouring columns of a row: a byte for each, and in it a bit for each of eight classes.
+The sum runs down the rows: an eighth of the additions, and no transposition of runs that are counted column by column.
+Augmentation and batching move an eighth of the bytes as well. Three alternatives are not faster: drawing a whole batch
+in one op, a byte for each class in the sum, and `tf.repeat` of sorted runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPREAD: tuple[tuple[int, Any, int, int], ...] = (
 
 
 def runs_fit(runs: Sequence[Tensor], pixels: int) -> Tensor:
-    """Whether all runs lie on an image of so many pixels; a boolean scalar. See `draw_bits`."""
+    """Returns whether all runs are within an image of `pixels` pixels: a boolean scalar. See `draw_bits`."""
     flat = tf.concat(list(runs), 0)
     starts, lengths = flat[0::2], flat[1::2]
     ends = starts + lengths
@@ -44,9 +44,9 @@ def runs_fit(runs: Sequence[Tensor], pixels: int) -> Tensor:
 def draw_bits(runs: Sequence[Tensor], height: int, width: int) -> Tensor:
     """Draws the run-length masks of one image.
 
-    A run adds its class's bit where it starts and takes it off behind its end. Within a word such a sum may be negative
-    in between, but of the whole word it is exact, and in the end every byte holds the bits of its pixel. What a column
-    is given by the column before it is added to its first pixel.
+    A run adds its class's bit at its start and subtracts it after its end. A byte of the sum may be negative in
+    between, but the whole word is exact, and in the end every byte holds the bits of its pixel. A run that continues
+    from the column before is added to the first pixel of a column.
 
     Args:
         runs: per class int64 [2n] of start, length, start, length, ...: column by column, from 0, disjoint, within
@@ -89,7 +89,7 @@ def _draw_plane(runs: Sequence[Tensor], height: int, width: int) -> Tensor:
 
 
 def pack_bits(masks: Tensor) -> Tensor:
-    """Bits of masks that are there already: uint8 [..., C] of 0 and 1 to uint8 [..., P]."""
+    """Packs masks: uint8 [..., C] of 0 and 1 to uint8 [..., P]."""
     classes = masks.shape[-1]
     found = []
     for start in range(0, classes, CLASSES_A_PLANE):
@@ -100,25 +100,25 @@ def pack_bits(masks: Tensor) -> Tensor:
 
 
 def unpack_bits(bits: Tensor, classes: int, ignores: bool = False) -> Tensor:
-    """Masks of a batch, on the host.
+    """Unpacks the masks of a batch on the host.
 
     Args:
         bits: uint8 [..., P], as `draw_bits` makes them.
         classes: number of classes, C.
-        ignores: whether the bit behind those of the classes marks pixels that are ignored.
+        ignores: whether the bit after those of the classes marks pixels that are ignored.
 
     Returns:
-        uint8 [..., C] of 0 and 1, and `metrics.UNCOUNTED` in all classes of an ignored pixel.
+        uint8 [..., C] of 0 and 1, and `IGNORE_VALUE` in all classes of an ignored pixel.
     """
     marks = classes + ignores
     counts = [min(marks - first, CLASSES_A_PLANE) for first in range(0, marks, CLASSES_A_PLANE)]
-    # One plane is all of them; to take it out as a slice would touch every pixel.
+    # A single plane is all of them; slicing it would touch every pixel.
     drawn = [tf.squeeze(bits, -1)] if len(counts) == 1 else tf.unstack(bits, axis=-1)
     parts = [_spread(plane, count) for plane, count in zip(drawn, counts, strict=True)]
     masks = parts[0] if len(parts) == 1 else tf.concat(parts, axis=-1)
     if not ignores:
         return masks
-    # All bits of 255 are 1, so what a class says of an ignored pixel makes no difference.
+    # All bits of 255 are 1, so the bits of the classes make no difference for an ignored pixel.
     return tf.bitwise.bitwise_or(masks[..., :classes], masks[..., classes:] * np.uint8(IGNORE_VALUE))
 
 
@@ -127,13 +127,13 @@ def _joined(drawn: Sequence[Tensor]) -> Tensor:
 
 
 def _spread(plane: Tensor, marks: int) -> Tensor:
-    """Uint8 [..., marks] of 0 and 1 from the lowest bits of uint8 [...]."""
+    """Spreads the lowest bits of uint8 [...] to uint8 [..., marks] of 0 and 1."""
     if marks == 1:
         return plane[..., tf.newaxis]
     lanes, kind, factor, lowest = next(entry for entry in _SPREAD if marks <= entry[0])
     wide = tf.cast(plane, kind)
     if marks == CLASSES_A_PLANE:
-        # Seven bits can be spread without one product running into the next; the eighth is set by itself.
+        # Seven bits can be spread without overlapping products; the eighth is set separately.
         spread = tf.bitwise.bitwise_and(tf.bitwise.bitwise_and(wide, 0x7F) * factor, lowest)
         spread += tf.bitwise.left_shift(tf.bitwise.right_shift(wide, 7), tf.constant(56, kind))
     else:
@@ -143,17 +143,17 @@ def _spread(plane: Tensor, marks: int) -> Tensor:
 
 
 def unpack_masks(bits: Any, classes: int, ops: Any, ignores: bool = False, dtype: str = "float32") -> Any:
-    """Masks of a batch, by `keras.ops`: for the device, where they are needed, so that bits travel and not bytes.
+    """Unpacks the masks of a batch by `keras.ops` on the device, so that bits travel there and not bytes.
 
     Args:
         bits: uint8 [..., P], the target of `load(..., masks="bits")`.
         classes: number of classes, C.
-        ops: the module `keras.ops`; whoever trains has it, the loader does not.
+        ops: the module `keras.ops`; the trainer has it, the loader does not.
         ignores: whether the dataset marks pixels to be ignored (`Manifest.ignores`).
         dtype: of the result.
 
     Returns:
-        [..., C] of 0 and 1, and `metrics.UNCOUNTED` in all classes of an ignored pixel.
+        [..., C] of 0 and 1, and `IGNORE_VALUE` in all classes of an ignored pixel.
     """
     wide = ops.cast(bits, "int32")
     marks = [

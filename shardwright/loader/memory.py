@@ -1,8 +1,8 @@
-"""What the loader needs of a host's memory, by arithmetic; `shardwright bench loader` prints it beside what it took.
+"""The loader's memory on a host, by arithmetic, and its cache of decoded examples.
 
-Which decoded images the Trainer keeps in memory between epochs, by arithmetic: `preflight` counts them, too.
-
-`cache`: decoded images and masks are kept from the first epoch on, in memory or in a folder, and bounded.
+`loader_memory` estimates the memory; `shardwright bench loader` prints it next to the measured one. `cache_budget`
+decides which decoded images the Trainer keeps in memory between epochs; `preflight` counts them, too. `cache_examples`
+keeps decoded images and masks from the first epoch on, in memory or in a folder, up to a limit.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from shardwright.storage.locks import lock_file
 
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
-# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; encoded records that are under
-# way to a decoder; batches of them that `order: exact` reads ahead; batches that are filled, are finished or wait;
-# decoded images of each thread that wait for their batch.
+# The loader's work in progress: shards read concurrently, with a read buffer each; encoded records on their way to a
+# decoder; batches of them that `order: exact` reads ahead; batches that are filled, are finished or wait; decoded
+# images of each thread that wait for their batch.
 _SHARDS_AT_ONCE = 16
 _READ_BUFFER = 256 << 10
 _UNDER_WAY, _UNDER_WAY_A_PROCESSOR = 64, 2
@@ -34,10 +34,10 @@ _IMAGES_A_THREAD = 4
 
 @dataclass(frozen=True)
 class LoaderMemory:
-    """Bytes by what they are for.
+    """Bytes by purpose.
 
     Attributes:
-        libraries: Python and what is imported.
+        libraries: Python and the imported packages.
         readers: read buffers of the shards that are open.
         shuffle: records that are mixed or wait for a decoder, still encoded.
         batches: those in flight, and the decoded images that wait for them.
@@ -52,7 +52,7 @@ class LoaderMemory:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of all parts."""
         return self.libraries + self.readers + self.shuffle + self.batches + self.kept
 
 
@@ -72,7 +72,7 @@ def loader_memory(
 
     Args:
         record: bytes of a stored record.
-        shuffle_buffer: records that are mixed at a time.
+        shuffle_buffer: records in the shuffle buffer.
         batch: images of this host's batch.
         size: height and width of an image.
         channels: channels of the target, a byte each; 0 where a label is a number.
@@ -82,7 +82,7 @@ def loader_memory(
         kept: bytes of decoded images that stay.
     """
     height, width = size
-    # While a batch is normalized its uint8 form is there, too.
+    # While a batch is normalized, its uint8 form is still in memory.
     one = batch * height * width * (3 * value_bytes + 3 + channels)
     waiting = max(_UNDER_WAY, _UNDER_WAY_A_PROCESSOR * processors) + _READ_AHEAD * batch
     return LoaderMemory(
@@ -94,21 +94,21 @@ def loader_memory(
     )
 
 
-# What is kept takes no more, whatever memory a machine has.
+# The most bytes of kept images, on machines of any size.
 MOST = 1 << 30
-# Nor more than this part of what a cache may take, so that it is not refused a moment later.
+# The part of the room for a cache that kept images may take, so that the cache is not refused a moment later.
 _OF_ROOM = 0.5
 _CLASSES_A_BYTE = 8
 _FLOAT = 4
 
 
 def decoded_bytes(size: tuple[int, int], classes: int, words: int = 0) -> int:
-    """Bytes of an image as the loader keeps it: pixels, masks as bits (one for pixels that are ignored), words.
+    """Returns the bytes of a decoded example: pixels, masks as bits (one more for ignored pixels), words.
 
     Args:
         size: height and width.
         classes: how many there are.
-        words: of all vocabularies that are read.
+        words: words of all vocabularies that are read.
     """
     return size[0] * size[1] * (3 - (-(classes + 1) // _CLASSES_A_BYTE)) + _FLOAT * words
 
@@ -116,18 +116,18 @@ def decoded_bytes(size: tuple[int, int], classes: int, words: int = 0) -> int:
 def cache_budget(
     shards: Sequence[int], each: int, *, order: str, hosts: int, remote: bool, room: float = math.inf
 ) -> int:
-    """Bytes of the train split that stay in memory from the first epoch on; 0 where none do.
+    """Returns the bytes of the train split that stay in memory from the first epoch on; 0 where none do.
 
-    They do where it makes no difference to what is learned, whatever memory this machine has: a cache gives several
-    shards, or several pieces of one (those that hosts share, or that are read from a bucket), in the order of the first
-    epoch again, and one shard has no other.
+    Images are kept only if the trained model is the same without a cache, on machines of any size. A cache repeats the
+    order of the first epoch. That makes a difference for several shards, or several pieces of one (which hosts share,
+    or which are read from a bucket), but not for a single shard.
 
     Args:
         shards: records of every shard of the split.
         each: see `decoded_bytes`.
         order: `loader.order`.
         hosts: machines that train together.
-        remote: whether the dataset lies on an object store.
+        remote: whether the dataset is on an object store.
         room: bytes that a cache may take on such a machine.
     """
     filled = [records for records in shards if records]
@@ -139,7 +139,7 @@ def cache_budget(
 
 MEMORY = "memory"
 
-# What part of what is free a cache may take.
+# The part of the free memory and of the free disk that a cache may take.
 _OF_MEMORY, _OF_DISK = 0.5, 0.9
 
 # The locks of the folders that this process fills: held until it ends.
@@ -147,13 +147,13 @@ _held: dict[str, int] = {}
 
 
 def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any:
-    """Examples that are made once.
+    """Caches examples.
 
     Args:
         examples: a `tf.data.Dataset`.
         cache: `memory`, or a folder on this machine; made where missing.
-        bytes_: what all of them take.
-        identity: plain values that tell these examples from all others.
+        bytes_: bytes of all of them.
+        identity: plain values by which these examples differ from all others.
 
     Raises:
         UsageError: they do not fit, or another process is filling this cache.
@@ -178,12 +178,12 @@ def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any
 
 
 def room_in_memory() -> int:
-    """Bytes that a cache in memory may take."""
+    """Returns the bytes that a cache in memory may take."""
     return int(_available_memory() * _OF_MEMORY)
 
 
 def _begin(file: Path) -> None:
-    """Takes the right to fill a cache, and clears away what a process left that was killed over it."""
+    """Locks a cache for filling, and deletes the files of a process that was killed while it filled the cache."""
     if str(file) in _held:
         return
     lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -205,7 +205,7 @@ def _check_room(needed: int, room: int, what: str, instead: str) -> None:
 
 
 def _available_memory() -> int:
-    """Bytes of memory that can be had, and within the limit of the container."""
+    """Returns the bytes of memory that are available within the limit of the container."""
     pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

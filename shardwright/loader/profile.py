@@ -1,6 +1,6 @@
-"""Where the loader's work goes on a dataset: the shares of single steps, the most that decoding allows, what to set.
+"""Measures the loader on a dataset: the shares of its steps, the limit that decoding sets, and advice on settings.
 
-Methods take turns, each alone: whatever else the machine does meets all of them alike.
+Methods take turns, so that other work on the machine affects all of them alike.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images import tf_ops
 from shardwright.loader.advice import Advice, Loaded, advise
+from shardwright.loader.dataset_info import image_size
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
+from shardwright.loader.load import load
 from shardwright.processes import peak_memory
 from shardwright.storage import is_remote
 from shardwright.tfrecords.records import find_feature
@@ -43,14 +45,14 @@ class Rate:
     Attributes:
         rounds: images a second in each round.
         work: seconds of processor an image, of all threads, in each round.
-        beside: images a second of the ceiling, the mean of its turns before and after each; empty without a ceiling.
-        work_beside: its seconds of processor an image, likewise.
+        ceiling: images a second of the ceiling, the mean of its turns before and after each; empty without a ceiling.
+        ceiling_work: its seconds of processor an image, likewise.
     """
 
     rounds: tuple[float, ...]
     work: tuple[float, ...]
-    beside: tuple[float, ...] = ()
-    work_beside: tuple[float, ...] = ()
+    ceiling: tuple[float, ...] = ()
+    ceiling_work: tuple[float, ...] = ()
 
     @property
     def images(self) -> float:
@@ -65,17 +67,17 @@ class Rate:
     @property
     def share(self) -> float:
         """This rate as a share of the ceiling: the median of the rounds."""
-        return median(ours / most for ours, most in zip(self.rounds, self.beside, strict=True))
+        return median(ours / most for ours, most in zip(self.rounds, self.ceiling, strict=True))
 
     @property
     def work_share(self) -> float:
         """The same by seconds of processor, which other work on the machine touches less."""
-        return median(least / ours for ours, least in zip(self.work, self.work_beside, strict=True))
+        return median(least / ours for ours, least in zip(self.work, self.ceiling_work, strict=True))
 
     @property
     def added(self) -> float:
         """Seconds of processor an image beyond the ceiling's: the median of the rounds."""
-        return median(ours - least for ours, least in zip(self.work, self.work_beside, strict=True))
+        return median(ours - least for ours, least in zip(self.work, self.ceiling_work, strict=True))
 
     def share_of(self, other: Rate) -> float:
         """This rate as a share of another: the median of the rounds, each by its neighbour in time."""
@@ -95,14 +97,14 @@ def take_turns(
 ) -> dict[str, Rate]:
     """Measures endless iterators of batches, once they run.
 
-    Who takes batches does nothing else, so that whatever was made ready is gone before the clock starts, and nothing is
-    ready when it stops: a larger buffer gains nothing.
+    The consumer only takes batches. So prepared batches are gone before the clock starts, and none is ready when it
+    stops: a larger buffer gains nothing.
 
     Args:
-        methods: name -> what starts one.
+        methods: name -> function that starts one.
         batch: images in a batch.
         batches: how many are taken in a turn.
-        ceiling: starts what methods are held against; it has a turn before and after each of theirs.
+        ceiling: starts the method that the others are compared with; it has a turn before and after each of theirs.
         rounds: how often each has its turn.
         ready: batches that are taken before each turn and not counted.
         clock: seconds that pass.
@@ -110,7 +112,7 @@ def take_turns(
     """
 
     def turn(start: Callable[[], Iterator[Any]]) -> tuple[float, float]:
-        # Started anew each time: one that waits for its turn would go on reading ahead in that of another.
+        # Started for each turn: a waiting iterator would go on reading ahead in the turn of another.
         iterator = start()
         for _ in range(ready):
             next(iterator)
@@ -121,21 +123,21 @@ def take_turns(
 
     images = batch * batches
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
-    beside: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
+    ceilings: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     for _ in range(rounds):
         before = turn(ceiling) if ceiling else None
         for name, start in methods.items():
             found[name].append(turn(start))
             if ceiling and before:
                 after = turn(ceiling)
-                beside[name].append((mean((before[0], after[0])), mean((before[1], after[1]))))
+                ceilings[name].append((mean((before[0], after[0])), mean((before[1], after[1]))))
                 before = after
     return {
         name: Rate(
             tuple(rate for rate, _ in turns),
             tuple(work for _, work in turns),
-            tuple(rate for rate, _ in beside[name]),
-            tuple(work for _, work in beside[name]),
+            tuple(rate for rate, _ in ceilings[name]),
+            tuple(work for _, work in ceilings[name]),
         )
         for name, turns in found.items()
     }
@@ -162,7 +164,7 @@ class Share:
 
 
 def shares(work: dict[str, float], total: float) -> list[Share]:
-    """The steps in their order; `batch` is what is left of the whole.
+    """Returns the steps in their order; `batch` is the rest of the whole.
 
     Args:
         work: step -> seconds of processor an image, of all steps but `batch`.
@@ -179,10 +181,10 @@ class Measured:
     """A measured figure.
 
     Attributes:
-        name: what was measured.
+        name: of the measurement.
         value: the figure.
         unit: `x` for a ratio, `1/s`, `GB`.
-        note: what it was measured on.
+        note: its conditions.
     """
 
     name: str
@@ -193,7 +195,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class LoaderReport:
-    """What `shardwright bench loader DIR` says.
+    """The output of `shardwright bench loader DIR`.
 
     Attributes:
         shares: where the work goes.
@@ -222,27 +224,12 @@ def loader_report(
         DatasetError: there is no such dataset or split, or nothing in it.
         UsageError: it cannot be loaded with these options.
     """
-    from shardwright.loader.dataset_info import image_size
-
-    if is_remote(directory):
-        raise UsageError(
-            f"{directory}: what is far away is measured by its distance. Copy the dataset to this machine."
-        )
-    dataset = ImageDataset.open(directory)
-    count = dataset.num_records(split)
-    if not count:
-        raise DatasetError(f"{dataset.root}: split {split!r} holds no record, so there is nothing to measure.")
-    if count < batch:
-        raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
-    size = image_size(dataset)
+    dataset, encoding = _measurable(directory, split, batch)
     masked = dataset.manifest.task == "segmentation"
-    recipe = dataset.manifest.recipe
-    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("reencode"))
-    if encoding == "raw":
-        raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
+    size = image_size(dataset)
     encoded = encoded_images(dataset, split)
     start = partial(training, directory, batch, split=split)
-    # Before the ceiling: the loader says best what is wrong with a dataset.
+    # Before the ceiling, since the loader has the best messages about a damaged dataset.
     next(start())
     rates = take_turns(
         {
@@ -260,20 +247,42 @@ def loader_report(
     work = _steps(dataset, split, encoded, encoding, rounds)
     work["augment"] = rates["whole"].seconds - rates["float32"].seconds if augment else 0.0
     work["mask"] = rates["loader"].seconds - rates["no masks"].seconds if masked else 0.0
-    found = Loaded(
+    memory = Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")
+    found = _loaded(dataset, split, size, batch, rates["exact"].share_of(rates["loader"]))
+    return LoaderReport(tuple(shares(work, rates["whole"].seconds)), (*_figures(rates), memory), tuple(advise(found)))
+
+
+def _measurable(directory: str, split: str, batch: int) -> tuple[ImageDataset, str]:
+    """Opens a dataset that can be measured; returns it and the encoding of its images."""
+    if is_remote(directory):
+        raise UsageError(
+            f"{directory}: the network would be measured, not the loader. Copy the dataset to this machine."
+        )
+    dataset = ImageDataset.open(directory)
+    count = dataset.num_records(split)
+    if not count:
+        raise DatasetError(f"{dataset.root}: split {split!r} contains no record, so there is nothing to measure.")
+    if count < batch:
+        raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
+    recipe = dataset.manifest.recipe
+    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("reencode"))
+    if encoding == "raw":
+        raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
+    return dataset, encoding
+
+
+def _loaded(dataset: ImageDataset, split: str, size: tuple[int, int], batch: int, exact_share: float) -> Loaded:
+    shards = dataset.shards(split)
+    count = dataset.num_records(split)
+    return Loaded(
         records=count,
-        shards=len(dataset.shards(split)),
-        record_bytes=sum(shard.bytes for shard in dataset.shards(split)) / count,
+        shards=len(shards),
+        record_bytes=sum(shard.bytes for shard in shards) / count,
         size=size,
-        channels=len(dataset.manifest.classes) if masked else 0,
+        channels=len(dataset.manifest.classes) if dataset.manifest.task == "segmentation" else 0,
         batch=batch,
         processors=len(os.sched_getaffinity(0)),
-        exact_share=rates["exact"].share_of(rates["loader"]),
-    )
-    return LoaderReport(
-        tuple(shares(work, rates["whole"].seconds)),
-        (*_figures(rates), Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")),
-        tuple(advise(found)),
+        exact_share=exact_share,
     )
 
 
@@ -284,7 +293,7 @@ def _steps(
     encoding: str,
     rounds: int,
 ) -> dict[str, float]:
-    """Seconds of processor an image of every step that can be taken alone."""
+    """Returns seconds of processor an image of every step that can be measured alone."""
     manifest = dataset.manifest
     names = [f"image/segmentation/{name}/rle" for name in manifest.classes] if manifest.task == "segmentation" else []
     stored = [manifest.stored(name) for name in ("image/encoded", "image/key", *names)]
@@ -309,22 +318,22 @@ def _work(step: Callable[[], object], count: int, rounds: int) -> float:
 
 
 def _figures(rates: dict[str, Rate]) -> list[Measured]:
-    told = {"loader": "uint8", "float32": "normalized to float32", "whole": "float32, augmented"}
+    outputs = {"loader": "uint8", "float32": "normalized to float32", "whole": "float32, augmented"}
     return [
         Measured(
             "decoding alone",
-            median(rates["loader"].beside),
+            median(rates["loader"].ceiling),
             "1/s",
             note="the same bytes from memory, all threads, same batches",
         ),
         *(
             Measured(
-                f"loader / decoding alone, {about}",
+                f"loader / decoding alone, {output}",
                 rates[name].share,
                 "x",
                 note=f"{rates[name].images:,.0f} images/s",
             )
-            for name, about in told.items()
+            for name, output in outputs.items()
         ),
         Measured(
             "exact / fast", rates["exact"].share_of(rates["loader"]), "x", note=f"{rates['exact'].images:,.0f} images/s"
@@ -333,7 +342,7 @@ def _figures(rates: dict[str, Rate]) -> list[Measured]:
 
 
 Tensor = Any
-# What a damaged record ends in.
+# The error of a damaged record.
 LoadingError = tf.errors.OpError
 # As the loader reads.
 _READ_BUFFER = 256 << 10
@@ -341,23 +350,23 @@ _READY_BATCHES = 2
 
 
 def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
-    """The op that decodes what is stored: `jpeg`, `tensor`, or anything that `pixels.decode` takes."""
+    """Returns the op that decodes `jpeg`, `tensor`, or any encoding that `tf_ops.decode` takes."""
     return {"jpeg": tf_ops.decode_jpeg, "tensor": tf_ops.parse_tensor}.get(encoding, tf_ops.decode)
 
 
 def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labelled: bool = False) -> Iterator[Any]:
-    """Nothing but decoding: the bytes are in memory, all threads decode, batches are made as the loader makes them.
+    """Starts decoding without the rest: the bytes are in memory, all threads decode, batches are made as in the loader.
 
     Args:
         encoded: the images.
         encoding: how they are stored.
         batch: images in a batch.
-        labelled: put a number beside each image, so that batches have the form of the loader's.
+        labelled: add a number to each image, so that batches have the form of the loader's.
     """
     decode = decoder(encoding)
     held: Any = np.array(encoded, object)
     images = tf.data.Dataset.from_tensor_slices((held, np.zeros(len(held), np.int32)) if labelled else held).repeat()
-    # TensorFlow makes one op of `map` and `batch` here; so does the loader, with as many calls at a time.
+    # TensorFlow fuses `map` and `batch` here; so does the loader, with as many concurrent calls.
     calls = calls_at_once(batch, threads_of_decoding())
     images = images.map(
         lambda data, *label: (decode(data), *label) if label else decode(data), calls, deterministic=False
@@ -396,21 +405,19 @@ def decoding_work(encoded: Sequence[bytes], encoding: str) -> Callable[[], objec
 
 
 def _all_of(elements: Any) -> Callable[[], object]:
-    """Takes all elements without handing any to Python."""
+    """Takes all elements without passing any to Python."""
     return lambda: elements.reduce(np.int64(0), lambda count, *_: count + 1).numpy()
 
 
 def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) -> Iterator[Any]:
-    """The loader's endless batches for a training, as uint8 where nothing else is asked for."""
-    from shardwright.loader.load import load
-
+    """Starts the loader's endless batches for a training, by default as uint8."""
     fixed = {"shuffle": True, "seed": 0, "repeat": True, "deterministic": False}
     given = {"normalize": "none", "dtype": "uint8", **fixed, **options}
     return iter(load(dataset, split, batch, **given))
 
 
 def encoded_images(dataset: ImageDataset, split: str) -> list[bytes]:
-    """The stored images of a split, as many as fit into a quarter of a gigabyte."""
+    """Returns the stored images of a split, as many as fit into a quarter of a gigabyte."""
     name, found, size = dataset.manifest.stored("image/encoded"), [], 0
     for _, record in dataset.records(split):
         (data,) = find_feature(record, name) or [b""]
@@ -422,12 +429,12 @@ def encoded_images(dataset: ImageDataset, split: str) -> list[bytes]:
 
 
 def first_records(dataset: ImageDataset, split: str, count: int) -> list[bytes]:
-    """The first records of a split."""
+    """Returns the first records of a split."""
     return [record for _, record in islice(dataset.records(split), count)]
 
 
 def loading_memory(dataset: str, split: str, batch: int) -> int:
-    """Bytes of the most memory that a process has had which loads an epoch with default settings.
+    """Returns the peak memory, in bytes, of a process that loads an epoch with default settings.
 
     Args:
         dataset: folder of the dataset.
@@ -440,8 +447,6 @@ def loading_memory(dataset: str, split: str, batch: int) -> int:
 
 
 def _main(dataset: str, split: str, batch: str) -> None:
-    from shardwright.loader.load import load
-
     images = 0
     for image, *_ in load(dataset, split, int(batch), shuffle=True, seed=0):
         images += image.shape[0]

@@ -1,9 +1,9 @@
 """Copies of shards from an object store in a folder of this machine: checked, shared between processes, bounded.
 
-A dataset has a folder of its own, named by the digest of its manifest, laid out as the dataset is. A file appears there
-when its SHA-256 is the manifest's, so whatever is there is whole; two processes that fetch the same one do it twice,
-and harm nothing. Who uses a folder holds a shared lock on it until its process ends; a folder without one is deleted
-when the room is needed, the one that was used the longest time ago first.
+Each dataset has a folder, named by the digest of its manifest and laid out as the dataset is. A file appears there when
+its SHA-256 is the manifest's, so that every file in it is complete; two processes that fetch the same file do it twice,
+without harm. A process holds a shared lock on its folder until it ends. When room is needed, folders without a lock are
+deleted, the least recently used first.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _held: dict[str, int] = {}
 
 
 def default_folder() -> str:
-    """Where copies lie unless the user says otherwise."""
+    """Returns the folder of copies by default."""
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "shardwright", "shards")
 
 
 @dataclass(frozen=True)
 class ShardCache:
-    """Where copies of shards are kept.
+    """The place for copies of shards, and its limit.
 
     Attributes:
         folder: on this machine; made where missing. Empty: `default_folder()`.
-        most_bytes: what all copies there may take together.
+        most_bytes: the most that all copies there may take together.
 
     Raises:
-        UsageError: there is no room by definition.
+        UsageError: `most_bytes` is less than 1.
     """
 
     folder: str = ""
@@ -52,23 +52,23 @@ class ShardCache:
 
     def __post_init__(self) -> None:
         if self.most_bytes < 1:
-            raise UsageError(f"most_bytes is {self.most_bytes}; give the bytes that copies of shards may take.")
+            raise UsageError(f"most_bytes is {self.most_bytes}; give a number of bytes from 1.")
 
 
 def cache_shards(dataset: ImageDataset, shards: Sequence[LocatedShard], copies: ShardCache) -> ImageDataset:
-    """A dataset of which some shards, and their indexes, lie on this machine.
+    """Copies some shards of a dataset, and their indexes, to this machine.
 
     Args:
         dataset: one on an object store.
-        shards: those that are wanted.
+        shards: the shards to copy.
         copies: where to keep them.
 
     Returns:
-        The dataset with the local folder as its root. Only the shards that were asked for are there.
+        The dataset with the local folder as its root, which contains only these shards.
 
     Raises:
         UsageError: there is no room for them.
-        DatasetError: a file on the object store is missing, or not what the manifest says.
+        DatasetError: a file on the object store is missing, or differs from the manifest.
         StorageError: the object store does not answer.
     """
     root = Path(copies.folder or default_folder()).absolute()
@@ -109,10 +109,12 @@ def _fetch(url: str, file: Path, sha256: str) -> None:
                 digest.update(data)
                 out.write(data)
         if digest.hexdigest() != sha256:
-            raise DatasetError(f"{url}: its SHA-256 is not the manifest's. `shardwright verify` tells what is damaged.")
+            raise DatasetError(
+                f"{url}: its SHA-256 is not the manifest's. Run `shardwright verify` to find the damage."
+            )
         replace_file(name, file)
     except FileNotFoundError:
-        raise DatasetError(f"{url}: named by the manifest, but it is not there. Write the dataset anew.") from None
+        raise DatasetError(f"{url}: listed in the manifest, but missing. Write the dataset again.") from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be written ({error}). Give another folder for copies.") from None
     finally:
@@ -120,7 +122,7 @@ def _fetch(url: str, file: Path, sha256: str) -> None:
 
 
 def _hold(folder: Path) -> None:
-    """Marks a folder as used by this process, and now."""
+    """Locks a folder for this process and notes the time."""
     folder.mkdir(exist_ok=True)
     if str(folder) not in _held:
         _held[str(folder)] = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -129,7 +131,7 @@ def _hold(folder: Path) -> None:
 
 
 def _make_room(root: Path, folder: Path, needed: int, copies: ShardCache) -> None:
-    """Deletes copies of other datasets until what is needed fits; the caller's turn."""
+    """Deletes copies of other datasets until the needed bytes fit. The caller holds the lock."""
     others = [entry for entry in root.iterdir() if entry.is_dir() and entry != folder]
     sizes = {entry: _size(entry) for entry in [folder, *others]}
     for other in sorted(others, key=_last_used):
@@ -155,7 +157,7 @@ def _last_used(folder: Path) -> float:
 
 
 def _remove_unused(folder: Path) -> bool:
-    """Deletes a folder that no process uses; says whether it did."""
+    """Deletes a folder that no process uses; returns whether it did."""
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not lock_file(lock):

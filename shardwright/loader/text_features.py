@@ -1,6 +1,6 @@
-"""Texts as a vector of counts for a model: whatever form ImageTransform stored its words in.
+"""Texts as a vector of word counts for a model, from each form in which ImageTransform stores words.
 
-Words are cut here for the vocabulary, the stored examples, the TransformGraph and the exported model alike.
+The vocabulary, the stored examples, the TransformGraph and the exported model all use `tokenize`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from shardwright.errors import UsageError
 
 Tensor = Any
 
-# Of `ids`: what fills up, and what is no word of the vocabulary; its own words begin behind.
+# Values of `ids`: padding, a word that is not in the vocabulary, and its first word.
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 # All but letters, their marks, digits and apostrophes (RE2).
 _BETWEEN = r"[^\p{L}\p{M}\p{N}']+"
 
 
 def tokenize(texts: Tensor) -> Tensor:
-    """Cuts texts into words.
+    """Splits texts into words.
 
     Args:
-        texts: ragged or dense strings [B, N]: the texts of each image, in UTF-8 (what is not is replaced).
+        texts: ragged or dense strings [B, N]: the texts of each image, in UTF-8 (other bytes are replaced).
 
     Returns:
         Ragged strings [B, words], lower case, in the order of the texts.
@@ -45,10 +45,10 @@ class StoredTexts:
 
     Attributes:
         column: as `transform.text` names it.
-        feature: that its texts were ingested as.
+        feature: the feature that its texts were ingested as.
         output: `counts`, `ids` or `dense`.
-        vocabulary: the most words that are told apart: length of the vector.
-        length: of `ids`, the words of an image that are stored, the first ones; 0: all.
+        vocabulary: words of the vocabulary: length of the vector.
+        length: of `ids`, how many words of an image are stored, from the first; 0: all.
     """
 
     column: str
@@ -59,7 +59,7 @@ class StoredTexts:
 
     @property
     def features(self) -> dict[str, Any]:
-        """What is parsed, by our names."""
+        """The features to parse, by our names."""
         kinds = {
             COUNTS: {"indices": tf.int64, "counts": tf.int64},
             IDS: {"ids": tf.int64},
@@ -68,11 +68,11 @@ class StoredTexts:
         return {f"{self.feature}/{name}": tf.io.RaggedFeature(dtype) for name, dtype in kinds[self.output].items()}
 
     def vector(self, parsed: Mapping[str, Tensor], fit: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """How often each word of the vocabulary occurs: float32 [vocabulary].
+        """Returns how often each word of the vocabulary occurs: float32 [vocabulary].
 
         Args:
-            parsed: what `features` gave of one example.
-            fit: gives its second argument where the first holds, and ends the iteration elsewhere.
+            parsed: the parsed `features` of one example.
+            fit: returns its second argument where the first is true, and fails elsewhere.
         """
         part = f"{self.feature}/"
         if self.output == DENSE:
@@ -88,11 +88,11 @@ class StoredTexts:
 
 
 def word_counts(places: Tensor, vocabulary: int, times: Tensor | None = None) -> Tensor:
-    """Adds up words by their place in the vocabulary.
+    """Counts words by their place in the vocabulary.
 
     Args:
         places: int64 [words], from 0.
-        vocabulary: words that there are.
+        vocabulary: number of words.
         times: int64 [words]: how often each occurs; once by default.
 
     Returns:
@@ -103,10 +103,10 @@ def word_counts(places: Tensor, vocabulary: int, times: Tensor | None = None) ->
 
 
 def text_features(dataset: ImageDataset, columns: Sequence[str]) -> tuple[StoredTexts, ...]:
-    """Columns of texts of a transformed dataset.
+    """Finds columns of texts of a transformed dataset.
 
     Args:
-        dataset: what ImageTransform wrote.
+        dataset: a dataset that ImageTransform wrote.
         columns: names as `transform.text` has them.
 
     Raises:
@@ -119,9 +119,9 @@ def text_features(dataset: ImageDataset, columns: Sequence[str]) -> tuple[Stored
         if column not in options:
             there = f"There are: {', '.join(sorted(options))}." if options else "It has none; see transform.text."
             raise UsageError(f"texts {column!r}: {dataset.root} has no such column. {there}")
-        told = options[column]
+        option = options[column]
         texts = [
-            StoredTexts(column, feature, told["output"], told["vocabulary"], told.get("length") or 0)
+            StoredTexts(column, feature, option["output"], option["vocabulary"], option.get("length") or 0)
             for feature in (column, feature_name(column))
         ]
         found += [t for t in texts if all(manifest.stored(name) in manifest.features for name in t.features)][:1]

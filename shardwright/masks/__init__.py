@@ -1,1 +1,1 @@
-"""Masks as runs, and what they are made of: codes, polygons, regions, COCO's segmentations, mask files."""
+"""Masks as runs, and their sources: run-length codes, polygons, COCO's segmentations, mask files; regions of masks."""

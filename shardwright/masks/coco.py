@@ -1,18 +1,14 @@
-"""COCO's segmentations as text, and their masks.
+"""COCO's segmentations as text, and polygons as masks.
 
-A segmentation is a list of polygons `[[x, y, ...], ...]`, all of which belong to the object (the rule stands in
-`shardwright.masks.coco`), or run lengths `{"size": [height, width], "counts": ...}` with counts as a list or
-compressed. Source: the COCO data format (cocodataset.org) and its API (cocodataset/cocoapi,
-PythonAPI/pycocotools/coco.py, `annToRLE`).
+A segmentation is a list of polygons `[[x, y, ...], ...]`, all of which belong to the object, or run lengths
+`{"size": [height, width], "counts": ...}` with counts as a list or compressed. Source: the COCO data format
+(cocodataset.org) and its API (cocodataset/cocoapi, PythonAPI/pycocotools/coco.py, `annToRLE`). The text of a mask is
+JSON: `[height, width, segmentation]`, with the image's size as the file states it, or null.
 
-The text of a mask is JSON: `[height, width, segmentation]`, with the size that the file tells of the image, or null.
-
-Polygons as masks: a pixel belongs to a polygon when its centre does, by the even-odd rule.
-
-Coordinates are COCO's: x to the right and y down in pixels from the top left corner of the image, so the centre of the
-pixel in row 0 and column 0 is (0.5, 0.5). A centre that lies exactly on an outline belongs to the area below the
-outline or, where the outline is vertical, to the right of it. So polygons that share an edge neither overlap nor leave
-a gap. What lies outside the image is cut off.
+A pixel belongs to a polygon if its centre does, by the even-odd rule. Coordinates are COCO's: x to the right and y down
+in pixels from the top left corner of the image, so the centre of the pixel in row 0 and column 0 is (0.5, 0.5). A
+centre exactly on an outline belongs to the area below the outline or, where the outline is vertical, to the right of
+it. So polygons that share an edge neither overlap nor leave a gap. Parts outside the image are cut off.
 
 The rule is that of the COCO API (cocodataset/cocoapi, common/maskApi.c, `rleFrPoly`: samples the outline at the centres
 of the columns and flips between inside and outside there), without its rounding of coordinates to fifths of a pixel.
@@ -34,27 +30,26 @@ from shardwright.masks.rle import RleError, Runs, run_positions, union
 
 # Products of coordinates up to here are far from overflow, and no image has a side this long.
 _LARGEST = 2**31
-# Crossings of outline and columns that are held at a time; a polygon may have more than memory would hold.
+# Crossings of outline and columns in memory; a polygon may have more in total than would fit.
 _AT_ONCE = 1 << 22
 # An image of 30,000 columns has 2,200 outlines from side to side then.
 _MOST_CROSSINGS = 1 << 26
 
 
 class PolygonError(RleError):
-    """A polygon is not one; the message tells the position, the value and the limit."""
+    """A polygon is invalid; the message contains the position, the value and the limit."""
 
     code = "bad_polygon"
 
 
 def read_polygon(numbers: Sequence[object]) -> npt.NDArray[np.float64]:
-    """Takes a polygon out of COCO's form [x, y, x, y, ...].
+    """Reads a polygon in COCO's form [x, y, x, y, ...].
 
     Returns:
         Its corners, float64 (n, 2) of (x, y), n at least 3. The last is joined to the first.
 
     Raises:
-        PolygonError: fewer than 6 numbers, an odd count, something that is not a finite number, or one that no image
-            reaches.
+        PolygonError: fewer than 6 numbers, an odd count, a value that is not a finite number, or one beyond any image.
     """
     if len(numbers) < 6:
         raise PolygonError(f"has {len(numbers)} numbers; a polygon needs at least 6, x and y of three corners")
@@ -64,16 +59,18 @@ def read_polygon(numbers: Sequence[object]) -> npt.NDArray[np.float64]:
         # True and false are integers to Python, but no coordinates.
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not abs(number) <= _LARGEST:
             shown = repr(number)[:40]
-            raise PolygonError(f"number {i + 1} of {len(numbers)} is {shown}, no number from {-_LARGEST} to {_LARGEST}")
+            raise PolygonError(
+                f"number {i + 1} of {len(numbers)} is {shown}, not a number from {-_LARGEST} to {_LARGEST}"
+            )
     return np.array(numbers, dtype=np.float64).reshape(-1, 2)
 
 
 def rasterize(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs:
     """Finds the pixels of a polygon, without drawing it.
 
-    Each column is looked at along the line of its pixels' centres: where an edge crosses that line, inside and outside
-    change. An edge counts for the centres from its left end on and before its right end. Crossings are calculated in
-    float64, in the same way whichever direction the edge goes.
+    Along the line of a column's pixel centres, inside and outside change where an edge crosses the line. An edge counts
+    for the centres from its left end on and before its right end. Crossings are calculated in float64, in the same way
+    for both directions of an edge.
 
     Args:
         corners: float64 (n, 2) of (x, y) in pixels.
@@ -84,7 +81,7 @@ def rasterize(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs
         The runs, int64 (m, 2).
 
     Raises:
-        PolygonError: its outline goes to and fro so often that drawing it would take minutes.
+        PolygonError: its outline has so many crossings that drawing it would take minutes.
     """
     following = np.roll(corners, -1, axis=0)
     backwards = (following[:, 0] < corners[:, 0])[:, None]
@@ -108,12 +105,12 @@ def rasterize(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs
 
 
 def _first_centre(positions: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
-    """The first of `count` pixels whose centre is at a position or beyond it; `count` where there is none."""
+    """Returns the first of `count` pixels whose centre is at a position or beyond it; `count` where there is none."""
     return np.clip(np.ceil(positions - 0.5), 0, count).astype(np.int64)
 
 
 def _odd(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The values that occur an odd number of times, sorted: two changes at one place are none.
+    """Returns the values that occur an odd number of times, sorted: two changes at one place cancel out.
 
     The end of a column and the start of the next are the same place, so a run goes on across them.
     """
@@ -137,10 +134,10 @@ class SegmentationError(RleError):
 
 
 def mask_text(size: tuple[int, int] | None, segmentation: str) -> str:
-    """The text of a mask.
+    """Returns the text of a mask.
 
     Args:
-        size: height and width that the file tells of the image, if it does.
+        size: height and width of the image if the file states them.
         segmentation: JSON.
     """
     height, width = ("null", "null") if size is None else size
@@ -152,19 +149,19 @@ class CocoMasks:
     """Reads texts of masks; see `shardwright.formats.base.MaskCode`."""
 
     def size(self, text: str) -> tuple[int, int] | None:
-        """Height and width that the run lengths, or the file of the image, tell; `None` where neither does."""
-        told_height, told_width, segmentation = json.loads(text)
-        told = segmentation.get("size") if isinstance(segmentation, dict) else [told_height, told_width]
-        if not isinstance(told, list) or len(told) != 2 or not all(type(side) is int for side in told):
+        """Returns height and width as the run lengths, or the file, state them; `None` where neither does."""
+        height, width, segmentation = json.loads(text)
+        size = segmentation.get("size") if isinstance(segmentation, dict) else [height, width]
+        if not isinstance(size, list) or len(size) != 2 or not all(type(side) is int for side in size):
             return None
-        return told[0], told[1]
+        return size[0], size[1]
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
-        """The one mask of a segmentation; see `parse`."""
+        """Returns the one mask of a segmentation; see `parse`."""
         return [(label, self.parse(text, height=height, width=width))]
 
     def parse(self, text: str, *, height: int, width: int) -> Runs:
-        """Reads what `mask_text` wrote.
+        """Reads the text of a mask.
 
         Args:
             text: the text.
@@ -175,11 +172,11 @@ class CocoMasks:
             The runs, column by column, int64 (n, 2).
 
         Raises:
-            RleError: the segmentation is broken, or belongs to an image of another size; `code` tells which.
+            RleError: the segmentation is broken, or belongs to an image of another size; `code` distinguishes the two.
         """
-        told_height, told_width, segmentation = json.loads(text)
-        if told_height is not None:
-            _check_size("the image", (told_height, told_width), height, width)
+        stated_height, stated_width, segmentation = json.loads(text)
+        if stated_height is not None:
+            _check_size("the image", (stated_height, stated_width), height, width)
         if isinstance(segmentation, dict):
             return _read_counts(segmentation, height, width)
         if not isinstance(segmentation, list) or not segmentation:
@@ -193,7 +190,7 @@ def _draw_polygons(polygons: Sequence[object], height: int, width: int) -> Runs:
     for i, polygon in enumerate(polygons):
         where = f"polygon {i + 1} of {len(polygons)}"
         if not isinstance(polygon, list):
-            raise PolygonError(f"{where} is {json.dumps(polygon)[:_SHOWN]}, no list; write polygons [[x, y, ...]]")
+            raise PolygonError(f"{where} is {json.dumps(polygon)[:_SHOWN]}, not a list; write polygons [[x, y, ...]]")
         try:
             corners = read_polygon(polygon)
         except PolygonError as error:
@@ -207,14 +204,14 @@ def _read_counts(segmentation: dict[str, Any], height: int, width: int) -> Runs:
     if not isinstance(size, list) or len(size) != 2 or not isinstance(counts, (list, str)):
         keys = ", ".join(map(repr, segmentation)) or "nothing"
         raise SegmentationError(
-            f'run lengths need {{"size": [height, width], "counts": list or text}}; it holds {keys}'
+            f'run lengths need {{"size": [height, width], "counts": list or text}}; it contains {keys}'
         )
     _check_size("the mask", tuple(size), height, width)
     return COCO.parse(json.dumps(counts) if isinstance(counts, list) else counts, height=height, width=width)
 
 
-def _check_size(what: str, told: tuple[object, ...], height: int, width: int) -> None:
-    if told != (height, width):
-        shown = "x".join(repr(side)[:_SHOWN] for side in told)
-        turned = "; was the mask drawn on the turned image?" if told == (width, height) else ""
+def _check_size(what: str, stated: tuple[object, ...], height: int, width: int) -> None:
+    if stated != (height, width):
+        shown = "x".join(repr(side)[:_SHOWN] for side in stated)
+        turned = "; was the mask drawn on the turned image?" if stated == (width, height) else ""
         raise SizeError(f"{what} has {shown} (height x width) there, but the file has {height}x{width}{turned}")

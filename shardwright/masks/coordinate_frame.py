@@ -1,13 +1,13 @@
-"""From the frame in which an image is annotated to that of the pixels that are stored.
+"""Moves annotations from the frame in which an image was annotated to that of the stored pixels, and masks back.
 
-A file's pixels are in the *stored* frame; what viewers (and most labelling tools) show is the *displayed* one, turned
-by the Exif orientation. Then the pixels may be turned for good and resized (`images.orientation`, `images.resize`):
-masks and boxes go the same way, in run space, by the same geometry.
+A file's pixels are in the *stored* frame. Viewers (and most labelling tools) show the *displayed* one, turned by the
+Exif orientation. The ingest may turn and resize the pixels (`images.orientation`, `images.resize`): masks and boxes
+follow, masks in run space, by the same geometry.
 
-Which frame masks are in, `input.labels.frame` says. `auto`: the one that has the mask's own size, where the mask says
-one (COCO, mask images) and only one has it; else the displayed one. Of an upright image they are the same.
+`input.labels.frame` is the frame that masks are in. `auto` selects the frame whose size the mask itself states (COCO,
+mask images) if only one has it; otherwise the displayed one. For an upright image both are the same.
 
-Masks of the model's size, brought back to the size of the image they are of, in run space.
+`to_image_size` and `restore_to_file` bring masks of the model's size back to the size of the image or of its file.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def _mirror_rows(runs: Runs, height: int) -> Runs:
 
 @dataclass(frozen=True)
 class CoordinateFrame:
-    """What lies between an image's file and its stored pixels.
+    """The steps between an image's file and its stored pixels.
 
     Attributes:
         height: rows of the file's pixels.
         width: columns of the file's pixels.
-        orientation: how the file says they are to be turned, 1-8.
-        turned: whether they were.
-        geometry: how they were resized then; `None`: not at all.
+        orientation: the file's Exif orientation, 1-8.
+        turned: whether the stored pixels are turned by it.
+        geometry: how they were resized after that; `None`: not at all.
     """
 
     height: int
@@ -81,26 +81,25 @@ class CoordinateFrame:
     turned: bool = False
     geometry: Geometry | None = None
 
-    def are_displayed(self, said: str, size: tuple[int, int] | None) -> bool:
-        """Tells whether annotations are in the displayed frame, not in the stored one.
+    def is_displayed(self, frame: str, size: tuple[int, int] | None) -> bool:
+        """Returns whether annotations are in the displayed frame, not in the stored one.
 
         Args:
-            said: `auto`, `stored` or `displayed`.
-            size: height and width of the frame as the annotation itself tells them, if it does.
+            frame: `auto`, `stored` or `displayed`.
+            size: height and width of the frame if the annotation states them.
         """
-        if self.orientation == UPRIGHT or said == "stored":
+        if self.orientation == UPRIGHT or frame == "stored":
             return False
         stored = (self.height, self.width)
-        told = said == "auto" and size == stored and stored != displayed_size(*stored, self.orientation)
-        return not told
+        return not (frame == "auto" and size == stored and stored != displayed_size(*stored, self.orientation))
 
     @property
     def moves_boxes(self) -> bool:
-        """Whether boxes, told in shares of the image, may come to lie elsewhere."""
+        """True if boxes, whose coordinates are fractions of the image, may move."""
         return self.orientation != UPRIGHT or self.geometry is not None
 
     def size(self, displayed: bool) -> tuple[int, int]:
-        """Height and width of a frame that annotations may be in."""
+        """Returns height and width of a frame that annotations may be in."""
         stored = (self.height, self.width)
         return displayed_size(*stored, self.orientation) if displayed else stored
 
@@ -135,14 +134,14 @@ class CoordinateFrame:
         return moved if self.geometry is None else move_boxes(moved, self.geometry)
 
     def _turn(self, displayed: bool) -> int:
-        """The turn from a frame of annotations to that of the pixels before they were resized."""
+        """Returns the turn from a frame of annotations to that of the pixels before they were resized."""
         if displayed == self.turned:
             return UPRIGHT
         return self.orientation if self.turned else inverse(self.orientation)
 
 
 def inverse_geometry(plan: Geometry) -> Geometry:
-    """The way back: borders are cut off, the rest is resized and put where it was taken from."""
+    """Returns the inverse: borders are cut off, the rest is resized and put at its place in the source."""
     return Geometry(
         source_height=plan.height,
         source_width=plan.width,
@@ -160,7 +159,7 @@ def inverse_geometry(plan: Geometry) -> Geometry:
 
 
 def to_image_size(mask: npt.NDArray[Any], policy: str, height: int, width: int) -> Runs:
-    """Brings a mask back.
+    """Resizes a mask back to the size of its image.
 
     Args:
         mask: [H, W] of the model's size, 0 or 1.
@@ -176,12 +175,12 @@ def to_image_size(mask: npt.NDArray[Any], policy: str, height: int, width: int) 
 
 
 def restore_to_file(mask: npt.NDArray[Any], policy: str, frames: CoordinateFrame) -> Runs:
-    """Brings a mask back to the pixels of the file, past what the ingest did to them.
+    """Moves a mask back to the pixels of the file, and so undoes the changes of the ingest.
 
     Args:
         mask: [H, W] of the model's size, 0 or 1.
         policy: how stored images were brought to that size.
-        frames: how the ingest got from the file's pixels to the stored ones.
+        frames: the steps from the file's pixels to the stored ones.
 
     Returns:
         Runs of a mask of `frames.height` x `frames.width`.

@@ -39,7 +39,7 @@ COLUMN, ROW = "column", "row"
 _FIRST_CHARACTER = 48
 _BITS = 5
 _SIGN, _MORE = 16, 32
-# Twelve characters hold 60 bits: far more than the pixels of any image, and no overflow.
+# Twelve characters have 60 bits: far more than the pixels of any image, and no overflow.
 _MOST_CHARACTERS = 12
 _LARGEST_COUNT = 2**31
 _HEADER = re.compile(r"rle_(absolute|relative|counts)_(column|row)_([01])")
@@ -63,15 +63,15 @@ class Dialect:
     empty: tuple[str, ...] = ("",)
 
     def __str__(self) -> str:
-        """For messages: 'absolute starts from 1, column by column'."""
+        """Returns a description for messages: 'absolute starts from 1, column by column'."""
         forms = {ABSOLUTE: f"absolute starts from {self.base}", RELATIVE: "relative offsets", COUNTS: "COCO counts"}
         return f"{forms[self.runs]}, {self.order} by {self.order}"
 
     def size(self, text: str) -> None:
-        """No run-length code says how large its image is."""
+        """Returns nothing: run-length codes contain no image size."""
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
-        """The one mask of a code; see `parse`."""
+        """Returns the one mask of a code; see `parse`."""
         return [(label, self.parse(text, height=height, width=width))]
 
     def parse(self, text: str, *, height: int, width: int) -> Runs:
@@ -86,7 +86,7 @@ class Dialect:
             The runs, column by column, int64 (n, 2).
 
         Raises:
-            RleError: it is no such code, or does not fit; names the number, its value and the limit.
+            RleError: it is not such a code, or does not fit; names the number, its value and the limit.
         """
         runs = self.parse_in_order(text, height=height, width=width)
         return transpose(runs, width, height) if self.order == ROW else runs
@@ -128,7 +128,7 @@ def dialect_header(dialect: Dialect) -> str:
 
 
 def dialect_of_header(header: str) -> Dialect | None:
-    """Returns the dialect that a header names, `rle_absolute_row_0` say, or `None`."""
+    """Returns the dialect that a header names, for example `rle_absolute_row_0`, or `None`."""
     match = _HEADER.fullmatch(header)
     return dialect_of(match[1], match[2], int(match[3])) if match else None
 
@@ -151,7 +151,7 @@ def compress_counts(counts: Sequence[int]) -> str:
 
     From the fourth on, a count is written as its difference to the last but one, which is small where a mask changes
     little from column to column. Numbers are cut into groups of five bits, low ones first, two's complement; the sixth
-    bit of a character says that more follow.
+    bit of a character is set if more follow.
     """
     characters = []
     for i, count in enumerate(counts):
@@ -194,7 +194,7 @@ def _wrong_relative(text: str, height: int, width: int) -> RleError:
 def _parse_counts(text: str, height: int, width: int) -> Runs:
     frame = name_frame(height, width)
     text = text.strip()
-    # A compressed string may begin with a bracket, but a closing one says that another character follows.
+    # A compressed string may begin with a bracket, but cannot end with one, which means that another character follows.
     counts = _read_list(text, frame) if text[:1] == "[" and text[-1:] == "]" else _decompress(text, frame)
     if len(counts) and (counts.max() > height * width or counts.sum() != height * width):
         total = sum(counts.tolist())
@@ -216,7 +216,7 @@ def _read_list(text: str, frame: str) -> npt.NDArray[np.int64]:
 
 
 def _decompress(text: str, frame: str) -> npt.NDArray[np.int64]:
-    """Reads what `compress_counts` wrote."""
+    """Reads the output of `compress_counts`."""
     bits = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64) - _FIRST_CHARACTER
     wrong = np.flatnonzero((bits < 0) | (bits >= 2 * _MORE))
     if len(wrong):

@@ -1,9 +1,9 @@
-"""Mask images: what number or colour every pixel of a mask file says, and where each of them lies, as runs.
+"""Mask images: the number or colour of every pixel of a mask file, and its pixels as runs.
 
 A mask is a PNG, BMP or TIFF whose pixels are numbers: grey values of 1 to 16 bits as they are stored, the indices of a
 palette, or RGB colours. The size is checked by the header before any pixel is decoded. Pillow decodes; its pixels are
-taken only where it hands over what the file holds (it spreads grey of 2 and 4 bits over 0 to 255, which is undone, and
-cuts colours of 16 bits, which are refused). Files that were compressed with loss are refused: they blur the numbers.
+used only where they are those of the file: it spreads grey of 2 and 4 bits over 0 to 255, which is undone, and cuts
+colours of 16 bits, which are refused. Files with lossy compression are refused: it blurs the numbers.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from shardwright.masks.rle import RleError, Runs, normalize
 
 _PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
-# What Pillow spread grey of so many bits by.
+# Bits of grey -> the factor by which Pillow spreads the values.
 _SPREAD = {2: 85, 4: 17}
 _GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6
 _SHOWN = 8
 
 
 class MaskFileError(RleError):
-    """A mask image cannot be read as one; the message says why and what to do."""
+    """A mask image cannot be read as one; the message contains the reason and the fix."""
 
     code = "bad_mask"
 
 
 class UnknownValueError(MaskFileError):
-    """A mask image holds a number or a colour that is no class."""
+    """A mask image contains a number or a colour that is not a class."""
 
     code = "unknown_class"
 
@@ -55,26 +55,26 @@ class MaskImage(NamedTuple):
 
     @property
     def coloured(self) -> bool:
-        """Whether the values are colours."""
+        """True if the values are colours."""
         return self.values.dtype == np.uint32
 
 
 def mask_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
-    """Height and width of a mask image, by its header.
+    """Returns height and width of a mask image from its header.
 
     Args:
         data: the whole file.
         max_pixels: the most pixels a mask may have.
 
     Raises:
-        MaskFileError: no PNG, BMP or TIFF, too large, truncated or damaged.
+        MaskFileError: it is not a PNG, BMP or TIFF, or is too large, truncated or damaged.
     """
     width, height = _open(data, max_pixels).size
     return int(height), int(width)
 
 
 def png_size(start: bytes) -> tuple[int, int] | None:
-    """Height and width by the first 24 bytes of a PNG; `None` for anything else."""
+    """Returns height and width from the first 24 bytes of a PNG; `None` for other bytes."""
     if len(start) < 24 or not start.startswith(_PNG) or start[12:16] != b"IHDR":
         return None
     return int.from_bytes(start[20:24], "big"), int.from_bytes(start[16:20], "big")
@@ -88,8 +88,8 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
         max_pixels: the most pixels a mask may have.
 
     Raises:
-        MaskFileError: see `mask_size`; or its pixels are no numbers and no opaque colours, or were compressed with
-            loss.
+        MaskFileError: see `mask_size`; or its pixels are neither numbers nor opaque colours, or its compression is
+            lossy.
     """
     image = _open(data, max_pixels)
     frames = _attempt(lambda: getattr(image, "n_frames", 1))
@@ -116,7 +116,7 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
 
 
 def value_runs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Runs]:
-    """Every run of equal values down the columns, in one pass over the pixels.
+    """Finds every run of equal values down the columns, in one pass over the pixels.
 
     Args:
         values: (height, width), at least one pixel.
@@ -133,7 +133,7 @@ def value_runs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Runs]:
 def label_runs(
     mask: MaskImage, labels: Mapping[int, int | None], *, others: int | None = None, refuse: bool = True
 ) -> dict[int, Runs]:
-    """The masks of the classes in a mask image.
+    """Returns the masks of the classes in a mask image.
 
     Args:
         mask: the image.
@@ -156,7 +156,7 @@ def label_runs(
         known = [show_value(value) for value in labels]
         shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         raise UnknownValueError(
-            f"{pixels} pixels are {show_value(unknown[0])}{further}, which is no class; known are {shown}"
+            f"{pixels} pixels are {show_value(unknown[0])}{further}, which is not a class; known are {shown}"
         )
     label_of = [labels.get(value, others) for value in values.tolist()]
     masks = {}
@@ -168,7 +168,7 @@ def label_runs(
 
 
 def grey_of(mask: MaskImage) -> MaskImage | None:
-    """The grey values of a mask that was saved as colours of three equal parts, or `None` where one is not."""
+    """Returns the grey values of a mask that was saved as colours of three equal parts, or `None` if one is not."""
     values = mask.values & np.uint32(0xFF)
     if not np.array_equal(mask.values, values * np.uint32(0x010101) + np.uint32(COLOUR)):
         return None
@@ -176,7 +176,7 @@ def grey_of(mask: MaskImage) -> MaskImage | None:
 
 
 def _open(data: bytes, max_pixels: int) -> Image.Image:
-    """A Pillow image of which only the header has been read, its size checked."""
+    """Opens a Pillow image, which reads only the header, and checks its size."""
     opener: Callable[[Any], Image.Image]
     if data.startswith(_PNG):
         try:
@@ -192,12 +192,12 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
         raise MaskFileError("it is a JPEG, whose compression is lossy and blurs the numbers; save masks as PNG")
     else:
         begin = f"they begin with {data[:8].hex(' ')}" if data else "there are none"
-        raise MaskFileError(f"its bytes are no PNG, BMP or TIFF ({begin})")
-    # The plugins themselves, since Image.open has a limit of its own that all of the process shares.
+        raise MaskFileError(f"its bytes are not a PNG, BMP or TIFF ({begin})")
+    # The plugins directly, since Image.open has a separate limit that the whole process shares.
     image = _attempt(lambda: opener(io.BytesIO(data)))
     width, height = image.size
     if min(width, height) < 1 or width * height > max_pixels:
-        raise MaskFileError(f"its header says {height}x{width} (height x width); images.max_pixels is {max_pixels}")
+        raise MaskFileError(f"its header states {height}x{width} (height x width); images.max_pixels is {max_pixels}")
     return image
 
 
@@ -217,5 +217,5 @@ def _coloured(pixels: npt.NDArray[Any]) -> MaskImage:
 def _attempt(call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except Exception as error:  # Pillow lets through whatever its parsers stumble over, by many types.
-        raise MaskFileError(f"it cannot be decoded ({type(error).__name__}); save it anew") from None
+    except Exception as error:  # Pillow's parsers raise exceptions of many types.
+        raise MaskFileError(f"it cannot be decoded ({type(error).__name__}); save it again") from None

@@ -1,4 +1,4 @@
-"""Connected regions of a mask, in run space: what touches, also at a corner, is one region.
+"""Connected regions of a mask, in run space: pixels that touch, also at a corner, are one region.
 
 Runs are cut into pieces of one column; a piece is tied to those of the next column that it overlaps or touches. Roots
 are then found by hooking and pointer jumping (after Shiloach and Vishkin, 1982), in a number of rounds that grows with
@@ -22,7 +22,7 @@ class Regions(NamedTuple):
     Attributes:
         column: column of every piece, int64 [n].
         begin: its first row.
-        end: the row behind its last one.
+        end: the row after its last one.
         region: number of its region, from 0.
         areas: pixels of every region, int64 [m].
     """
@@ -42,11 +42,11 @@ def find_regions(runs: Runs, height: int) -> Regions:
         height: rows of the mask, at least 1.
     """
     column, begin, end = column_pieces(runs, height)
-    # Keys of different columns stay apart, also of what touches at a corner.
+    # Keys of different columns stay apart, also of pieces that touch at a corner.
     stride = height + 2
-    first, behind = column * stride + begin, column * stride + end
-    low = np.searchsorted(behind, first + stride, side="left")
-    counts = np.maximum(np.searchsorted(first, behind + stride, side="right") - low, 0)
+    first, after = column * stride + begin, column * stride + end
+    low = np.searchsorted(after, first + stride, side="left")
+    counts = np.maximum(np.searchsorted(first, after + stride, side="right") - low, 0)
     left = np.repeat(np.arange(len(column)), counts)
     right = np.repeat(low, counts) + run_positions(counts)
     _, region = np.unique(_roots(len(column), left, right), return_inverse=True)
@@ -55,7 +55,7 @@ def find_regions(runs: Runs, height: int) -> Regions:
 
 
 def _roots(size: int, left: IntArray, right: IntArray) -> IntArray:
-    """The smallest member of the group of each of `size` things, tied in pairs."""
+    """Returns the smallest member of the group of each of `size` things that are tied in pairs."""
     roots = np.arange(size, dtype=np.int64)
     while True:
         least = np.minimum(roots[left], roots[right])
@@ -70,7 +70,7 @@ def _roots(size: int, left: IntArray, right: IntArray) -> IntArray:
 
 
 def remove_small(runs: Runs, height: int, min_area: int) -> Runs:
-    """Takes the regions with fewer than `min_area` pixels out of a mask."""
+    """Removes the regions with fewer than `min_area` pixels out of a mask."""
     if min_area <= 1 or not len(runs):
         return runs
     found = find_regions(runs, height)
@@ -80,7 +80,7 @@ def remove_small(runs: Runs, height: int, min_area: int) -> Runs:
 
 
 def areas_and_hits(predicted: npt.NDArray[Any], *others: npt.NDArray[Any]) -> list[IntArray]:
-    """Pixels of every predicted region, and how many of them lie in other masks.
+    """Counts the pixels of every predicted region, and how many of them are in other masks.
 
     Args:
         predicted: bool [H, W].

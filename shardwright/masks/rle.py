@@ -2,8 +2,8 @@
 
 Runs are an int64 array of shape (n, 2) of (start, length). Positions count down the columns from 0 (`column * height +
 row`), the order of most published run-length sets. Runs are sorted, disjoint, do not touch (touching ones are merged)
-and lie within height * width. The text form "start length start length ..." counts from 1: it is what the Kaggle sets
-Understanding Clouds, Severstal and Airbus write; `shardwright.masks.dialects` reads the other forms.
+and are within height * width. The text form "start length start length ..." counts from 1, as in the Kaggle sets
+Understanding Clouds, Severstal and Airbus; `shardwright.masks.dialects` reads the other forms.
 """
 
 import itertools
@@ -66,16 +66,16 @@ def parse_pairs(text: str, *, height: int, width: int, base: int = 1) -> Runs:
 
 
 def to_pairs(runs: Runs, base: int = 1) -> str:
-    """Writes runs as text, starts from `base`: what `parse_pairs` reads."""
+    """Writes runs as text, starts from `base`; `parse_pairs` reads it."""
     flat = (runs + np.array([base, 0], np.int64)).reshape(-1)
     return " ".join(map(str, flat.tolist()))
 
 
 def read_numbers(text: str) -> npt.NDArray[np.int64] | None:
-    """Reads whole numbers separated by white space, or gives `None` where there is anything but digits.
+    """Reads whole numbers separated by white space, or returns `None` where there are other characters.
 
-    Bytes other than digits and spaces are told by one pass in C; what is left numpy's text reader takes exactly, but
-    for numbers beyond int64, which it clips to the largest one: callers check the range.
+    One pass in C finds bytes other than digits and spaces. numpy's text reader is exact for the rest, except that it
+    clips numbers beyond int64 to the largest one: callers check the range.
     """
     if not text.isascii() or text.encode("ascii").translate(None, _DIGITS_AND_SPACE):
         return None
@@ -85,15 +85,15 @@ def read_numbers(text: str) -> npt.NDArray[np.int64] | None:
 
 
 def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[str, int]]:
-    """Reads numbers one at a time, slowly, to find the first that is wrong.
+    """Reads numbers one by one, slowly, to find the first that is wrong.
 
     Args:
-        text: what is known to be wrong somewhere.
-        kinds: what the numbers are, in turn, e.g. ("start", "length").
+        text: a text that is known to be wrong somewhere.
+        kinds: meanings of the numbers, in turn, e.g. ("start", "length").
         frame: the limit, for the message.
 
     Yields:
-        Where a number stands, e.g. "number 3 of 8 (a start)", and the number.
+        The position of a number, e.g. "number 3 of 8 (a start)", and the number.
 
     Raises:
         RleError: something that is not a whole number, or is beyond 64 bits.
@@ -104,7 +104,7 @@ def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[
         where = f"number {i + 1} of {len(tokens)} ({'an' if kind[0] in 'aeiou' else 'a'} {kind})"
         shown = repr(token if len(token) <= 40 else token[:40] + "...")
         if _WHOLE.fullmatch(token) is None or token.startswith("+"):
-            what = "is not a whole number" if _DECIMAL.fullmatch(token) else "is no number"
+            what = "is not a whole number" if _DECIMAL.fullmatch(token) else "is not a number"
             wanted = " ".join([*kinds, *kinds, "..."])
             raise RleError(f"{where} {what}: {shown}; write '{wanted}' in whole numbers")
         if len(token.lstrip("-0")) > 19 or abs(int(token)) > _INT64_MAX:
@@ -113,12 +113,12 @@ def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[
 
 
 def name_frame(height: int, width: int) -> str:
-    """The limit of positions, for messages."""
+    """Returns the limit of positions, for messages."""
     return f"the {height * width} pixels of {height}x{width} (height x width)"
 
 
 def from_flat(values: Sequence[int] | npt.NDArray[Any]) -> Runs:
-    """Takes runs out of their stored form [start, length, start, length, ...] and checks them.
+    """Reads runs from their stored form [start, length, start, length, ...] and checks them.
 
     Args:
         values: whole numbers, starts from 0.
@@ -157,7 +157,7 @@ def encode(mask: npt.NDArray[Any]) -> Runs:
     """Encodes a drawn mask.
 
     Args:
-        mask: (height, width), bool or numbers; what is not 0 belongs to the mask.
+        mask: (height, width), bool or numbers; the mask is where it is not 0.
 
     Returns:
         The runs, int64 (n, 2).
@@ -183,7 +183,7 @@ def draw(runs: Runs, height: int, width: int) -> npt.NDArray[np.uint8]:
         uint8 (height, width), 1 inside the mask and 0 outside; stored column by column (Fortran order).
 
     Raises:
-        RleError: a run lies past the last pixel.
+        RleError: a run ends after the last pixel.
     """
     size = _pixels(height, width)
     borders = np.empty(2 * len(runs) + 2, np.int64)
@@ -230,7 +230,7 @@ def transpose(runs: Runs, height: int, width: int) -> Runs:
         return runs
     first, last = int(runs[0, 0]) // height, int(runs[-1].sum() - 1) // height
     columns = last - first + 1
-    # The band has one empty column more, so that no run of the transposed band goes on from one column to the next;
+    # The band has one empty column more, so that no run of the transposed band continues into the next column;
     # where the band is the whole mask it may.
     drawn = draw(runs - np.array([first * height, 0]), height, columns + (columns < width)).T
     turned = encode(drawn)
@@ -240,7 +240,7 @@ def transpose(runs: Runs, height: int, width: int) -> Runs:
 
 
 def perimeter(runs: Runs, height: int, width: int) -> int:
-    """Counts the pairs of neighbours, below or beside each other, of which one belongs to the mask and one does not."""
+    """Counts the pairs of vertical or horizontal neighbours of which exactly one belongs to the mask."""
     borders = np.stack([runs[:, 0], runs[:, 0] + runs[:, 1]], axis=1).reshape(-1)
     within_columns = int(np.count_nonzero(borders % height))
     # A mask and itself one column on differ between every other one of their borders.
@@ -269,13 +269,13 @@ def resample(runs: Runs, geometry: Geometry) -> Runs:
         The runs, int64 (m, 2), in the frame of `geometry.height` x `geometry.width`.
 
     Raises:
-        RleError: a run lies past the last pixel of the source.
+        RleError: a run ends after the last pixel of the source.
     """
     return resample_all([runs], geometry)[0]
 
 
 def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
-    """`resample` of several masks of one image, in one pass.
+    """Resamples several masks of one image, in one pass.
 
     Args:
         masks: int64 (n, 2) each, in the frame of `geometry.source_height` x `geometry.source_width`.
@@ -285,12 +285,12 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
         A mask for each.
 
     Raises:
-        RleError: a run lies past the last pixel of the source.
+        RleError: a run ends after the last pixel of the source.
     """
     source_size, size = geometry.source_height * geometry.source_width, geometry.height * geometry.width
     runs = np.concatenate([*masks, np.empty((0, 2), np.int64)])
     count = len(runs)
-    # Starts and, behind them, ends.
+    # Starts and, after them, ends.
     both = np.concatenate([runs[:, 0], runs.sum(axis=1)])
     if count and int(both[count:].max()) > source_size:
         raise RleError(
@@ -303,7 +303,7 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
     source_column = both // geometry.source_height
     position = rows.first[both - source_column * geometry.source_height] * columns.is_shown[source_column]
     position += columns.first[source_column] * geometry.resized_height
-    # The masks lie behind each other, with a pixel between them, so that no run goes on from one to the next.
+    # The masks follow each other, with a pixel between them, so that no run continues into the next mask.
     offsets = np.arange(len(masks) + 1) * (size + 1)
     position.reshape(2, count)[:] += np.repeat(offsets[:-1], np.array([len(mask) for mask in masks], np.int64))
     begin, end = position[:count], position[count:]
@@ -316,7 +316,7 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
 
 
 def _resample_by_columns(runs: Runs, geometry: Geometry) -> Runs:
-    """Resamples runs one column piece at a time, each drawn into every output column that shows its column."""
+    """Resamples runs piece by piece (a piece is in one column), each into every output column that shows its column."""
     rows = source_rows(geometry)[geometry.pad_top : geometry.pad_top + geometry.resized_height]
     columns = source_columns(geometry)[geometry.pad_left : geometry.pad_left + geometry.resized_width]
     piece_column, begin_row, end_row = column_pieces(runs, geometry.source_height)
@@ -338,7 +338,7 @@ def column_pieces(runs: Runs, height: int) -> tuple[IntArray, IntArray, IntArray
         height: rows of the mask, at least 1.
 
     Returns:
-        Column, first row and row behind the last of every piece, in the order of the runs; int64 (m,) each.
+        Column, first row and row after the last of every piece, in the order of the runs; int64 (m,) each.
     """
     first = runs[:, 0] // height
     counts = (runs[:, 0] + runs[:, 1] - 1) // height - first + 1
@@ -355,7 +355,7 @@ def run_positions(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _merge(runs: Runs, ends: Runs) -> Runs:
-    """Sorts and merges runs of positive length; what is in order already is handed back as it is."""
+    """Sorts and merges runs of positive length; runs that are already in order are returned unchanged."""
     if len(runs) < 2 or (runs[1:, 0] > ends[:-1]).all():
         return runs
     order = np.argsort(runs[:, 0], kind="stable")
@@ -373,7 +373,7 @@ def _pixels(height: int, width: int) -> int:
 
 
 def _wrong_pairs(text: str, height: int, width: int, base: int) -> RleError:
-    """The error that names the first thing wrong with a code known to be wrong."""
+    """Returns the error for the first mistake in a code that is known to be wrong."""
     size, frame = height * width, name_frame(height, width)
     counting = "starts and lengths count from 1" if base else "starts count from 0, lengths from 1"
     start, count = 0, 0

@@ -1,1 +1,1 @@
-"""TFRecord files and the examples in them, without TensorFlow: written, walked, and read by their places."""
+"""TFRecord files and the examples in them, without TensorFlow: written, scanned, and read by offset."""

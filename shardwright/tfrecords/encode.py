@@ -1,4 +1,4 @@
-"""Writing a `tf.train.Example`, in pieces: an image goes from where it was read into the file without being copied.
+"""Writes a `tf.train.Example` in pieces, so that the bytes of an image are written to a file without being copied.
 
 The wire format is protocol buffers' (tensorflow/core/example/example.proto and feature.proto), with names sorted and
 numbers packed; see `shardwright.tfrecords.records`.
@@ -24,7 +24,7 @@ BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
 _KINDS = {"bytes": BYTES_LIST, "float32": FLOAT_LIST, "int64": INT64_LIST}
 # Name and values of nearly all entries have so few bytes together that every length within is one byte.
 _SHORT = 0x7F - 4
-# Shorter pieces are cheaper to copy than to hand on one by one.
+# Shorter pieces are cheaper to copy than to pass one by one.
 _WORTH_A_PIECE = 1 << 15
 
 
@@ -46,23 +46,23 @@ class TypedList:
 
 
 def ints(values: Sequence[int] | npt.NDArray[Any]) -> TypedList:
-    """An int64 feature of any length, 0 included."""
+    """Returns an int64 feature of any length, 0 included."""
     return TypedList("int64", values)
 
 
 def floats(values: Sequence[float] | npt.NDArray[Any]) -> TypedList:
-    """A float32 feature of any length, 0 included."""
+    """Returns a float32 feature of any length, 0 included."""
     return TypedList("float32", values)
 
 
 def byte_strings(values: Sequence[bytes]) -> TypedList:
-    """A bytes feature of any length, 0 included."""
+    """Returns a bytes feature of any length, 0 included."""
     return TypedList("bytes", values)
 
 
 @dataclass(frozen=True)
 class EncodedFeature:
-    """A feature as it stands in another Example, to be copied.
+    """A feature of another Example, to be copied as it is.
 
     Args:
         feature: the serialized `Feature`.
@@ -89,20 +89,20 @@ def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
 
     Args:
         features: name to value. `bytes`, a whole number or a float make a list of one; sequences and arrays keep their
-            order; float64 becomes float32. An empty list has no kind of its own: use `ints([])`, `floats([])` or
+            order; float64 becomes float32. An empty list has no kind: use `ints([])`, `floats([])` or
             `byte_strings([])`.
 
     Returns:
-        The bytes; the same for the same features, whatever order they came in.
+        The bytes; they do not depend on the order of the features.
 
     Raises:
-        RecordError: a value has no kind that an Example can hold, or does not fit into int64 or float32.
+        RecordError: the type of a value is not supported, or it does not fit into int64 or float32.
     """
     return b"".join(encode_pieces(features))
 
 
 def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
-    """The same as pieces that follow each other; large values are handed on as the objects they are."""
+    """Serializes a tf.train.Example as consecutive pieces; large values are pieces without a copy."""
     pieces: list[bytes] = [b""]
     total = 0
     for name in sorted(features):
@@ -119,7 +119,7 @@ def encode_entry(name: str, value: FeatureValue) -> bytes:
 
 
 def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
-    """`encode_entry` of all features of an Example, arrays of whole numbers in one pass."""
+    """Serializes all features of an Example like `encode_entry`, arrays of whole numbers in one pass."""
     arrays: dict[str, npt.NDArray[np.int64]] = {}
     entries: dict[str, bytes] = {}
     for name, value in features.items():
@@ -134,13 +134,13 @@ def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
 
 
 def join_entries(entries: Mapping[str, bytes]) -> bytes:
-    """The Example of features that `encode_entry` has serialized, by their names."""
+    """Joins features that `encode_entry` has serialized to an Example."""
     body = b"".join([entries[name] for name in sorted(entries)])
     return delimited_start(1, len(body)) + body
 
 
 def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
-    """An entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
+    """Encodes an entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
     if type(value) is EncodedFeature:
         start = _named(name) + delimited_start(2, len(value.feature))
         return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
@@ -148,7 +148,7 @@ def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
 
 
 def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
-    """An entry whose list is encoded already."""
+    """Encodes an entry whose list is already encoded."""
     size = sum(map(len, body))
     named = _named(name)
     if len(named) + size <= _SHORT:
@@ -162,12 +162,12 @@ def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
 
 @lru_cache(maxsize=4096)
 def _named(name: str) -> bytes:
-    """The name of a feature as a field: the same few for all images."""
+    """Encodes the name of a feature, one of the same few for all images."""
     return delimited(1, name.encode())
 
 
 def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Neighbours that are short as one."""
+    """Joins short neighbours."""
     short: list[bytes] = []
     for piece in pieces:
         if len(piece) < _WORTH_A_PIECE:
@@ -181,7 +181,7 @@ def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
-    """Returns field number and body of the list that holds a value, the body in pieces."""
+    """Returns field number and body of the list with a value, the body in pieces."""
     if type(value) is bytes:
         return BYTES_LIST, [delimited_start(1, len(value)), value]
     if type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
@@ -199,7 +199,7 @@ def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
 
 
 def _single(kind: int, value: Any) -> bytes:
-    """One number packed, ten times as fast as by way of an array; nothing for what that way has to look at."""
+    """Returns one packed number, ten times as fast as an array does; nothing where the array has to check it."""
     if kind == INT64_LIST and type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
         return varint(value & _UINT64)
     if kind == FLOAT_LIST and type(value) is float:
@@ -214,7 +214,7 @@ def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDA
             raise RecordError(f"feature {name}: kind {value.kind!r} is not one of {', '.join(_KINDS)}")
         values: Any = value.values
         if _KINDS[value.kind] == BYTES_LIST and not all(isinstance(item, bytes) for item in values):
-            raise RecordError(f"feature {name}: a bytes feature holds something else; encode text as UTF-8 first")
+            raise RecordError(f"feature {name}: a bytes feature contains other values; encode text as UTF-8 first")
         return _KINDS[value.kind], values
     values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
     if not len(values):
@@ -222,13 +222,13 @@ def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDA
     if all(isinstance(item, bytes) for item in values):
         return BYTES_LIST, values
     array = np.asarray(values)
-    # Whole numbers beyond int64 are told from floats by their own type: numpy may make floats of them.
+    # The type of each item decides, since numpy may turn whole numbers beyond int64 into floats.
     if array.dtype.kind in "iu" or all(type(item) is int for item in values):
         return INT64_LIST, values
     if array.dtype.kind == "f":
         return FLOAT_LIST, values
     raise RecordError(
-        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example holds bytes, whole numbers "
+        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example contains bytes, whole numbers "
         "or floats (encode text as UTF-8, turn truth values into 0 and 1)"
     )
 

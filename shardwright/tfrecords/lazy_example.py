@@ -1,7 +1,7 @@
-"""Single features of many serialized examples: where each lies is found once, and only what is asked for is parsed.
+"""Single features of many serialized examples: offsets are found once, and only requested features are parsed.
 
-A pass over a whole dataset that wants a dozen numbers of every record spends most of its time in a general parser. This
-one takes the layout that writers make (a tag, a length, the values in one piece) and leaves everything else to
+A pass over a whole dataset that reads a dozen numbers of every record spends most of its time in a general parser. This
+one reads the layout that writers make (a tag, a length, the values in one piece) and leaves everything else to
 `records.find_feature`, so that both always agree.
 """
 
@@ -30,7 +30,7 @@ class LazyExample:
         data: the bytes.
 
     Raises:
-        RecordError: they are none.
+        RecordError: they are not an Example.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -38,13 +38,13 @@ class LazyExample:
         try:
             self._places = _places(data)
         except IndexError:
-            raise RecordError(f"{len(data)} bytes are no tf.train.Example: they end within a field") from None
+            raise RecordError(f"{len(data)} bytes are not a tf.train.Example: they end within a field") from None
 
     def get(self, name: str) -> DecodedFeature | None:
-        """A feature's values as `records.find_feature` gives them; `None` where there is no such feature.
+        """Returns a feature's values like `records.find_feature`; `None` where there is no such feature.
 
         Raises:
-            RecordError: the bytes are no Example.
+            RecordError: the bytes are not an Example.
         """
         if self._places is None:
             return find_feature(self._data, name)
@@ -58,13 +58,13 @@ class LazyExample:
         return find_feature(self._data, name) if found is None else found
 
     def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | EncodedFeature]:
-        """All features: those that are asked for as `get` gives them, the others as they stand, to be written again.
+        """Returns all features: some parsed as by `get`, the others encoded, to be written again.
 
         Args:
-            parsed: tells by its name whether a feature is parsed.
+            parsed: returns for a name whether the feature is parsed.
 
         Raises:
-            RecordError: the bytes are no Example.
+            RecordError: the bytes are not an Example.
         """
         if self._places is None:
             return {**decode_example(self._data)}
@@ -74,7 +74,7 @@ class LazyExample:
             try:
                 name = raw.decode("utf-8")
             except UnicodeDecodeError:
-                raise RecordError(f"{len(self._data)} bytes are no tf.train.Example: a name is not UTF-8") from None
+                raise RecordError(f"{len(self._data)} bytes are not a tf.train.Example: a name is not UTF-8") from None
             if not parsed(name):
                 found[name] = EncodedFeature(self._data[begin:end])
                 continue
@@ -87,12 +87,12 @@ class LazyExample:
         try:
             found |= zip(numbers, unpack_int64_lists([*numbers.values()]), strict=True)
         except WireError:
-            # The general parser says what is wrong.
+            # The error of the general parser names what is wrong.
             return {**decode_example(self._data)}
         return found
 
     def first(self, name: str) -> bytes | int | float | None:
-        """The first of a feature's values as a plain one; `None` where there is none."""
+        """Returns the first of a feature's values as a Python value; `None` where there is none."""
         place = (self._places or {}).get(name.encode("utf-8"))
         number = None if place is None else _single(self._data, *place)
         if number is not None:
@@ -104,7 +104,7 @@ class LazyExample:
         return value if isinstance(value, bytes) else value.item()
 
     def length(self, name: str) -> int:
-        """Bytes of the first value of a bytes feature, without copying it; 0 where there is none."""
+        """Returns the length of the first value of a bytes feature, without copying it; 0 where there is none."""
         place = (self._places or {}).get(name.encode("utf-8"))
         if place is not None and place[0] < place[1] and self._data[place[0]] == _BYTES_LIST:
             _, at = _length(self._data, place[0] + 1)
@@ -114,17 +114,17 @@ class LazyExample:
         return len(value) if isinstance(value, bytes) else 0
 
     def number(self, name: str) -> float | None:
-        """The first of a numeric feature's values; `None` where there is none, or no number."""
+        """Returns the first of a numeric feature's values; `None` where there is none, or it is not numeric."""
         value = self.first(name)
         return None if isinstance(value, bytes) else value
 
     def texts(self, name: str) -> list[str]:
-        """A bytes feature as texts; what is no UTF-8 is replaced. Empty where there is none."""
+        """Returns a bytes feature as texts; bytes that are not UTF-8 are replaced. Empty where there is none."""
         values = self.get(name)
         return [value.decode("utf-8", "replace") for value in values or ()] if isinstance(values, list) else []
 
     def integers(self, name: str) -> list[int]:
-        """An int64 feature as a list; empty where there is none."""
+        """Returns an int64 feature as a list; empty where there is none."""
         values = self.get(name)
         if values is None or isinstance(values, list):
             return []
@@ -132,7 +132,7 @@ class LazyExample:
 
 
 def _places(data: bytes) -> dict[bytes, tuple[int, int]] | None:
-    """Name -> begin and end of the value of every entry; `None` for a layout that is not the usual one."""
+    """Returns name -> begin and end of the value of every entry; `None` for an unusual layout."""
     if not data:
         return {}
     if data[0] != _MESSAGE:
@@ -162,7 +162,7 @@ def _places(data: bytes) -> dict[bytes, tuple[int, int]] | None:
 
 
 def _values(data: bytes, at: int, end: int) -> DecodedFeature | None:
-    """The values of a feature between two places; `None` for a layout that is not the usual one."""
+    """Returns the values of a feature between two offsets; `None` for an unusual layout."""
     if at == end:
         return []
     kind = data[at]
@@ -184,7 +184,7 @@ def _values(data: bytes, at: int, end: int) -> DecodedFeature | None:
 
 
 def _packed_int64(data: bytes, at: int, end: int) -> memoryview | None:
-    """The packed numbers of an int64 feature; `None` for others, and for unusual layouts."""
+    """Returns the packed numbers of an int64 feature; `None` for others, and for unusual layouts."""
     if end - at < 4 or data[at] != _INT64_LIST:
         return None
     try:
@@ -198,7 +198,7 @@ def _packed_int64(data: bytes, at: int, end: int) -> memoryview | None:
 
 
 def _single(data: bytes, at: int, end: int) -> int | float | None:
-    """The value of a feature of one number; `None` for all others, and for unusual layouts."""
+    """Returns the value of a feature of one number; `None` for all others, and for unusual layouts."""
     # A tag and a length below 128 for the list, likewise for its values, then at most ten bytes.
     size = end - at
     if not 5 <= size <= 14 or data[at + 1] != size - 2 or data[at + 2] != _MESSAGE or data[at + 3] != size - 4:
@@ -223,13 +223,13 @@ def _strings(data: bytes, at: int, end: int) -> Iterator[bytes]:
             raise WireError(f"an unexpected field at byte {at}")
         length, at = _length(data, at + 1)
         if at + length > end:
-            raise WireError(f"a string that ends behind its list, at byte {at}")
+            raise WireError(f"a string that ends after its list, at byte {at}")
         yield data[at : at + length]
         at += length
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """A length and where it ends."""
+    """Returns a length and its end."""
     value = data[at]
     if value < 0x80:
         return value, at + 1
@@ -243,4 +243,4 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
             return value, at + 1
         shift += 7
         if shift > 63:
-            raise RecordError(f"a length of more than 64 bits at byte {at}: no tf.train.Example")
+            raise RecordError(f"a length of more than 64 bits at byte {at}: not a tf.train.Example")

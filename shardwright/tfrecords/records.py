@@ -51,7 +51,7 @@ class _Writable(Protocol):
 
 
 def masked_crc(*pieces: bytes) -> int:
-    """CRC-32C, rotated and offset as TFRecord stores it, so that a CRC of data that holds CRCs stays sound."""
+    """Returns CRC-32C, rotated and offset as TFRecord stores it, so that a CRC of data with CRCs stays sound."""
     crc = 0
     for piece in pieces:
         crc = google_crc32c.extend(crc, piece)
@@ -64,11 +64,11 @@ def frame(data: bytes) -> bytes:
 
 
 def unframe(framed: bytes, where: str = "record") -> bytes:
-    """Takes the payload out of exactly one frame.
+    """Returns the payload of exactly one frame.
 
     Args:
         framed: the frame, as `RecordWriter.write` placed it at (offset, length).
-        where: what to call it in an error, e.g. file and offset.
+        where: its name in an error, e.g. file and offset.
 
     Returns:
         The payload.
@@ -127,7 +127,7 @@ def read_records(
         path: the file, on this machine or an object store.
         verify: check the payloads' checksums. Those of the headers always are: a wrong length could ask for any
             amount of memory.
-        sha256: what the file is to be, hex; it shows after the last record whether it was.
+        sha256: expected digest of the file, hex; it is compared after the last record.
 
     Yields:
         Offset of the frame and payload.
@@ -159,21 +159,21 @@ def read_records(
             yield offset, payload
             offset += HEADER_BYTES + length + FOOTER_BYTES
         if sha256 not in (None, digest.hexdigest()):
-            raise RecordError(f"{path}: is not what the manifest says: damaged, or changed since")
+            raise RecordError(f"{path}: differs from the manifest: damaged, or changed since")
 
 
 def frame_length(header: bytes) -> int:
-    """The length of the whole frame that a header of `HEADER_BYTES` promises, whether it can be believed or not."""
+    """Returns the length of the whole frame according to a header of `HEADER_BYTES`, which may be damaged."""
     return HEADER_BYTES + int(_LENGTH.unpack_from(header)[0]) + FOOTER_BYTES
 
 
 def header_is_valid(header: bytes) -> bool:
-    """Whether the checksum in a header of `HEADER_BYTES` is that of its length."""
+    """Returns whether the checksum in a header of `HEADER_BYTES` is that of its length."""
     return bool(_CRC.unpack_from(header, 8)[0] == masked_crc(header[:8]))
 
 
 def checksum_difference(payload: bytes, footer: bytes) -> int:
-    """The bits in which a payload's checksum differs from the one stored in its footer; 0 when it is sound."""
+    """Returns the bits in which a payload's checksum differs from the one in its footer; 0 when it is sound."""
     return int(_CRC.unpack(footer)[0]) ^ masked_crc(payload)
 
 
@@ -186,7 +186,7 @@ def _payload_length(header: bytes, where: str) -> int:
     if len(header) < HEADER_BYTES:
         raise RecordError(f"{where}: {len(header)} bytes are left where a record's header needs {HEADER_BYTES}")
     if not header_is_valid(header):
-        raise RecordError(f"{where}: the checksum of the record's length is wrong: damaged, or no TFRecord file")
+        raise RecordError(f"{where}: the checksum of the record's length is wrong: damaged, or not a TFRecord file")
     return frame_length(header) - HEADER_BYTES - FOOTER_BYTES
 
 
@@ -199,7 +199,7 @@ def _check_payload(payload: bytes, footer: bytes, where: str) -> None:
 
 
 def decode_example(data: bytes) -> dict[str, DecodedFeature]:
-    """Parses a tf.train.Example, whoever wrote it: unknown fields are skipped, packed and single numbers are read.
+    """Parses a tf.train.Example of any writer: unknown fields are skipped, packed and single numbers are read.
 
     Args:
         data: the serialized Example.
@@ -209,12 +209,12 @@ def decode_example(data: bytes) -> dict[str, DecodedFeature]:
         which TensorFlow allows, is an empty list.
 
     Raises:
-        RecordError: the bytes are no Example.
+        RecordError: the bytes are not an Example.
     """
     try:
         return _decode_example(memoryview(data))
     except WireError as error:
-        raise RecordError(f"{len(data)} bytes are no tf.train.Example: {error}") from error
+        raise RecordError(f"{len(data)} bytes are not a tf.train.Example: {error}") from error
 
 
 def find_feature(data: bytes, name: str) -> DecodedFeature | None:
@@ -228,9 +228,9 @@ def find_feature(data: bytes, name: str) -> DecodedFeature | None:
         Its values as `decode_example` gives them, `None` when there is no such feature.
 
     Raises:
-        RecordError: the bytes are no Example.
+        RecordError: the bytes are not an Example.
     """
-    # How an entry of the map begins, whoever wrote it: field 1, the name.
+    # Every writer begins an entry of the map with field 1, the name.
     start = delimited(1, name.encode("utf-8"))
     try:
         for features in read_messages(memoryview(data), 1):
@@ -238,7 +238,7 @@ def find_feature(data: bytes, name: str) -> DecodedFeature | None:
                 if entry[: len(start)] == start:
                     return _decode_feature(memoryview(b"".join(read_messages(entry, 2))))
     except WireError as error:
-        raise RecordError(f"{len(data)} bytes are no tf.train.Example: {error}") from error
+        raise RecordError(f"{len(data)} bytes are not a tf.train.Example: {error}") from error
     return None
 
 

@@ -1,9 +1,10 @@
-"""Walking a TFRecord file that may be damaged or compressed: what can be read is, what cannot is named.
+"""Scans a TFRecord file that may be damaged or compressed: readable records are yielded, the others named.
 
-A wrong checksum of a payload costs that record; a wrong length costs the rest of the file, since nothing says where the
-next record begins. Files compressed as a whole with gzip or zlib (`TFRecordOptions`) are unpacked while they are read.
+A wrong checksum of a payload costs that record. A wrong length costs the rest of the file, since the offset of the next
+record is unknown then. Files compressed as a whole with gzip or zlib (`TFRecordOptions`) are unpacked while they are
+read.
 
-What the payload of a record is, when it is no tf.train.Example that can be used; told from its bytes.
+`read_example` also detects other payloads than a tf.train.Example from their bytes, for its messages.
 
 After tensorflow/core/example/example.proto (Example: 1 features; SequenceExample: 1 context, 2 feature_lists) and
 tensorflow/core/framework/tensor.proto (TensorProto: 1 dtype, 2 tensor_shape, 4 tensor_content).
@@ -33,15 +34,15 @@ from shardwright.tfrecords.wire import DELIMITED, VARINT, WireError, read_fields
 
 DAMAGED, TRUNCATED, TOO_LARGE = "damaged", "truncated", "too_large"
 
-# Protocol buffers hold less than 2 GiB; no image of a record of 1 GiB can be worked with.
+# Protocol buffers are limited to 2 GiB; an image of 1 GiB cannot be processed.
 _LARGEST = 1 << 30
 _CHUNK = 1 << 20
-# zlib's number for: gzip or zlib, told by the header, with the largest window.
+# zlib's number for: gzip or zlib, detected from the header, with the largest window.
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 class ScannedRecord(NamedTuple):
-    """A record, or why it and perhaps all after it cannot be read.
+    """A record, or the reason why it, and perhaps all after it, cannot be read.
 
     Attributes:
         number: its number in the file, from 0.
@@ -59,22 +60,22 @@ class ScannedRecord(NamedTuple):
 
     @property
     def where(self) -> str:
-        """For messages: number and offset."""
+        """Number and offset, for messages."""
         return f"record {self.number} at offset {self.offset}"
 
 
 def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[ScannedRecord]:
-    """Walks the records of an open file, plain or compressed, from its beginning.
+    """Scans the records of an open file, plain or compressed, from its beginning.
 
-    Memory is bounded by the largest record, and by what is really there, whatever a length claims.
+    Memory is bounded by the largest record and by the bytes of the file, even if a damaged length claims more.
 
     Args:
         file: open for reading.
-        copy: takes the unpacked bytes, as far as the file is walked.
+        copy: receives the unpacked bytes up to the end of the scan.
 
     Yields:
-        Every record. After one with `DAMAGED` or `TOO_LARGE` there may be more; what cannot be told apart any more is
-        one last record.
+        Every record. After one with `DAMAGED` or `TOO_LARGE` there may be more; a part that cannot be divided into
+        records is one last record.
     """
     stream = _Stream(file, copy)
     number = 0
@@ -118,14 +119,14 @@ def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Sca
 
 
 def is_compressed(start: bytes) -> bool:
-    """Whether a file that begins so is compressed as a whole; a sound header of a record comes first."""
+    """Returns whether a file with this beginning is compressed as a whole; a valid record header takes precedence."""
     if len(start) >= HEADER_BYTES and header_is_valid(start[:HEADER_BYTES]):
         return False
     return start[:2] == b"\x1f\x8b" or (start[:1] == b"\x78" and int.from_bytes(start[:2], "big") % 31 == 0)
 
 
 def begins_as_records(start: bytes) -> bool:
-    """Whether a file that begins so is a TFRecord file, compressed or not."""
+    """Returns whether a file with this beginning is a TFRecord file, compressed or not."""
     if is_compressed(start):
         try:
             start = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(start, HEADER_BYTES)
@@ -145,7 +146,7 @@ class _Stream:
         self.position = 0
 
     def take(self, size: int) -> bytes:
-        """The next bytes, fewer at the end of the file. Never asks for more memory than there are bytes."""
+        """Returns the next bytes, fewer at the end of the file. Never asks for more memory than there are bytes."""
         parts = []
         while size > 0 and (part := self._file.read(min(size, _CHUNK))):
             parts.append(part)
@@ -164,7 +165,7 @@ class _Stream:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a compressed file holds. A gzip file may consist of several, one after the other.
+    """The content of a compressed file. A gzip file may consist of several, one after the other.
 
     Raises:
         zlib.error: the data are damaged.
@@ -204,7 +205,7 @@ _SHOWN = 40
 
 
 class OtherRecordError(RecordError):
-    """A record is no tf.train.Example with features; the message says what it is and what to do."""
+    """A record is not a tf.train.Example with features; the message names its kind and the fix."""
 
 
 def read_example(payload: bytes) -> dict[str, DecodedFeature]:
@@ -224,9 +225,9 @@ def read_example(payload: bytes) -> dict[str, DecodedFeature]:
 
 
 def text_of(data: bytes) -> str:
-    """How bytes begin, where they are text, or nothing."""
+    """Returns the beginning of bytes that are text, or nothing."""
     start = data[:_SHOWN]
-    # The cut may go through a character of up to four bytes.
+    # The cut may split a character of up to four bytes.
     for cut in range(4 if len(data) > _SHOWN else 1):
         with suppress(UnicodeDecodeError):
             text = start[: len(start) - cut].decode("utf-8")
@@ -235,7 +236,7 @@ def text_of(data: bytes) -> str:
 
 
 def is_image(data: bytes) -> bool:
-    """Whether bytes begin as an image of any known format, and not as text does."""
+    """Returns whether bytes begin like an image of any known format, and not like text."""
     if text_of(data):
         return False
     try:
@@ -246,7 +247,7 @@ def is_image(data: bytes) -> bool:
 
 
 def _other_message(payload: bytes) -> str:
-    """Which message other than an Example a payload is, or nothing."""
+    """Returns which message other than an Example a payload is, or nothing."""
     try:
         fields = [(field, wire, value) for field, wire, value in read_fields(memoryview(payload))]
         kinds = {(field, wire) for field, wire, _ in fields}

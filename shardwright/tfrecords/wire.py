@@ -1,4 +1,4 @@
-"""The wire format of protocol buffers, as far as tf.train.Example needs it: varints, lengths and fields.
+"""The parts of protocol buffers' wire format that tf.train.Example needs: varints, lengths and fields.
 
 After the encoding guide of protobuf.dev. Whole lists of numbers are written and read at once with numpy: a mask is a
 list of hundreds of them. Groups (wire types 3 and 4) have not been written since proto2 and are refused.
@@ -16,14 +16,13 @@ VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 _WORTH_A_TABLE = 8
 # Bytes of numbers that are treated as words of 32 bits.
 _IN_A_WORD = 4
-# By the number of bytes: the bits of such a word that tell that another byte follows, and those of these bytes but
-# that one.
+# By the number of bytes: the continuation bits of such a word, and its other bits.
 _MORE_FOLLOW = np.array([0, 0, 0x80, 0x8080, 0x808080], np.uint32)
 _OF_BYTES = np.array([0, 0x7F, 0x7F7F, 0x7F7F7F, 0x7F7F7F7F], np.uint32)
 
 
 class WireError(ValueError):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 def delimited(field: int, body: bytes) -> bytes:
@@ -32,7 +31,7 @@ def delimited(field: int, body: bytes) -> bytes:
 
 
 def delimited_start(field: int, length: int) -> bytes:
-    """Writes what stands before a body of `length` bytes; field numbers up to 15."""
+    """Writes the tag and the length before a body of `length` bytes; field numbers up to 15."""
     if length < 0x80:  # Nearly all.
         return bytes((field << 3 | DELIMITED, length))
     return bytes((field << 3 | DELIMITED,)) + varint(length)
@@ -56,7 +55,7 @@ def pack_int64(values: npt.NDArray[np.int64]) -> bytes:
 
 
 def pack_int64_lists(lists: Sequence[npt.NDArray[np.int64]]) -> list[bytes]:
-    """`pack_int64` of several lists, in one pass."""
+    """Writes several lists of numbers as varints, in one pass."""
     if sum(map(len, lists)) < _WORTH_A_TABLE:
         return [pack_int64(values) for values in lists]
     octets, sizes = _pack(np.concatenate(lists))
@@ -66,7 +65,7 @@ def pack_int64_lists(lists: Sequence[npt.NDArray[np.int64]]) -> list[bytes]:
 
 
 def _pack(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.uint8]]:
-    """The varints of some numbers, one after the other, and how many bytes each has."""
+    """Returns the varints of some numbers, one after the other, and how many bytes each has."""
     numbers = values.astype(np.uint64)
     largest = int(numbers.max())
     if largest < 1 << 7 * _IN_A_WORD:
@@ -107,8 +106,8 @@ def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
     if longest > 10:
         raise WireError(f"a number of {longest} bytes cannot be")
     if longest <= _IN_A_WORD:
-        # Four bytes from where each begins, those of the next numbers blotted out, and seven bits of each brought
-        # together.
+        # Four bytes from the start of each number; bytes of the next numbers are masked, and seven bits of each are
+        # joined.
         padded = b"".join((packed, bytes(_IN_A_WORD - 1)))
         words = np.ndarray(len(octets), "<u4", padded, strides=(1,))[starts] & _OF_BYTES[lengths]
         whole = words & np.uint32(0x7F)
@@ -123,7 +122,7 @@ def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
 
 
 def unpack_int64_lists(lists: Sequence[memoryview]) -> list[npt.NDArray[np.int64]]:
-    """`unpack_int64` of several lists, in one pass.
+    """Reads several lists of varints, in one pass.
 
     Raises:
         WireError: as `unpack_int64`.
@@ -136,7 +135,7 @@ def unpack_int64_lists(lists: Sequence[memoryview]) -> list[npt.NDArray[np.int64
 
 
 def read_fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
-    """Walks a message.
+    """Yields the fields of a message.
 
     Args:
         data: the message.
@@ -145,7 +144,7 @@ def read_fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
         Field number, wire type, and the value: an unsigned int for `VARINT`, a memoryview for the others.
 
     Raises:
-        WireError: the bytes are no message, or one that is cut off.
+        WireError: the bytes are not a message, or one that is cut off.
     """
     position, end = 0, len(data)
     while position < end:
@@ -170,10 +169,10 @@ def read_fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
 
 
 def read_messages(data: memoryview, wanted: int) -> list[memoryview]:
-    """Returns the bodies of one field that holds messages, texts or bytes.
+    """Returns the bodies of one field of messages, texts or bytes.
 
     Raises:
-        WireError: the bytes are no message.
+        WireError: the bytes are not a message.
     """
     return [value for field, wire, value in read_fields(data) if field == wanted and wire == DELIMITED]
 

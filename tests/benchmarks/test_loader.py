@@ -71,7 +71,7 @@ def test_a_ceiling_has_a_turn_before_and_after_each():
     assert rates["one"].share == pytest.approx((2 / 6 + 2 / 1.8) / 2)
     assert rates["one"].added == pytest.approx(((1.5 - 4.5 / 8) + (1.5 - 13.5 / 8)) / 2)
     assert rates["one"].work_share == pytest.approx((4.5 / 12 + 13.5 / 12) / 2)
-    assert rates["other"].beside == pytest.approx(((8 / 2 + 8 / 3) / 2, (8 / 5 + 8 / 6) / 2))
+    assert rates["other"].ceiling == pytest.approx(((8 / 2 + 8 / 3) / 2, (8 / 5 + 8 / 6) / 2))
 
 
 def test_a_share_is_the_median_of_rounds_that_met_the_same_trouble():
@@ -112,7 +112,7 @@ def test_advice_has_a_value_and_a_reason():
 @pytest.mark.parametrize(
     ("changes", "setting", "value", "message"),
     [
-        ({"shards": 3}, "cycle length", "3", "3 of 3 shards at a time; more shards would mix better"),
+        ({"shards": 3}, "cycle length", "3", "3 of 3 shards concurrently; more shards would mix better"),
         ({"records": 500}, "loader.shuffle_buffer", "500", "all there are"),
         ({"record_bytes": 5e6}, "loader.shuffle_buffer", "64", "no more than 256 MB, or two batches"),
         ({"exact_share": 0.5}, "loader.order", "fast", "50% of the images/s"),

@@ -54,7 +54,7 @@ def test_another_shard_than_the_manifests_becomes_no_files(masked, tmp_path, cap
     changed = first[:at] + bytes([first[at] ^ 1]) + first[at + 1 :]
     shard.write_bytes(b"".join(map(frame, [changed, *others])))
     assert main(["export", str(tmp_path / "ds"), "--out", str(tmp_path / "out")]) == 1
-    assert f"{shard}: is not what the manifest says" in capsys.readouterr().err
+    assert f"{shard}: differs from the manifest" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["ds"]
 
 

@@ -1,10 +1,10 @@
-"""What worker processes are asked to do; they find it here whatever was imported before they were forked."""
+"""Functions for worker processes, which can import them here even if they were forked before."""
 
 import multiprocessing
 import os
 
 
-def say(name):
+def state(name):
     return os.environ.get(name), os.getcwd(), multiprocessing.parent_process() is not None
 
 

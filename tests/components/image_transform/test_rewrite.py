@@ -99,9 +99,9 @@ def test_sound_records_that_are_not_the_manifests_are_not_finished(small_dataset
     whole = Path(shard.file).read_bytes()
     others = [frame(payload) for _, payload in reversed(list(read_records(shard.file)))]
     Path(shard.file).write_bytes(b"".join(others))
-    with pytest.raises(DatasetError, match=r"tfrecord: is not what the manifest says: damaged, or changed since\."):
+    with pytest.raises(DatasetError, match=r"tfrecord: differs from the manifest: damaged, or changed since\."):
         planning.write_numbered(0, work)
-    with pytest.raises(DatasetError, match=r"is not what the manifest says"):
+    with pytest.raises(DatasetError, match=r"differs from the manifest"):
         text.keep_texts(0, texts, ["image/key"], staging)
     Path(shard.file).write_bytes(whole)
     # Nothing of it counts as finished.

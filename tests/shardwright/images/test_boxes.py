@@ -35,12 +35,12 @@ def test_names_and_units_are_those_of_the_object_detection_api():
 
 
 @pytest.mark.parametrize(
-    ("box", "said"),
+    ("box", "message"),
     [
         ((3, 3, 3, 9), "has no area"),
         ((9, 3, 3, 9), "has no area"),
-        ((40, 0, 50, 9), "lies outside of the image, 20x40"),
-        ((-9, 0, 0, 9), "lies outside"),
+        ((40, 0, 50, 9), "is outside of the image, 20x40"),
+        ((-9, 0, 0, 9), "is outside"),
         ((float("nan"), 0, 1, 1), "xmin is 'nan'"),
         ((0, 0, float("inf"), 1), "xmax is 'inf'"),
         ((0, 1e300, 1, 1), "ymin is '1e\\+300'"),
@@ -48,8 +48,8 @@ def test_names_and_units_are_those_of_the_object_detection_api():
         ((0, "5", 1, 9), "ymin is '5'"),
     ],
 )
-def test_what_is_no_box_is_refused_with_its_values(box, said):
-    with pytest.raises(BoxError, match=said):
+def test_invalid_boxes_are_refused_with_their_values(box, message):
+    with pytest.raises(BoxError, match=message):
         values(box)
 
 
@@ -106,7 +106,7 @@ def test_boxes_go_where_the_pixels_in_them_go(image, policy, height, width):
             moved[name][i] * side for name, side in zip(boxes_in_order, (width, width, height, height), strict=True)
         )
         xmin, xmax, ymin, ymax = edges
-        # Exactly the pixels whose centres lie in the moved box, but for centres on its edge.
+        # Exactly the pixels whose centres are in the moved box, except for centres on its edge.
         ys, xs = np.nonzero(drawn)
         assert len(ys) == 0 or (xmin - 1e-3 <= xs.min() + 0.5 and xs.max() + 0.5 <= xmax + 1e-3)
         assert len(ys) == 0 or (ymin - 1e-3 <= ys.min() + 0.5 and ys.max() + 0.5 <= ymax + 1e-3)

@@ -141,7 +141,7 @@ def test_inks_of_a_tiff_and_upper_bits():
 
 @pytest.mark.parametrize("kind", ["webp", "tiff", "avif"])
 @pytest.mark.parametrize("orientation", [1, 2, 3, 6, 8])
-def test_an_orientation_is_told_and_the_pixels_are_the_stored_ones(kind, orientation):
+def test_an_orientation_is_reported_and_the_pixels_are_the_stored_ones(kind, orientation):
     options = {} if kind == "tiff" else {"lossless": True} if kind == "webp" else {"quality": 100}
     exif = Image.Exif()
     exif[0x0112] = orientation
@@ -153,7 +153,7 @@ def test_an_orientation_is_told_and_the_pixels_are_the_stored_ones(kind, orienta
     assert np.abs(np.asarray(image).astype(int) - np.asarray(picture("L").convert("RGB"))).mean() < 3
 
 
-def test_the_place_is_told_of_other_formats():
+def test_the_location_of_other_formats_is_reported():
     exif = b"Exif\0\0" + pillow_exif(gps={2: (1.0, 2.0, 3.0)})
     assert convert(saved(picture(), "webp", exif=exif), max_pixels=MANY)[1].located
     assert not convert(saved(picture(), "webp"), max_pixels=MANY)[1].located
@@ -167,7 +167,7 @@ def test_of_an_animation_the_first_picture_is_taken():
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_pixels_turn_as_exif_says(orientation):
+def test_pixels_turn_by_the_exif_orientation(orientation):
     stored = picture("L", (3, 2))
     data = saved(stored, "png", exif=only_orientation(orientation) or None)
     displayed = apply_orientation(decode(data, read_header(data, max_pixels=MANY)), orientation)
@@ -222,11 +222,11 @@ def test_a_bomb_is_refused_by_its_header_and_never_loaded(kind, monkeypatch):
     assert refusal(BOMBS[kind], max_pixels=100_000_000) == "too_large"
     other_header(CONVERTED["TIFF"][0], max_pixels=MANY)
     assert not loaded
-    convert(CONVERTED["BMP"][0], max_pixels=MANY)  # What is no bomb would be seen.
+    convert(CONVERTED["BMP"][0], max_pixels=MANY)  # A warning about a bomb would be seen.
     assert loaded
 
 
-def test_the_size_of_every_kind_of_webp_is_told_before_it_is_opened(monkeypatch):
+def test_the_size_of_every_kind_of_webp_is_known_before_it_is_opened(monkeypatch):
     frames = [picture(), picture().transpose(0)]
     kinds = {
         b"VP8 ": saved(frames[0], "webp"),
@@ -242,7 +242,7 @@ def test_the_size_of_every_kind_of_webp_is_told_before_it_is_opened(monkeypatch)
 
 @pytest.mark.slow
 def test_bombs_need_no_memory(tmp_path):
-    """All of them in a process that may have no more than a gigabyte, and that tells the most it had."""
+    """Runs all of them in a process with a limit of a gigabyte, which reports its peak memory."""
     for kind, data in BOMBS.items():
         (tmp_path / kind).write_bytes(data)
     script = """
@@ -295,7 +295,7 @@ def segment(marker, body):
     return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body
 
 
-# What stands before a picture -> whether it may go to the decoder without Pillow's look at it.
+# The segments before a picture -> whether the decoder may have it without Pillow's parser.
 BEFORE = {
     b"": True,
     segment(0xFE, b"a comment"): True,

@@ -17,7 +17,7 @@ from shardwright.images.read_header import read_header
 
 MANY = 200_000_000
 
-# --- images built by hand -------------------------------------------------------------------------------------------
+# --- images built from bytes ----------------------------------------------------------------------------------------
 
 QUANTIZATION = b"\x00" + bytes([1] * 64)
 HUFFMAN = b"\x00" + bytes([0, 1] + [0] * 14) + b"\x00"
@@ -154,7 +154,7 @@ def test_odd_but_whole_jpegs_are_taken(data):
         (b"\xff\xd8\xff\xe0\x00", "truncated", "end within a segment"),
         (jpeg(b"\xff\xe0\x00\x01"), "damaged", "a segment of length 1 at byte 4"),
         (jpeg(sof=frame(1, 1) + frame(1, 1)), "damaged", "a second frame header"),
-        (jpeg(sof=b""), "damaged", "begins before its size and coding tables are told"),
+        (jpeg(sof=b""), "damaged", "begins before its size and coding tables"),
         (jpeg(sof=segment(0xC0, b"\x08\x00\x01")), "damaged", "frame header has 3 bytes"),
         (jpeg(sof=frame(1, 1, factors=0x51)), "damaged", "sampling factors"),
         (jpeg(sof=frame(0, 7)), "damaged", "7x0 (width x height): there are no pixels"),
@@ -265,7 +265,7 @@ def test_the_size_limit_is_inclusive_and_named():
         (b"\0\0\0\x0cjP  \r\n\x87\n", "unsupported_format", "the bytes are JPEG 2000"),
     ],
 )
-def test_what_is_neither_is_told_by_name(data, code, reason):
+def test_other_files_are_named(data, code, reason):
     check_refusal(data, code, reason)
 
 

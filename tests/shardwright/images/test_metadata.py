@@ -41,7 +41,7 @@ def pixels(data):
 
 
 def jpeg(image, *, profile=True, **options):
-    """A JPEG with everything in it that may be private, built by Pillow and by hand."""
+    """Returns a JPEG with everything that may be private, built by Pillow and from bytes."""
     file = io.BytesIO()
     if profile:
         options["icc_profile"] = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -169,7 +169,7 @@ def test_real_damaged_and_odd_files_keep_their_pixels(shared_data, policy):
         try:
             expected = pixels(data)
         except (OSError, ValueError, SyntaxError):
-            continue  # Pillow does not read it, whatever it is told besides.
+            continue  # Pillow does not read it with any option.
         found = pixels(stripped)
         assert found[0] == expected[0], path.name
         np.testing.assert_array_equal(found[1], expected[1], path.name)

@@ -79,7 +79,7 @@ def test_scaled_decoding_shows_the_same_picture(
 @settings(max_examples=60, deadline=None)
 @given(POLICIES, st.integers(1, 90), st.integers(1, 90), st.integers(1, 90), st.integers(1, 90))
 def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, width: int) -> None:
-    """A ramp over the rows (and the columns) tells for every output pixel which source pixel it shows."""
+    """A ramp over the rows (and the columns) shows the source pixel of every output pixel."""
     plan = geometry.plan_geometry(policy, h, w, height, width)
     rows, columns = geometry.source_rows(plan), geometry.source_columns(plan)
     source = np.zeros((h, w, 3), np.uint8)
@@ -134,7 +134,7 @@ def test_tensorflow_encodes_as_pillow_to_the_last_byte(
     assert (header.height, header.width, header.channels) == (height, width, 3)
 
 
-def test_a_side_that_no_jpeg_can_say_is_refused() -> None:
+def test_a_side_that_is_too_long_for_jpeg_is_refused() -> None:
     with pytest.raises(ImageError, match="sides of at most 65500"):
         tf_ops.encode_jpeg(tf.zeros([1, 65501, 3], tf.uint8), 90)
 
@@ -151,7 +151,7 @@ def test_damaged_bytes_are_an_error(data: bytes) -> None:
     st.integers(1, 90),
 )  # fmt: skip
 def test_a_planned_image_is_that_of_the_graph(policy: str, kind: str, h: int, w: int, height: int, width: int) -> None:
-    """What the transform stores is what the exported model computes, to the last digit."""
+    """The exported model computes the values that the transform stores, to the last digit."""
     data = encoded(smooth(h, w), kind)
     plan = geometry.plan_geometry(policy, h, w, height, width)
     planned = tf_ops.decode_planned(data, plan, jpeg=kind == "jpeg")

@@ -114,7 +114,7 @@ def test_boxes_are_no_masks(tmp_path, given_input):
         ([1, 2, True, 4], "the bbox is [1, 2, True, 4], not [x, y, width, height]"),
         ([1, 2, 0, 4], "the box from x 1 to 1 and y 2 to 6 has no area"),
         ([1, 2, -3, 4], "the box from x 1 to -2 and y 2 to 6 has no area"),
-        ([40, 2, 3, 4], "the box from x 40 to 43 and y 2 to 6 lies outside of the image, 20x40 (height x width)"),
+        ([40, 2, 3, 4], "the box from x 40 to 43 and y 2 to 6 is outside of the image, 20x40 (height x width)"),
         ([1, 2, 10**400, 4], "the box's xmax is"),
         ([float("nan"), 2, 3, 4], "the box's xmin is 'nan'"),
     ],

@@ -159,7 +159,7 @@ def test_colours(tmp_path, masked):
     check(tmp_path / "out", ("Fish", "Sugar"))
     del classes["Sugar"]
     with pytest.raises(
-        CheckFailed, match="masks: 001.png: .* pixels are #0080ff, which is no class; known are #000000"
+        CheckFailed, match="masks: 001.png: .* pixels are #0080ff, which is not a class; known are #000000"
     ):
         run(changed(raw, classes=classes), tmp_path / "other")
 
@@ -204,7 +204,7 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, masked):
     assert rows["001.jpg"].reason == (
         "masks: 001.png: the mask has 30x21 (height x width), the image 21x30; was it drawn on the turned image?"
     )
-    assert "which is no class; known are 0, 1, 2, 255" in rows["002.jpg"].reason
+    assert "which is not a class; known are 0, 1, 2, 255" in rows["002.jpg"].reason
     assert rows["004.jpg"].reason == "masks: 004.bmp and 004.png are both its mask; remove one"
     assert manifest.totals["inputs"] == IMAGES + 1
     assert not any(str(tmp_path) in row.reason for row in rows.values())
@@ -247,7 +247,7 @@ def test_colours_are_no_other_values_of_numbers(tmp_path, masked):
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", np.dstack([drawn(number), drawn(number + 1), drawn(2)]))
     labels = {**raw["input"]["labels"], "others": "background"}
-    with pytest.raises(CheckFailed, match=r"pixels are #.* which is no class; known are 0, 1, 255"):
+    with pytest.raises(CheckFailed, match=r"pixels are #.* which is not a class; known are 0, 1, 255"):
         run(changed(raw, classes={"Fish": 1}, labels=labels), tmp_path / "out")
 
 

@@ -183,7 +183,7 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, voc):
         "turned image?"
     )
     assert rows["002.jpg"].reason == (
-        "Annotations/002.xml: the box from x 39 to 50 and y 0 to 2 lies outside of the image, 21x30 (height x width)"
+        "Annotations/002.xml: the box from x 39 to 50 and y 0 to 2 is outside of the image, 21x30 (height x width)"
     )
     assert not any(str(tmp_path) in row.reason for row in rows.values())
 

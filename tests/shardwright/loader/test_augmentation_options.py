@@ -21,7 +21,7 @@ def test_a_strength_may_be_given():
 
 
 @pytest.mark.parametrize(
-    ("written", "says"),
+    ("written", "message"),
     [
         (["spin"], "'spin' is not known.*flip_left_right"),
         (["crop", "crop=0.5"], "'crop' is there twice"),
@@ -32,8 +32,8 @@ def test_a_strength_may_be_given():
         (["rotate90=1"], "'rotate90=1': it has no strength"),
     ],
 )
-def test_what_means_nothing_is_refused(written, says):
-    with pytest.raises(UsageError, match=f"augment {says}"):
+def test_invalid_augmentations_are_refused(written, message):
+    with pytest.raises(UsageError, match=f"augment {message}"):
         read_augmentations(written)
     with pytest.raises(ConfigError, match=r"^loader\.augment: '"):
         LoaderConfig(augment=tuple(written))

@@ -1,4 +1,4 @@
-"""`cache`: made once, the same in every epoch, bounded, of one process at a time."""
+"""`cache`: made once, the same in every epoch, limited, and filled by one process only."""
 
 import multiprocessing
 import shutil
@@ -64,7 +64,7 @@ def _fill(folder, ready, done):
     done.wait()
 
 
-def test_another_process_that_fills_it_is_told(tmp_path):
+def test_another_process_that_fills_it_is_named(tmp_path):
     context = multiprocessing.get_context("fork")
     ready, done = context.Event(), context.Event()
     other = context.Process(target=_fill, args=(tmp_path, ready, done))
@@ -74,12 +74,12 @@ def test_another_process_that_fills_it_is_told(tmp_path):
         memory._begin(tmp_path / "decoded-1")
     done.set()
     other.join()
-    # What it left is cleared away.
+    # The files that it left are deleted.
     memory._begin(tmp_path / "decoded-1")
     assert [file.name for file in tmp_path.iterdir()] == ["decoded-1.lock"]
 
 
-def test_a_folder_that_cannot_be_made_is_told(dataset, tmp_path):
+def test_a_folder_that_cannot_be_made_is_named(dataset, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cache: .*file/cache cannot be made"):
         load(dataset, "train", 3, cache=tmp_path / "file" / "cache")

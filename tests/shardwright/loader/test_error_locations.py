@@ -1,4 +1,4 @@
-"""What can't be loaded ends a stream in its place, by name, also where nothing of it can be loaded."""
+"""A record that cannot be loaded ends a stream in its place, by name, even if no record can be loaded."""
 
 from itertools import islice
 from pathlib import Path
@@ -31,13 +31,13 @@ def test_an_endless_stream_in_which_all_is_wrong_ends(small_dataset, tmp_path, o
 
     folder = small_dataset(tmp_path, counts={"train": [9, 9]}, change=change)
     batches = iter(load(folder, "train", 4, order=order, repeat=True, shuffle=True, seed=1))
-    # Whoever goes on is told again.
+    # The error comes again at every further attempt.
     for _ in range(3):
         with pytest.raises(WRONG, match=r"tfrecord, record \d at byte \d+, key train/\d{4}: cannot be decoded"):
             next(batches)
 
 
-def test_what_cannot_be_read_is_told_as_it_was_said(one_shard, monkeypatch):
+def test_the_error_of_a_failed_read_is_passed_on(one_shard, monkeypatch):
     def away(self, records):
         raise StorageError("the store is away")
 
@@ -47,20 +47,20 @@ def test_what_cannot_be_read_is_told_as_it_was_said(one_shard, monkeypatch):
         next(batches)
 
 
-def test_the_last_error_is_told_once():
-    unread = ReadErrors()
+def test_the_last_error_is_returned_once():
+    errors = ReadErrors()
 
     def read(number):
         raise {0: StorageError("away"), 1: KeyError("odd")}[number]
 
-    for number, said in enumerate(["away", "KeyError('odd')"]):
+    for number, message in enumerate(["away", "KeyError('odd')"]):
         with pytest.raises((StorageError, KeyError)):
-            unread.watched(read)(number)
-        assert [unread.why(), unread.why()] == [said, ""]
+            errors.watched(read)(number)
+        assert [errors.why(), errors.why()] == [message, ""]
 
 
 def test_of_a_broken_shard_the_record_is_named_that_breaks_it(one_shard, tmp_path):
-    """Whichever of those behind it comes first, which is sound itself."""
+    """A record behind it may come first, although it is sound."""
     shard = ImageDataset.open(one_shard).shards("train")[0]
     offset = [offset for offset, _ in read_records(shard.file)][20]
     data = Path(shard.file).read_bytes()
@@ -78,7 +78,7 @@ def test_iterators_of_one_dataset_do_not_meet(one_shard):
     pairs = list(zip(dataset, dataset, strict=True))
     assert len(pairs) == 10
     assert all((one[2].numpy() == other[2].numpy()).all() for one, other in pairs)
-    # One that was left in the middle is no matter, either.
+    # Nor does an iterator that was left in the middle matter.
     for _ in range(3):
         assert len(list(islice(dataset, 3))) == 3
     assert len(list(dataset)) == 10
@@ -94,27 +94,18 @@ def test_iterators_of_one_dataset_do_not_meet(one_shard):
 def test_all_before_an_error_comes_and_nothing_behind_it(count, batch, drop, wrong, threads):
     asked = []
 
-    def make(number, position):
-        sound = tf.not_equal(position, -1 if wrong is None else 1000 + wrong)
-        return require(sound, "wrong", number), position
+    def make(number, record):
+        sound = tf.not_equal(record["position"], -1 if wrong is None else 1000 + wrong)
+        return require(sound, "wrong", number), record["position"]
 
-    def told(positions):
+    def explain(positions):
         asked.append(positions)
         return "named" if wrong is not None and 1000 + wrong in positions else ""
 
-    elements = tf.data.Dataset.range(1000, 1000 + count).map(lambda position: (position,))
-    # Of examples that come one by one nothing is dropped.
+    records = tf.data.Dataset.zip({"position": tf.data.Dataset.range(1000, 1000 + count)})
+    # Nothing is dropped where examples come one by one.
     drop = drop and batch is not None
-    found = with_error_context(
-        elements,
-        make,
-        lambda position: position,
-        told,
-        count=count,
-        threads=threads,
-        batch=batch,
-        drop_remainder=drop,
-    )
+    found = with_error_context(records, make, explain, count=count, threads=threads, batch=batch, drop_remainder=drop)
     each = batch or 1
     whole = [list(range(low, min(low + each, count))) for low in range(0, count, each)]
     whole = [numbers for numbers in whole if len(numbers) == each or not drop]
@@ -129,7 +120,7 @@ def test_all_before_an_error_comes_and_nothing_behind_it(count, batch, drop, wro
         return
     with pytest.raises(WRONG, match=r"assertion failed: \[named\]"):
         next(batches)
-    # What is read once more is what was under way, and no more of it than that.
+    # Only records that were in progress are read again.
     assert 1000 + wrong in asked[0]
     assert asked[0] == sorted(asked[0])
     assert min(asked[0]) >= 1000 + sound * each

@@ -37,14 +37,14 @@ def test_a_damaged_record_is_named_in_a_line(tmp_path, small_dataset, order):
 @pytest.mark.parametrize(
     "ours", ["assertion failed: [a.tfrecord, record 1: damaged]", "DatasetError: a.tfrecord, record 1: damaged"]
 )
-def test_what_the_loader_says_is_found_in_the_words_of_both_stacks(before, ours):
+def test_the_loaders_message_is_found_in_the_errors_of_both_stacks(before, ours):
     error = tf.errors.InvalidArgumentError(
         None, None, f"{before}{ours}\n\t [[{{{{node Assert}}}}]] [Op:IteratorGetNext]"
     )
     assert error_message(error) == "a.tfrecord, record 1: damaged"
 
 
-def test_names_are_told_as_they_are_but_for_what_would_break_the_line():
+def test_names_are_unchanged_but_for_characters_that_would_break_the_line():
     key = "träin/a 'b' \"c\" \\ \n\t\x1b[31m 猫"
 
     def fail(number):

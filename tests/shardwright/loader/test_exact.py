@@ -102,7 +102,7 @@ def test_a_damaged_record_is_named(clouds, tmp_path, small_dataset):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"start_step": -1}, "start_step -1"),
         ({"start_step": 8}, "an epoch has 7 batches of 2"),
@@ -111,8 +111,8 @@ def test_a_damaged_record_is_named(clouds, tmp_path, small_dataset):
         ({"order": "quick"}, "use fast or exact"),
     ],
 )
-def test_what_cannot_be_is_refused(clouds, options, says):
-    with pytest.raises(UsageError, match=says):
+def test_impossible_options_are_refused(clouds, options, message):
+    with pytest.raises(UsageError, match=message):
         load(clouds, "train", 2, **{"order": "exact", **options})
 
 
@@ -122,7 +122,7 @@ def test_a_resumed_training_reads_nothing_of_what_came_before(clouds, monkeypatc
     batches(clouds, steps=1, repeat=True, start_step=2000)
     counts = tuple(shard.records for shard in ImageDataset.open(clouds).shards("train"))
     steps = StepPlan(GlobalOrder(counts, 3, 4), 2)
-    ahead = 40  # What is read ahead, decoded and finished meanwhile; not the 2,000 steps before.
+    ahead = 40  # Read ahead, decoded and finished meanwhile; not the 2,000 steps before.
     assert 1 <= len(seen) <= ahead
     expected = {tuple(map(tuple, steps.training(step))) for step in range(2000, 2000 + ahead)}
     assert {tuple(map(tuple, records)) for records in seen} <= expected

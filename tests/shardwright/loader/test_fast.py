@@ -1,4 +1,4 @@
-"""`order: fast` over more shards than are open at a time: sixteen records in a row, of sixteen shards in turns."""
+"""`order: fast` over more shards than are open concurrently: sixteen records each, of sixteen shards in turns."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.loader import load
-from shardwright.loader.fast import read_fast
+from shardwright.loader.fast import read_ranges
 from shardwright.loader.host_sharding import RecordRange
 
 COUNTS = (0, 1, 15, 16, 17, 33, 2, 40, 1, 1, 0, 5, 16, 3, 32, 7, 9, 48, 1, 20)
@@ -26,7 +26,7 @@ def many_shards(small_dataset, tmp_path_factory) -> ImageDataset:
 def positions(dataset: ImageDataset, seed: int | None) -> list[int]:
     shards = dataset.shards("train")
     share = [RecordRange(number, 0, shard.records) for number, shard in enumerate(shards)]
-    return [int(position) for position, _ in read_fast(shards, share, seed).as_numpy_iterator()]
+    return [int(found["position"]) for found in read_ranges(shards, share, seed).as_numpy_iterator()]
 
 
 def in_turns(counts: tuple[int, ...]) -> Iterator[int]:
@@ -61,7 +61,7 @@ def test_a_seed_fixes_an_order_in_which_every_record_comes_once(many_shards):
 
 
 @pytest.mark.parametrize("order", ["fast", "exact"])
-def test_nothing_is_optimized_anew_for_a_shard_or_an_iterator(many_shards, order):
+def test_nothing_is_optimized_again_for_a_shard_or_an_iterator(many_shards, order):
     found = load(many_shards.root, "train", 4, order=order, shuffle=True, seed=1, repeat=True)
     graph = tf.raw_ops.DatasetToGraphV2(
         input_dataset=found._variant_tensor, external_state_policy=1, strip_device_assignment=True
@@ -82,7 +82,8 @@ def test_what_follows_damage_in_a_shard_is_empty_and_nothing_else(many_shards, t
     copy.write_bytes(data)
     shards[hurt] = type(shards[hurt])(**{**vars(shards[hurt]), "file": str(copy)})
     share = [RecordRange(number, 0, shard.records) for number, shard in enumerate(shards)]
-    empty = {int(place) for place, record in read_fast(shards, share, 3).as_numpy_iterator() if not record}
+    found = read_ranges(shards, share, 3).as_numpy_iterator()
+    empty = {int(record["position"]) for record in found if not record["record"]}
     begin = sum(COUNTS[:hurt])
     assert empty == set(range(min(empty), begin + 40))
     assert begin + 17 <= min(empty) <= begin + 22

@@ -71,7 +71,7 @@ def test_the_order_never_changes_between_versions():
 
 
 def test_mixing_is_even():
-    """Where the first record of the disk comes to stand: uniformly over its window."""
+    """The place of the disk's first record is uniform over its window."""
     window = 16
     places = np.array(
         [np.argsort(GlobalOrder((window,), seed, window).at(np.arange(window)).record)[0] for seed in range(4000)]

@@ -1,4 +1,4 @@
-"""What comes out of the loader: types, targets, ids, and shapes that are all known beforehand."""
+"""The outputs of the loader besides normalized images and masks as bytes."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_every_shape_is_known_and_nothing_is_text(clouds, options):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"dtype": "float16"}, "dtype 'float16' is not known"),
         ({"dtype": "uint8", "normalize": "unit"}, "dtype 'uint8' are the pixels as they are"),
@@ -134,8 +134,8 @@ def test_every_shape_is_known_and_nothing_is_text(clouds, options):
         ({"shuffle_buffer": 0}, "shuffle_buffer 0 must be at least 1"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(clouds, options, says):
-    with pytest.raises(UsageError, match=says):
+def test_options_that_do_not_fit_are_refused(clouds, options, message):
+    with pytest.raises(UsageError, match=message):
         load(clouds, "train", 4, **{**PLAIN, **options})
 
 

@@ -58,9 +58,9 @@ def test_a_record_that_is_no_such_example_is_named(small_dataset, tmp_path, orde
     file = Path(ImageDataset.open(folder).shards("train")[0].file)
     if damage == "bytes":
         records = [record for _, record in read_records(file)]
-        # Its checksum is right, and what TensorFlow says of it is no text.
+        # Its checksum is right, and TensorFlow's message about it is not text.
         records[1] = b"\xff" + records[1][1:]
         file.write_bytes(b"".join(frame(record) for record in records))
-    message = r"record 1 at byte \d+, key train/0001: is no example as the manifest describes it"
+    message = r"record 1 at byte \d+, key train/0001: is not an example as the manifest describes it"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         list(load(folder, "train", 1, order=order))

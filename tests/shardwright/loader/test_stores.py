@@ -28,7 +28,7 @@ def local(small_dataset, tmp_path_factory):
 
 @pytest.fixture
 def place(stores, local):
-    """Where the dataset lies on a store."""
+    """The URL of the dataset on a store."""
 
     def copied(scheme):
         url = f"{stores.bucket(scheme)}/data"
@@ -40,7 +40,7 @@ def place(stores, local):
 
 @pytest.fixture(autouse=True)
 def _no_locks():
-    """A test's process is not one user of the copies, but many, one after another."""
+    """Releases the locks: the process of the tests stands for many users of the copies, one after another."""
     yield
     for descriptor in shard_cache._held.values():
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What the loader gives with an image besides one class or masks: several classes, or which image it is."""
+"""Targets of the loader other than one class or masks: several classes, or the position of the image."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ COUNT = 37
 
 
 def write_images(root, count=COUNT):
-    """Grey images, each of its own brightness."""
+    """Writes grey images of different brightness."""
     (root / "images").mkdir(parents=True)
     for number in range(count):
         Image.new("RGB", (8, 8), (number, number, number)).save(root / "images" / f"{number:03d}.png")
@@ -168,7 +168,7 @@ def test_an_image_without_its_class_is_named(small_dataset, tmp_path):
         list(loader.load(root, "train", 3))
 
 
-def test_a_class_that_is_none_is_named(small_dataset, tmp_path):
+def test_a_class_out_of_range_is_named(small_dataset, tmp_path):
     def change(number, example):
         return {**example, "image/class/label": 7}
 
@@ -176,5 +176,5 @@ def test_a_class_that_is_none_is_named(small_dataset, tmp_path):
     manifest = ImageDataset.open(root).manifest
     changed = manifest.__class__(**{**vars(manifest), "labels": "multi"}).with_digest()
     (root / "manifest.json").write_text(changed.to_json())
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"key train/000.: has a class that is none of the 2"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"key train/000.: has a class that is not one of the 2"):
         list(loader.load(root, "train", 2))

@@ -1,4 +1,4 @@
-"""Words as a vector: the same one, in whatever form the transform stored them."""
+"""Words as a vector: the same one for each form in which the transform stores them."""
 
 import numpy as np
 import pytest
@@ -11,14 +11,14 @@ from shardwright.loader.text_features import StoredTexts, word_counts
 SIZE = 6
 
 
-def fit(holds, value):
-    if not bool(holds):
+def fit(condition, value):
+    if not bool(condition):
         raise ValueError("does not fit")
     return value
 
 
 def stored(output, words):
-    """What ImageTransform stores of places in the vocabulary; -1 is no word of it."""
+    """Returns the features that ImageTransform stores for places in the vocabulary; -1 is an unknown word."""
     known = [word for word in words if word >= 0]
     if output == "ids":
         return {"t/ids": tf.constant([word + 2 if word >= 0 else 1 for word in words] + [0, 0], tf.int64)}

@@ -42,7 +42,7 @@ def test_masks_of_either_frame_come_to_lie_where_the_pixels_are(
 
 
 @pytest.mark.parametrize(
-    ("orientation", "said", "size", "displayed"),
+    ("orientation", "frame", "size", "displayed"),
     [
         (1, "auto", None, False),
         (1, "displayed", (10, 20), False),  # An upright image has one frame.
@@ -50,17 +50,17 @@ def test_masks_of_either_frame_come_to_lie_where_the_pixels_are(
         (6, "auto", (10, 20), False),
         (6, "auto", (20, 10), True),
         (6, "auto", (3, 3), True),
-        (3, "auto", (10, 20), True),  # Both have this size, so it tells nothing.
+        (3, "auto", (10, 20), True),  # Both have this size, so it decides nothing.
         (6, "stored", (20, 10), False),
         (6, "displayed", (10, 20), True),
     ],
 )
-def test_the_frame_is_told_by_the_masks_own_size_else_it_is_the_displayed_one(orientation, said, size, displayed):
-    assert CoordinateFrame(10, 20, orientation).are_displayed(said, size) is displayed
+def test_the_frame_follows_from_the_masks_size_else_it_is_the_displayed_one(orientation, frame, size, displayed):
+    assert CoordinateFrame(10, 20, orientation).is_displayed(frame, size) is displayed
 
 
 def test_a_square_mask_is_in_the_displayed_frame():
-    assert CoordinateFrame(10, 10, 6).are_displayed("auto", (10, 10))
+    assert CoordinateFrame(10, 10, 6).is_displayed("auto", (10, 10))
 
 
 def test_boxes_move_with_the_pixels():

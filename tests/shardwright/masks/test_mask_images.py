@@ -1,4 +1,4 @@
-"""Mask images: numbers as the file stores them, runs as drawing them would give, and what is no mask refused."""
+"""Mask images: numbers as the file stores them, the same runs as by drawing, and other files refused."""
 
 import io
 import struct
@@ -76,7 +76,7 @@ def test_a_value_that_is_no_class_is_named():
     with pytest.raises(UnknownValueError, match=r"1 pixels are 2 and 2 other values, .*known are 0, 1"):
         label_runs(MaskImage(VALUES, 8), {0: None, 1: 0})
     colours = np.array([[COLOUR + 0xFF8000]], np.uint32)
-    with pytest.raises(UnknownValueError, match="1 pixels are #ff8000, which is no class; known are #000000"):
+    with pytest.raises(UnknownValueError, match="1 pixels are #ff8000, which is not a class; known are #000000"):
         label_runs(MaskImage(colours, 24), {COLOUR: None})
 
 
@@ -136,9 +136,9 @@ def test_alpha_counts_only_where_it_is_opaque():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
-        (b"", r"no PNG, BMP or TIFF \(there are none\)"),
+        (b"", r"not a PNG, BMP or TIFF \(there are none\)"),
         (b"hello, world", "they begin with 68 65 6c 6c"),
         (saved(VALUES, "JPEG"), "JPEG, whose compression is lossy"),
         (saved(VALUES)[:-20], "end within a chunk"),
@@ -152,8 +152,8 @@ def test_alpha_counts_only_where_it_is_opaque():
     ids=["nothing", "text", "jpeg", "png cut", "bmp cut", "tiff cut", "jpeg in tiff", "fractions", "deep", "two pages"],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")
-def test_what_is_no_mask_is_refused_with_the_reason(data, said):
-    with pytest.raises(MaskFileError, match=said):
+def test_other_files_are_refused_with_the_reason(data, message):
+    with pytest.raises(MaskFileError, match=message):
         read(data)
 
 

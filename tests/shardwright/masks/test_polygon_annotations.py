@@ -1,4 +1,4 @@
-"""COCO's segmentations: polygons, counts and compressed counts of the same mask; what is broken is told."""
+"""COCO's segmentations: polygons, counts and compressed counts of the same mask; broken ones are refused."""
 
 import json
 
@@ -18,14 +18,14 @@ def parse(segmentation, height=4, width=6, size=None):
 
 
 @given(arrays(bool, array_shapes(min_dims=2, max_dims=2, max_side=12)), st.booleans())
-def test_all_three_forms_are_the_same_mask(mask, told):
-    """Here every pixel is a polygon of its own."""
+def test_all_three_forms_are_the_same_mask(mask, with_size):
+    """Here every pixel is a separate polygon."""
     height, width = mask.shape
     polygons = [[x, y, x + 1, y, x + 1, y + 1, x, y + 1] for y, x in np.argwhere(mask).tolist()]
     counts = to_counts(rle.encode(mask), mask.size)
     forms = [{"size": [height, width], "counts": form} for form in (counts, compress_counts(counts))]
     for form in [polygons, *forms] if polygons else forms:
-        runs = parse(form, height, width, (height, width) if told else None)
+        runs = parse(form, height, width, (height, width) if with_size else None)
         np.testing.assert_array_equal(runs, rle.encode(mask))
 
 
@@ -41,10 +41,10 @@ def test_polygons_of_an_object_are_joined_even_where_they_overlap():
         (None, "bad_segmentation", "the segmentation is null; write polygons"),
         ([], "bad_segmentation", r"the segmentation is \[\]"),
         ("abc", "bad_segmentation", 'the segmentation is "abc"'),
-        ({}, "bad_segmentation", "it holds nothing"),
-        ({"counts": [24]}, "bad_segmentation", "it holds 'counts'"),
+        ({}, "bad_segmentation", "it contains nothing"),
+        ({"counts": [24]}, "bad_segmentation", "it contains 'counts'"),
         ({"size": [4, 6], "counts": 24}, "bad_segmentation", "run lengths need"),
-        ([0, 0, 4, 0, 4, 4], "bad_polygon", r"polygon 1 of 6 is 0, no list; write polygons \[\[x, y"),
+        ([0, 0, 4, 0, 4, 4], "bad_polygon", r"polygon 1 of 6 is 0, not a list; write polygons \[\[x, y"),
         ([[0, 0, 4, 0, 4, 4], [0, 0, 4, 4]], "bad_polygon", "polygon 2 of 2 has 4 numbers"),
         ([[0, 0, 4, 0, 4, 4, 1]], "bad_polygon", "polygon 1 of 1 has an odd count of 7"),
         ([[0, 0, 4, float("nan"), 4, 4]], "bad_polygon", "number 4 of 6 is nan"),
@@ -56,7 +56,7 @@ def test_polygons_of_an_object_are_joined_even_where_they_overlap():
         ({"size": ["4", None], "counts": [24]}, "size_mismatch", "the mask has '4'xNone"),
     ],
 )
-def test_what_is_broken_is_told_with_a_code(segmentation, code, message):
+def test_broken_segmentations_have_a_code(segmentation, code, message):
     with pytest.raises(rle.RleError, match=message) as error:
         parse(segmentation)
     assert error.value.code == code

@@ -102,10 +102,10 @@ def test_whole_pixels_are_whole_pixels():
     assert mask[1:3, 2:5].all()
     # Centres on the outline: those of the upper and the left side belong to it.
     np.testing.assert_array_equal(mask_of([(1.5, 0.5), (4.5, 0.5), (4.5, 2.5), (1.5, 2.5)], 4, 6)[:2, 1:4], True)
-    # The sides of an hourglass that lies: its two triangles, centres on their upper edges included.
+    # The sides of a horizontal hourglass: its two triangles, centres on their upper edges included.
     hourglass = [[1, 0, 0, 1], [1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 0, 0]]
     np.testing.assert_array_equal(mask_of([(0, 0), (4, 4), (4, 0), (0, 4)], 4, 4), hourglass)
-    # What an outline goes around twice lies outside: even-odd.
+    # An area that an outline goes around twice is outside: even-odd.
     assert not mask_of([(0, 0), (4, 0), (4, 4), (0, 4)] * 2, 4, 4).any()
 
 
@@ -119,7 +119,7 @@ def test_a_polygon_is_read():
         ([], "has 0 numbers; a polygon needs at least 6"),
         ([0, 0, 4, 4], "has 4 numbers"),
         ([0, 0, 4, 0, 4, 4, 9], "an odd count of 7 numbers"),
-        ([0, 0, 4, "4", 4, 4], "number 4 of 6 is '4', no number"),
+        ([0, 0, 4, "4", 4, 4], "number 4 of 6 is '4', not a number"),
         ([0, 0, True, 4, 4, 4], "number 3 of 6 is True"),
         ([0, 0, 4, 4, None, 4], "number 5 of 6 is None"),
         ([0, 0, 4, 4, [1], 4], r"number 5 of 6 is \[1\]"),
@@ -128,7 +128,7 @@ def test_a_polygon_is_read():
         ([0, 0, 4, 4, 4, 10**400], "number 6 of 6 is 1000"),
     ],
 )
-def test_what_is_no_polygon_is_told_by_number(numbers, message):
+def test_invalid_polygons_are_refused_by_number(numbers, message):
     with pytest.raises(PolygonError, match=message):
         read_polygon(numbers)
 

@@ -1,4 +1,4 @@
-"""What was freed goes back to the system, also from between objects that live on, or is kept where that is wanted."""
+"""Freed memory goes back to the system, also from between live objects, or is kept where that is wanted."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ print(faults() - begun)
 """
 
 
-def test_what_lies_below_an_object_that_lives_on_goes_back_to_the_system():
+def test_memory_below_a_live_object_goes_back_to_the_system():
     freed = subprocess.run([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert int(freed) > 20_000_000
 

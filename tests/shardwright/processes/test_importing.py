@@ -1,4 +1,4 @@
-"""What is imported in the block is no more looked through for garbage; all that comes later is."""
+"""Modules that are imported in the block are excluded from garbage collection; later objects are not."""
 
 import gc
 import weakref

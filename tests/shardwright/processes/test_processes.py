@@ -1,4 +1,4 @@
-"""Worker processes: what they know of the process that asks them, and what is said when one dies."""
+"""Worker processes: the environment that they get from the calling process, and the error when one dies."""
 
 import os
 import subprocess
@@ -6,54 +6,52 @@ import sys
 from pathlib import Path
 
 import pytest
-from asked import die, say
+from asked import die, state
 
 from shardwright.errors import ShardwrightError
 from shardwright.processes import map_processes
 
 
 def test_workers_have_the_environment_and_folder_of_the_moment(tmp_path, monkeypatch):
-    # What they are forked from runs on between the calls, and was started before the second environment was there.
+    # The server that they are forked from keeps running between the calls, and is older than the second environment.
     for text in ("one", "two"):
-        monkeypatch.setenv("SHARDWRIGHT_TOLD", text)
+        monkeypatch.setenv("SHARDWRIGHT_TEST", text)
         (tmp_path / text).mkdir()
         monkeypatch.chdir(tmp_path / text)
-        said = list(map_processes(say, ["SHARDWRIGHT_TOLD"] * 3, 2, "lost"))
-        assert said == [(text, str(tmp_path / text), True)] * 3
-    monkeypatch.delenv("SHARDWRIGHT_TOLD")
-    assert [told for told, _, _ in map_processes(say, ["SHARDWRIGHT_TOLD"], 2, "lost")] == [None]
+        found = list(map_processes(state, ["SHARDWRIGHT_TEST"] * 3, 2, "lost"))
+        assert found == [(text, str(tmp_path / text), True)] * 3
+    monkeypatch.delenv("SHARDWRIGHT_TEST")
+    assert [value for value, _, _ in map_processes(state, ["SHARDWRIGHT_TEST"], 2, "lost")] == [None]
 
 
 def test_with_one_worker_no_process_is_started():
-    assert list(map_processes(say, ["HOME"], 1, "lost")) == [(os.environ.get("HOME"), os.getcwd(), False)]
+    assert list(map_processes(state, ["HOME"], 1, "lost")) == [(os.environ.get("HOME"), os.getcwd(), False)]
 
 
-def test_a_worker_thatdies_is_told_in_our_words():
+def test_a_worker_that_dies_is_an_error_of_ours():
     with pytest.raises(ShardwrightError, match="it was lost"):
         list(map_processes(die, [3, 3], 2, "it was lost"))
 
 
-def test_a_script_that_calls_without_asking_for_its_name_is_told_so(tmp_path):
+def test_a_script_without_a_guard_gets_an_explanation(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from asked import say\nfrom shardwright.errors import ShardwrightError\n"
+        "from asked import state\nfrom shardwright.errors import ShardwrightError\n"
         "from shardwright.processes import map_processes\n"
-        "try:\n    list(map_processes(say, ['HOME'] * 2, 2, 'lost'))\n"
+        "try:\n    list(map_processes(state, ['HOME'] * 2, 2, 'lost'))\n"
         "except ShardwrightError as error:\n    print(error)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith(
-        "No worker process got as far as its work. A script that starts them needs `if __name__"
-    )
+    assert done.stdout.startswith("No worker process could begin. A script that starts them needs `if __name__")
 
 
 def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     program = (
-        "from asked import say; from shardwright.processes import map_processes, warm_up; warm_up(say); "
-        "print([told for told, _, _ in map_processes(say, ['TMPDIR'] * 2, 2, 'lost')])"
+        "from asked import state; from shardwright.processes import map_processes, warm_up; warm_up(state); "
+        "print([value for value, _, _ in map_processes(state, ['TMPDIR'] * 2, 2, 'lost')])"
     )
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)

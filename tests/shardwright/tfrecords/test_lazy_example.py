@@ -1,4 +1,4 @@
-"""Single features of an example: always what the general parser says."""
+"""Single features of an example: always the values of the general parser."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def same(one, other):
 
 
 @given(FEATURES)
-def test_every_feature_is_what_the_general_parser_says(features):
+def test_every_feature_equals_that_of_the_general_parser(features):
     data = encode_example(features)
     example = LazyExample(data)
     for name, values in decode_example(data).items():
@@ -65,7 +65,7 @@ def test_what_is_carried_is_written_as_it_was(features, parsed):
         for name, value in carried.items()
     }
     assert join_entries(encode_entries(arrays)) == data
-    # Of another layout all is parsed.
+    # An example of another layout is parsed as a whole.
     assert not [
         values for values in LazyExample(data + data).carry(bool).values() if isinstance(values, EncodedFeature)
     ]
@@ -86,7 +86,7 @@ def test_a_name_that_is_no_text_cannot_be_carried():
 
 
 @given(FEATURES, st.data())
-def test_damage_is_an_error_or_what_the_general_parser_says(features, data):
+def test_damage_is_an_error_or_the_result_of_the_general_parser(features, data):
     raw = bytearray(encode_example({**features, "x": 1}))
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:

@@ -49,7 +49,7 @@ def tensorflows_reading(tf, data):
 
 
 @given(st.lists(st.binary(max_size=200), max_size=8))
-def test_what_is_written_is_read_back_at_the_offsets_told(payloads):
+def test_written_records_are_read_back_at_the_returned_offsets(payloads):
     file = io.BytesIO()
     writer = records.RecordWriter(file)
     places = [writer.write(payload) for payload in payloads]
@@ -75,7 +75,7 @@ def test_files_are_byte_for_byte_tensorflows(tf, tmp_path):
 
 
 def test_a_frame_known_by_hand():
-    # What TensorFlow 2.16 wrote.
+    # Written by TensorFlow 2.16.
     assert records.frame(b"abc").hex() == "0300000000000000b099490e6162636e57f121"
 
 
@@ -107,7 +107,7 @@ def test_every_cut_is_found(three):
     sound = three.read_bytes()
     for end in range(1, len(sound)):
         if end in (21, 43):
-            continue  # Whole records: only the manifest's count can tell.
+            continue  # Whole records: only the manifest's count can show it.
         three.write_bytes(sound[:end])
         with pytest.raises(RecordError, match=r"truncated|bytes are left"):
             list(records.read_records(three))
@@ -132,7 +132,7 @@ def test_a_length_beyond_the_file_asks_for_no_memory(tmp_path):
         list(records.read_records(path))
 
 
-def test_a_compressed_file_is_told_by_name(tmp_path):
+def test_a_compressed_file_is_named(tmp_path):
     path = tmp_path / "old.tfrecord.gz"
     path.write_bytes(b"\x1f\x8b" + bytes(30))
     with pytest.raises(RecordError, match="gzip-compressed"):
@@ -265,7 +265,7 @@ def test_values_that_do_not_fit_are_refused_by_name(value, message):
 
 
 def test_forms_that_other_writers_use_are_read(tf):
-    # All of one feature "a": a number by itself; one by itself and two packed; a float by itself; no list at all.
+    # All of one feature "a": a single number; a single one and two packed; a single float; no list at all.
     unpacked = b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08\x05"
     assert plain(records.decode_example(unpacked)) == {"a": [5]} == tensorflows_reading(tf, unpacked)
     mixed = b"\x0a\x0f\x0a\x0d\x0a\x01a\x12\x08\x1a\x06\x08\x05\x0a\x02\x07\x08"
@@ -321,5 +321,5 @@ def test_a_file_is_held_against_its_hash(tmp_path):
     (tmp_path / "f").write_bytes(data)
     sha256 = hashlib.sha256(data).hexdigest()
     assert [payload for _, payload in records.read_records(tmp_path / "f", sha256=sha256)] == [b"one", b"two"]
-    with pytest.raises(RecordError, match="is not what the manifest says"):
+    with pytest.raises(RecordError, match="differs from the manifest"):
         list(records.read_records(tmp_path / "f", sha256="0" * 64))

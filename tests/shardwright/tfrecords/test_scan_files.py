@@ -21,7 +21,7 @@ def walk(data):
 
 
 @given(st.lists(st.binary(max_size=300)), st.sampled_from(sorted(PACKED)))
-def test_every_record_is_found_where_it_lies(payloads, packing):
+def test_every_record_is_found_at_its_offset(payloads, packing):
     plain = b"".join(map(frame, payloads))
     packed = PACKED[packing](plain)
     copy = io.BytesIO()
@@ -44,7 +44,7 @@ def test_records_are_walked_in_pieces_of_any_size():
 
 
 @given(st.integers(0, len(PLAIN) - 1), st.integers(0, 7))
-def test_a_flipped_bit_costs_a_record_or_the_rest_and_is_told(place, bit):
+def test_a_flipped_bit_costs_a_record_or_the_rest_and_is_reported(place, bit):
     damaged = bytearray(PLAIN)
     damaged[place] ^= 1 << bit
     found = walk(bytes(damaged))
@@ -69,7 +69,7 @@ def test_a_cut_file_gives_what_is_whole_and_one_record_that_is_not(size):
 
 
 @given(st.integers(0, 60), st.sampled_from(["gzip", "zlib"]))
-def test_a_cut_or_damaged_compressed_file_is_told(size, packing):
+def test_a_cut_or_damaged_compressed_file_is_reported(size, packing):
     packed = PACKED[packing](PLAIN)
     size = min(size + 2, len(packed) - 1)
     found = walk(packed[:size])

@@ -1,4 +1,4 @@
-"""What a record is told to be."""
+"""Messages about records that are not examples."""
 
 import io
 from contextlib import suppress
@@ -49,7 +49,7 @@ def _tensor(dtype, *shape):
         (encode_example({}), "nor anything known"),
     ],
 )
-def test_records_are_told_for_what_they_are(payload, message):
+def test_other_records_are_named(payload, message):
     with pytest.raises(OtherRecordError, match=message):
         read_example(payload)
 
@@ -60,7 +60,7 @@ def test_an_example_is_read():
 
 @given(st.binary(max_size=100))
 @example(encode_example({"a": b"x"}))
-def test_any_bytes_are_read_or_told(payload):
+def test_any_bytes_are_read_or_named(payload):
     with suppress(OtherRecordError):
         assert read_example(payload)
 

@@ -1,4 +1,4 @@
-"""Numbers on the wire: written and read as protocol buffers have it, one list at a time or several."""
+"""Numbers in the wire format of protocol buffers, written and read: one list or several at once."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shardwright.tfrecords.wire import WireError, pack_int64, pack_int64_lists, unpack_int64, unpack_int64_lists, varint
 
-# Of every number of bytes, and around the borders between them.
+# Numbers of every length in bytes, and around the borders between them.
 NUMBERS = st.one_of(
     st.integers(0, 300),
     st.integers(0, 63).flatmap(lambda bits: st.integers(max(0, 2**bits - 2), min(2**bits + 2, 2**63 - 1))),

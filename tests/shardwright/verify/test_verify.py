@@ -221,7 +221,7 @@ def test_a_feature_is_found_as_the_whole_example_has_it():
     for name, values in records.decode_example(data).items():
         assert list(records.find_feature(data, name)) == list(values)
     assert records.find_feature(data, "image/ke") is None
-    with pytest.raises(encode.RecordError, match="no tf.train.Example"):
+    with pytest.raises(encode.RecordError, match="not a tf.train.Example"):
         records.find_feature(b"\xff\xff", "a")
 
 

@@ -1,0 +1,214 @@
+"""The options of `load`: checked once, then completed from the dataset, so that no later step decides on a default."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from shardwright.config.loader import NORMALIZATIONS, ORDERS, Augmentation, read_augmentations
+from shardwright.dataset.manifest import NONE
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import DatasetError, UsageError
+from shardwright.loader.augment import check_augment
+from shardwright.loader.dataset_info import dataset_statistics, image_size
+from shardwright.loader.memory import MEMORY, decoded_bytes
+from shardwright.loader.shard_cache import ShardCache
+from shardwright.loader.text_features import StoredTexts, text_features
+
+DTYPES = ("float32", "bfloat16", "uint8")
+MASKS, LABELS, BOTH = "masks", "labels", "both"
+# The shuffle buffer by default: records, and the most bytes that they take.
+_SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
+
+
+@dataclass(frozen=True)
+class LoaderOptions:
+    """The options that a caller of `load` gives.
+
+    The attributes are the keywords of `load`, whose documentation explains each of them. The constructor makes all
+    checks that need no dataset; `resolved` makes the others.
+
+    Raises:
+        UsageError: an option has an unknown value, or two options contradict each other.
+    """
+
+    split: str
+    batch_size: int
+    normalize: str
+    dtype: str
+    targets: str | None
+    masks: str
+    ids: bool
+    texts: Sequence[str]
+    augment: Sequence[str]
+    shuffle: bool
+    seed: int | None
+    repeat: bool
+    drop_remainder: bool
+    pad: bool
+    deterministic: bool
+    shuffle_buffer: int | None
+    host: int
+    hosts: int
+    statistics: Mapping[str, Any] | None
+    order: str
+    start_step: int
+    cache: str | os.PathLike[str] | None
+    copies: ShardCache | bool | None
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or (self.shuffle_buffer is not None and self.shuffle_buffer < 1):
+            raise UsageError(
+                f"batch_size {self.batch_size} and shuffle_buffer {self.shuffle_buffer} must be at least 1."
+            )
+        self._check_order()
+        self._check_values()
+        if self.pad and (self.repeat or self.drop_remainder):
+            raise UsageError(
+                "pad fills the last batch up, but with repeat or drop_remainder every batch is full. Leave one out."
+            )
+
+    def _check_order(self) -> None:
+        if self.order not in ORDERS:
+            raise UsageError(f"order {self.order!r} is not known; use fast or exact.")
+        if self.start_step and not self.exact:
+            raise UsageError(f"start_step {self.start_step} needs order='exact'; order='fast' starts at the beginning.")
+        if self.cache is not None and self.exact:
+            raise UsageError(
+                "cache needs order='fast'; order='exact' reads by the index, so that it may begin anywhere."
+            )
+        if not 0 <= self.host < self.hosts:
+            raise UsageError(f"host {self.host} of {self.hosts}: count hosts from 0.")
+
+    def _check_values(self) -> None:
+        if self.normalize not in NORMALIZATIONS:
+            raise UsageError(f"normalize {self.normalize!r} is not known; use one of {', '.join(NORMALIZATIONS)}.")
+        if self.dtype not in DTYPES:
+            raise UsageError(f"dtype {self.dtype!r} is not known; use one of {', '.join(DTYPES)}.")
+        if self.dtype == "uint8" and self.normalize != "none":
+            raise UsageError(
+                f"dtype 'uint8' are the pixels as they are, and normalize={self.normalize!r} makes fractions; use "
+                "'none'."
+            )
+        if self.masks not in ("bytes", "bits"):
+            raise UsageError(f"masks {self.masks!r} is not known; use bytes or bits.")
+        if self.targets not in (None, MASKS, LABELS, BOTH):
+            raise UsageError(f"targets {self.targets!r} is not known; use {MASKS}, {LABELS} or {BOTH}.")
+        read_augmentations(self.augment)
+
+    @property
+    def exact(self) -> bool:
+        """True if all hosts share one order."""
+        return self.order == "exact"
+
+    @property
+    def fixed(self) -> bool:
+        """True if all batches have one size."""
+        return self.drop_remainder or self.repeat or self.pad or self.exact
+
+    @cached_property
+    def augmentations(self) -> Mapping[str, Augmentation]:
+        """Augmentations by name."""
+        return read_augmentations(self.augment)
+
+    @property
+    def mixup(self) -> float:
+        """Alpha of `mixup`; 0 without it."""
+        return self.augmentations["mixup"].strength if "mixup" in self.augmentations else 0.0
+
+    def resolved(self, dataset: ImageDataset) -> ResolvedOptions:
+        """Completes the options from a dataset.
+
+        Raises:
+            DatasetError: the dataset has no such split or no record, or its images have several sizes.
+            UsageError: an option does not fit the dataset.
+        """
+        size = image_size(dataset)
+        check_augment(self.augmentations, size)
+        targets = self._targets(dataset)
+        self._check_mixup(dataset)
+        if self.exact and not dataset.num_records(self.split):
+            raise DatasetError(f"{dataset.root}: split {self.split!r} contains no record, so there is nothing to load.")
+        columns = text_features(dataset, self.texts)
+        example_bytes = decoded_bytes(size, len(dataset.manifest.classes), sum(text.vocabulary for text in columns))
+        statistics = self.statistics
+        if self.normalize == "dataset" and statistics is None:
+            statistics = dataset_statistics(dataset.root)
+        given = {field.name: getattr(self, field.name) for field in fields(LoaderOptions)}
+        given |= {
+            "targets": targets,
+            "seed": secrets.randbits(31) if self.seed is None else self.seed,
+            "shuffle_buffer": self._shuffle_buffer(dataset, example_bytes),
+            "statistics": statistics,
+        }
+        return ResolvedOptions(**given, size=size, columns=columns, example_bytes=example_bytes)
+
+    def _targets(self, dataset: ImageDataset) -> str:
+        has_masks = dataset.manifest.task == "segmentation"
+        targets = self.targets or (MASKS if has_masks else LABELS)
+        if targets != LABELS and not has_masks:
+            raise UsageError(f"targets {targets!r}: {dataset.root} has no masks. Leave it out.")
+        if targets == LABELS and self.masks == "bits":
+            raise UsageError(f"masks 'bits': no masks are loaded from {dataset.root}. Leave it out.")
+        return targets
+
+    def _check_mixup(self, dataset: ImageDataset) -> None:
+        whole = self.dtype == "uint8" or self.masks == "bits" or dataset.manifest.labels == NONE
+        if self.mixup and (whole or self.texts):
+            raise UsageError(
+                "augment 'mixup' makes fractions: it needs labels, a float dtype, masks as bytes, no texts."
+            )
+
+    def _shuffle_buffer(self, dataset: ImageDataset, example_bytes: int) -> int:
+        """Returns the given size, or a default that bounds the memory."""
+        buffer = self.shuffle_buffer or _SHUFFLED
+        if self.exact:
+            return buffer
+        if self.shuffle_buffer is None:
+            shards = dataset.shards(self.split)
+            record = sum(shard.bytes for shard in shards) // max(1, sum(shard.records for shard in shards))
+            buffer = min(buffer, max(1, _SHUFFLED_BYTES // max(1, record)))
+        if self.cache not in (None, MEMORY):
+            # Examples from a disk are decoded, and are in memory a second time while they are mixed.
+            buffer = min(buffer, max(1, _SHUFFLED_BYTES // example_bytes))
+        return buffer
+
+
+@dataclass(frozen=True)
+class ResolvedOptions(LoaderOptions):
+    """Options that are completed from a dataset.
+
+    Attributes:
+        targets: `masks`, `labels` or `both`.
+        seed: the given or the drawn one.
+        shuffle_buffer: records in the shuffle buffer (`fast`) or the window (`exact`).
+        size: height and width of the images.
+        columns: how the columns of `texts` are stored.
+        example_bytes: bytes of a decoded example.
+    """
+
+    targets: str
+    seed: int
+    shuffle_buffer: int
+    size: tuple[int, int]
+    columns: tuple[StoredTexts, ...]
+    example_bytes: int
+
+    @property
+    def with_masks(self) -> bool:
+        """True if masks are read."""
+        return self.targets in (MASKS, BOTH)
+
+    @property
+    def with_labels(self) -> bool:
+        """True if labels are read."""
+        return self.targets in (LABELS, BOTH)
+
+    @property
+    def shuffle_seed(self) -> int | None:
+        """The seed of the order; `None` keeps the order of the disk."""
+        return self.seed if self.shuffle else None
