@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         Split,
         Unlabelled,
     )
-    from shardwright.ingest.source import IngestSource
+    from shardwright.ingest.survey import IngestSource
 
 __all__ = [
     "BaselineResolver",
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if name in _FOLDERS:
         module = f"shardwright.components.{_FOLDERS[name]}.component"
     else:
-        module = "shardwright.ingest.source" if name == "IngestSource" else "shardwright.config.inline"
+        module = "shardwright.ingest.survey" if name == "IngestSource" else "shardwright.config.inline"
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:

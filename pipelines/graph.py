@@ -32,7 +32,7 @@ from shardwright.dataset.schema import parse_schema
 from shardwright.drift.monitor import open_reference
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
-from shardwright.ingest.source import IngestSource
+from shardwright.ingest.survey import IngestSource
 
 
 @dataclass(frozen=True)

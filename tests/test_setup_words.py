@@ -30,11 +30,15 @@ IDIOMS = {
     r"\bputs? away\b|\bclears? (up|away)\b": "stores, deletes, cleans up",
     r"\bshort of\b": "below",
 }
-RULES = [(re.compile(pattern), instead) for pattern, instead in IDIOMS.items()]
+RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in IDIOMS.items()]
 HEADLESS = re.compile(r"^(What|Whether|Where|Whose|Who|Of)\b(?!.*\?)")
 NAMES = re.compile(r"(^|_)(told|tells?|said|says?|mend(ed|s)?|anew|beside|whoever|lies|unheld)(_|$)")
-# The words are meant there: the names of other people's interfaces, quotations, formats.
-EXCEPTIONS: dict[str, set[str]] = {}
+# The words are meant there: the names of other people's interfaces, values of parameters.
+EXCEPTIONS: dict[str, set[str]] = {
+    "components/baseline_resolver/executor.py": {"in force"},  # the value of a parameter in compiled pipelines
+    "shardwright/config/config.py": {"tell"},  # a value of run.space
+    "shardwright/storage/buckets.py": {"tell"},  # the method of file objects
+}
 FOLDERS = ("shardwright", "components", "pipelines", "schemas", "benchmarks")
 
 

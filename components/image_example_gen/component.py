@@ -23,7 +23,7 @@ from shardwright.config import (
 from shardwright.config.inline import inline_config
 from shardwright.config.input import LabelsConfig
 from shardwright.errors import UsageError
-from shardwright.ingest.source import IngestSource
+from shardwright.ingest.survey import IngestSource
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):

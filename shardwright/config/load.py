@@ -28,7 +28,7 @@ from typing import Any
 import yaml
 
 from shardwright.config import config as config_config
-from shardwright.config.parsing import _float, _string, parse_section
+from shardwright.config.parsing import parse_float, parse_section, parse_string
 from shardwright.config.split import SplitConfig
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
@@ -280,7 +280,7 @@ def split_options(raw: object) -> object:
 
 def _share(name: str, value: object, options: Collection[str]) -> float:
     try:
-        return _float(value, f"split.{name}")
+        return parse_float(value, f"split.{name}")
     except ConfigError:
         close = difflib.get_close_matches(name, options, n=1, cutoff=0.8)
         if not close:
@@ -294,5 +294,5 @@ def _features(raw: object) -> object:
     if raw in ("auto", "none"):
         return {"*": "auto"} if raw == "auto" else {}
     if isinstance(raw, list):
-        return {_string(header, f"input.labels.features[{i}]"): "auto" for i, header in enumerate(raw)}
+        return {parse_string(header, f"input.labels.features[{i}]"): "auto" for i, header in enumerate(raw)}
     return raw

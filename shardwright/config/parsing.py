@@ -123,7 +123,7 @@ def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str,
     return {str(k): _value(hint, v, f"{path}.{k}") for k, v in value.items()}
 
 
-def _string(value: object, path: str) -> str:
+def parse_string(value: object, path: str) -> str:
     if not isinstance(value, str):
         raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
     if "\0" in value:
@@ -150,7 +150,7 @@ def _int(value: object, path: str) -> int:
     return value
 
 
-def _float(value: object, path: str) -> float:
+def parse_float(value: object, path: str) -> float:
     if isinstance(value, str):
         percent = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", value)
         try:
@@ -165,7 +165,7 @@ def _float(value: object, path: str) -> float:
     return value
 
 
-_SCALARS: dict[Any, Callable[[object, str], Any]] = {str: _string, bool: _bool, int: _int, float: _float}
+_SCALARS: dict[Any, Callable[[object, str], Any]] = {str: parse_string, bool: _bool, int: _int, float: parse_float}
 
 
 def _with_unit(text: str, units: Mapping[str, int]) -> float | None:

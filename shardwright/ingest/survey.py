@@ -13,7 +13,7 @@ import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
@@ -34,7 +34,7 @@ from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
 from shardwright.images.read_header import read_header
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
-from shardwright.ingest.recipe import IngestRecipe, InputLocation
+from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
 from shardwright.ingest.spans import MergedSpans, read_spans
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.progress import SILENT, Progress
@@ -503,3 +503,31 @@ def _nothing_matched(
         f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
         f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else "")
     )
+
+
+@dataclass(frozen=True)
+class IngestSource:
+    """An ingest as parameters: texts, or values of a task that has not run yet.
+
+    Attributes:
+        fingerprint: of the content of images and annotations, 64 hex digits. Other content is refused when it is read.
+        recipe: the options that change bytes, as canonical JSON.
+        location: where the input is, as JSON; empty where the environment variable `SHARDWRIGHT_INPUT` has it.
+    """
+
+    fingerprint: Any
+    recipe: Any
+    location: Any = ""
+
+    @staticmethod
+    def of(config: Config) -> IngestSource:
+        """Lists the input of a configuration, reads its annotations and hashes its files: seconds for a gigabyte.
+
+        Raises:
+            UsageError: the folder, the table, a column or a class is wrong.
+            CheckFailed: nothing matches, or images without annotations are not allowed.
+        """
+        location = locate(config)
+        surveyed = survey_input(IngestRecipe.of(config), location)
+        recipe = ingest_recipe(config, surveyed.survey.classes)
+        return IngestSource(hash_input(surveyed).fingerprint, recipe, location_json(location))

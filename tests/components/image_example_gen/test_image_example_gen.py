@@ -18,7 +18,7 @@ from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import example, ingest, ingest_recipe, input_fingerprint, locate, write
-from shardwright.ingest.source import IngestSource
+from shardwright.ingest.survey import IngestSource
 from shardwright.lineage.record import read_lineage
 
 
