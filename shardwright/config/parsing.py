@@ -124,6 +124,7 @@ def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str,
 
 
 def parse_string(value: object, path: str) -> str:
+    """Returns a text; YAML reads some words as other things."""
     if not isinstance(value, str):
         raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
     if "\0" in value:
@@ -151,6 +152,7 @@ def _int(value: object, path: str) -> int:
 
 
 def parse_float(value: object, path: str) -> float:
+    """Returns a number, which may be written with a percent sign."""
     if isinstance(value, str):
         percent = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", value)
         try:
