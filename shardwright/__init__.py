@@ -10,7 +10,6 @@ The core imports neither TFX nor Beam, and TensorFlow only in `images/tf_ops.py`
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shardwright.extras import missing_extra
 from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -91,6 +90,8 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"shardwright.{module}"), attribute or name)
     except ModuleNotFoundError as error:
+        from shardwright.extras import missing_extra
+
         raise missing_extra(error) or error from None
 
 
