@@ -42,7 +42,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     """Writes a dataset of `tf.train.Example` in plain TFRecord shards, from image files and their annotations.
 
     The content of the input is hashed when the component is constructed, and is its cache key: the same images give a
-    cache hit even if their dates differ. (A FileBasedExampleGen writes gzip only and keys its cache on modification times.)
+    cache hit even if their dates differ. (TFX's FileBasedExampleGen writes gzip only, and its cache key has the
+    modification times.)
 
     Example:
         ```python
