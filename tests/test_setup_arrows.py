@@ -219,3 +219,13 @@ def test_where_would_i_change_names_what_exists() -> None:
         assert places, question
         for place in places:
             assert (ROOT / place).exists(), f"{question}: {place} does not exist"
+
+
+def test_the_stations_of_values_exist() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition("## How values travel")[2]
+    rows = re.findall(r"^\| \*\*.+\|$", text, re.MULTILINE)
+    assert len(rows) == 4
+    for row in rows:
+        assert 2 <= len(re.findall(r"\b\d\. ", row)) <= 6
+    for place in re.findall(r"`((?:shardwright|components|pipelines)/[\w/.]+)`", text):
+        assert (ROOT / place).is_file(), place
