@@ -4,10 +4,10 @@ A pool of workers listens as on Flink and Spark, a small pipeline runs on it, an
 image's own environment. The launcher is the real one where the image was built with it (BEAM_SDK), else `boot`.
 """
 
-import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -59,13 +59,20 @@ def _wait_for(pool: "subprocess.Popen[bytes]") -> None:
     while time.monotonic() < end:
         if pool.poll() is not None:
             sys.exit(f"Beam: the pool of workers ended with {pool.returncode}")
-        try:
-            socket.create_connection(("localhost", _PORT), timeout=1).close()
-        except OSError:
-            time.sleep(0.2)
-        else:
+        if _is_listened_to():
             return
+        time.sleep(0.2)
     sys.exit(f"Beam: no pool of workers listens at {_PORT} after {_SECONDS} s")
+
+
+def _is_listened_to() -> bool:
+    """Asks the kernel. Connecting could succeed without a listener: to oneself, from the same port, which it then blocks."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            if local.endswith(f":{_PORT:04X}") and state == "0A":
+                return True
+    return False
 
 
 if __name__ == "__main__":
