@@ -66,7 +66,7 @@ def _wait_for(pool: "subprocess.Popen[bytes]") -> None:
 
 
 def _is_listened_to() -> bool:
-    """Asks the kernel. Connecting could succeed without a listener: to oneself, from the same port, which it then blocks."""
+    """Asks the kernel: a connection can succeed without a listener, from the port to itself, and then blocks it."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
             _, local, _, state, *_ = line.split()
