@@ -199,7 +199,7 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     # Other classes cannot be compared: there is no baseline, and the summary has the reason.
     other = line.run(segmenter(0.625, classes=["Disc", "Ring"]))
     assert other.blessed
-    assert "classes are others: Disc, Bar instead of Disc, Ring" in other.reasons[0]
+    assert "has other classes: Disc, Bar instead of Disc, Ring" in other.reasons[0]
 
 
 @pytest.fixture(scope="module")

@@ -165,7 +165,7 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(s
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "nowhere"}, "nowhere: no saved_model.pb"),
+        ({"model": "nowhere"}, "nowhere: contains neither saved_model.pb nor BLESSED.json"),
         ({"images": "nowhere"}, "nowhere"),
         ({"out": "."}, "is a folder. Give the name of a file"),
         ({"out": "no/such/file.csv"}, "there is no folder"),
