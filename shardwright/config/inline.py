@@ -27,7 +27,7 @@ Images = ImagesConfig
 Rejects = RejectsConfig
 
 
-def RleCsv(path: str, **options: Any) -> LabelsConfig:  # noqa: N802 - reads as the format that it stands for
+def RleCsv(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are run lengths in a CSV, a row for each mask.
 
     Args:
@@ -37,47 +37,47 @@ def RleCsv(path: str, **options: Any) -> LabelsConfig:  # noqa: N802 - reads as 
     return LabelsConfig(format="rle_csv", path=path, **options)
 
 
-def Coco(path: str, **options: Any) -> LabelsConfig:  # noqa: N802
+def Coco(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a COCO instances file: polygons, run lengths, and with `boxes=True` boxes."""
     return LabelsConfig(format="coco_json", path=path, **options)
 
 
-def MaskImages(path: str, **options: Any) -> LabelsConfig:  # noqa: N802
+def MaskImages(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are mask images in a folder: indices, palettes, colours, or a file for each class."""
     return LabelsConfig(format="mask_images", path=path, **options)
 
 
-def PascalVoc(path: str, **options: Any) -> LabelsConfig:  # noqa: N802
+def PascalVoc(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC: masks, boxes and lists of splits."""
     return LabelsConfig(format="pascal_voc", path=path, **options)
 
 
-def LabelCsv(path: str, **options: Any) -> LabelsConfig:  # noqa: N802
+def LabelCsv(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are classes in a CSV, one or several for each image."""
     return LabelsConfig(format="label_csv", path=path, **options)
 
 
-def Captions(path: str, **options: Any) -> LabelsConfig:  # noqa: N802
+def Captions(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are texts for each image, in a CSV or JSONL file."""
     return LabelsConfig(format="captions", path=path, **options)
 
 
-def ClassFolders() -> LabelsConfig:  # noqa: N802
+def ClassFolders() -> LabelsConfig:
     """Returns labels that are the names of the folders in which the images are."""
     return LabelsConfig(format="class_folders")
 
 
-def FileNames(pattern: str | None = None) -> LabelsConfig:  # noqa: N802
+def FileNames(pattern: str | None = None) -> LabelsConfig:
     """Returns labels that are in the names of the images: before the last `_<number>`, or a pattern's group `label`."""
     return LabelsConfig(format="file_name", pattern=pattern)
 
 
-def Unlabelled() -> LabelsConfig:  # noqa: N802
+def Unlabelled() -> LabelsConfig:
     """Returns no labels: every image belongs to the dataset, without a class."""
     return LabelsConfig(format="none")
 
 
-def Split(**options: Any) -> SplitConfig:  # noqa: N802
+def Split(**options: Any) -> SplitConfig:
     """Returns how images are divided: `Split(train=0.8, eval=0.2)`, with options of the section `split` if wanted."""
     section: SplitConfig = parse_section(SplitConfig, split_options(options), "split")
     return section
