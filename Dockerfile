@@ -1,10 +1,13 @@
 # The image that pipelines, trainers and Beam's workers run: the current stack on Debian 13, exact versions by hash.
 #
-#   docker build -t shardwright .                                  for CPUs
-#   docker build -t shardwright --build-arg LOCK=image-tpu .     with libtpu, for a TPU node pool
+#   docker build -t shardwright .                                    for CPUs
+#   docker build -t shardwright --build-arg ACCELERATOR=gpu .        with CUDA, for GPUs of NVIDIA
+#   docker build -t shardwright --build-arg ACCELERATOR=tpu .        with libtpu, for a TPU node pool
 #
-# Other build arguments: BASE, a Debian 13 image from another registry; BEAM_SDK, the image whose worker launcher is taken
-# along for Dataflow (its Python plays no part); UV_DEFAULT_INDEX, another package index; REVISION, for the label.
+# Other build arguments: BASE, a Debian 13 image; BEAM_SDK, the image whose worker launcher is taken along for Dataflow
+# (its Python plays no part); UV_DEFAULT_INDEX, another package index; REVISION, for the label. A tag can move: for builds
+# that can be repeated, give BASE and BEAM_SDK by digest, e.g. BASE=debian@sha256:...; `docker buildx imagetools inspect
+# debian:trixie-slim` prints it.
 ARG BASE=debian:trixie-slim
 ARG BEAM_SDK=apache/beam_python3.13_sdk:2.77.0
 
@@ -15,13 +18,14 @@ ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl g++ python3 python3-dev unzip \
     && rm -rf /var/lib/apt/lists/*
-ARG LOCK=image
+ARG ACCELERATOR=cpu
 ARG UV_DEFAULT_INDEX=
 WORKDIR /build
-COPY requirements/${LOCK}.lock requirements/
+COPY requirements/image*.lock requirements/
 COPY tools/lib/ tools/lib/
+COPY tools/supply/sbom.py tools/supply/
 COPY tools/image/install tools/image/
-RUN tools/image/install packages "requirements/${LOCK}.lock"
+RUN tools/image/install packages "${ACCELERATOR}"
 
 FROM packages AS code
 COPY pyproject.toml setup.py README.md LICENSE ./
@@ -46,10 +50,13 @@ COPY --from=packages /opt/shardwright /opt/shardwright
 COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
 COPY --from=code /opt/code /opt/shardwright
 ARG REVISION=unknown
+ARG ACCELERATOR=cpu
+# `shardwright compile` compares the last label with the machine that trains.
 LABEL org.opencontainers.image.title="shardwright" \
     org.opencontainers.image.description="Images and segmentation CSVs into TFRecord datasets, and training on them" \
     org.opencontainers.image.licenses="Apache-2.0" \
-    org.opencontainers.image.revision="${REVISION}"
+    org.opencontainers.image.revision="${REVISION}" \
+    shardwright.accelerator="${ACCELERATOR}"
 # Beam's launcher would otherwise make an environment of its own, where this user may not and without these packages.
 ENV PATH=/opt/shardwright/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 # Pipelines put their own command in the place of this; what is mounted or written goes below an empty folder.

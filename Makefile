@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test types fast-tests test-all test-full soak bench loaders lock clean
+.PHONY: help setup demo test types fast-tests test-all test-full soak bench loaders lock audit release clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -14,7 +14,7 @@ setup: ## .venv with the stack this machine can run (SHARDWRIGHT_STACK=current|f
 	@$(TIMED) 'set-up' tools/setup.sh
 
 demo: setup ## a small data set, and the whole pipeline over it
-	@[ -e demo-data ] || $(TIMED) 'sample' $(BIN)/shardwright sample demo-data --images 200 --height 350 --width 525
+	@[ -e demo-data ] || $(TIMED) 'sample' $(BIN)/shardwright sample --out demo-data --count 200 --height 350 --width 525
 	@$(TIMED) 'demo' $(BIN)/shardwright run pipelines/configs/demo.yaml
 
 test: setup ## lint, types, fast tests, one pipeline per task, documented commands (about twice `make demo`)
@@ -30,7 +30,7 @@ types:
 fast-tests:
 	@$(TIMED) 'tests' tools/run_tests test
 
-test-all: setup ## every promise on this stack (about nine times `make demo`; run `make test` first)
+test-all: setup ## every promise on this stack (about seven times `make demo`; run `make test` first)
 	@$(TIMED) 'all tests' tools/run_tests all
 
 test-full: setup ## the base installation, the other stack, data sets compared byte by byte, the container image (root)
@@ -52,6 +52,12 @@ loaders: setup ## our loader beside grain, WebDataset, TFDS' way and Keras' own 
 
 lock: ## resolve requirements/*.in again, keeping versions that still fit (UPGRADE=1 takes the newest)
 	@tools/lock.sh $(if $(UPGRADE),--upgrade)
+
+audit: setup ## compare the locks with published vulnerabilities (ADVISORIES=PATH: a copy of the advisories)
+	@tools/audit $(if $(ADVISORIES),--advisories $(ADVISORIES))
+
+release: setup ## checks, sdist, wheel, images and tag of the version in shardwright/version.py (DRY_RUN=1 prints the steps)
+	@tools/release $(if $(DRY_RUN),--dry-run)
 
 clean: ## remove what set-up, tests and the demo made in this checkout
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info demo-data shardwright-runs

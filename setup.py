@@ -19,7 +19,8 @@ VERSION = next(
 # The ranges cover both stacks (requirements/*.lock hold the exact versions). The base reads and writes datasets; what
 # needs more names the extra (shardwright/extras.py).
 BASE = [
-    "google-crc32c>=1.5",
+    "blake3>=1",
+    "google-crc32c>=1.6",  # On Python 3.10, 1.5 runs without its compiled part, hundreds of times slower.
     "jinja2>=3",
     "markupsafe>=2",
     "numpy>=1.26",
@@ -33,11 +34,11 @@ TENSORFLOW = [
 ]
 GCS = [
     "google-api-core>=2.15",
-    "google-auth>=2.20",
+    "google-auth>=2.26.1",
     "google-cloud-storage>=2.19,<4",
-    "google-resumable-media>=2.7",
+    "google-resumable-media>=2.7.2",
     "requests>=2.28",
-    "urllib3>=1.26",
+    "urllib3>=1.26.17",  # Older ones cannot be imported on Python 3.12 and later.
 ]
 TFX = [
     *TENSORFLOW,
@@ -60,14 +61,22 @@ TFX = [
     "tfx>=1.21,<1.22; python_version >= '3.11'",
     "tfx-bsl>=1.16,<2",
 ]
-KUBEFLOW = ["kfp>=2.5,<2.17", "kubernetes>=26,<27"]
+KUBEFLOW = [*TFX, *GCS, "kfp>=2.5,<2.17", "kubernetes>=26,<27"]
 EXTRAS = {
     "gcs": GCS,
     "s3": ["boto3>=1.36", "botocore>=1.36"],  # PutObject with IfNoneMatch, which commits a manifest, came within 1.35.
     "tf": TENSORFLOW,
     "tfx": TFX,
-    "kubeflow": [*TFX, *GCS, *KUBEFLOW],
-    "vertex": [*TFX, *GCS, *KUBEFLOW, "google-cloud-aiplatform<2"],
+    "kubeflow": KUBEFLOW,
+    "vertex": [*KUBEFLOW, "google-cloud-aiplatform<2"],
+}
+# Packages for one kind of machine, which `all` leaves out. JAX of the fallback stack has none on the package index.
+DEVICES = {
+    "gpu": [
+        "tensorflow[and-cuda]>=2.21,<2.22; python_version >= '3.11'",
+        "jax[cuda12]>=0.8; python_version >= '3.11'",
+    ],
+    "tpu": ["jax[tpu]>=0.8; python_version >= '3.11'"],
 }
 
 setup(
@@ -76,12 +85,42 @@ setup(
     description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, and models",
     long_description=(HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").exists() else "",
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
+    author="The Shardwright authors",
+    license_expression="Apache-2.0",
     license_files=["LICENSE"],
+    keywords=[
+        "computer vision",
+        "dataset",
+        "image segmentation",
+        "keras",
+        "kubeflow",
+        "tensorflow",
+        "tfrecord",
+        "tfx",
+        "tpu",
+    ],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Framework :: Jupyter",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: MacOS",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Scientific/Engineering :: Image Processing",
+        "Typing :: Typed",
+    ],
     python_requires=">=3.10,<3.14",
     packages=[p for p in find_namespace_packages(include=["shardwright", "shardwright.*"]) if "__pycache__" not in p],
-    package_data={"": ["*.pbtxt", "*.yaml", "*.html", "*.css", "py.typed"]},
+    package_data={"": ["*.pbtxt", "*.yaml", "*.schema.json", "*.html", "*.css", "*.txt", "py.typed"]},
     install_requires=BASE,
-    extras_require={**EXTRAS, "all": sorted({line for lines in EXTRAS.values() for line in lines})},
+    extras_require={**EXTRAS, **DEVICES, "all": sorted({line for lines in EXTRAS.values() for line in lines})},
     entry_points={"console_scripts": ["shardwright=shardwright.pipelines.cli:main"]},
 )

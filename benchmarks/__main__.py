@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.figures import Figure
 
 _Subjects: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_Command: TypeAlias = Callable[[argparse.Namespace], int]
 _GAP = "  "
 _LOG = "bench.log"
 _FEWEST = 100
@@ -40,40 +41,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _add_subjects(subjects: _Subjects) -> None:
-    ingest = subjects.add_parser("ingest", help="ingest of images and masks, and reading the dataset")
-    ingest.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
-    ingest.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
-    ingest.add_argument("--json", action="store_true", help="print the figures as JSON")
-    ingest.set_defaults(command=_ingest)
-    month = subjects.add_parser("month", help="one hundredth more images on an object store, with `previous`")
-    month.add_argument("--images", type=int, default=20_000, metavar="N", help="small images (default 20000)")
+    ingest = _add(subjects, "ingest", "ingest of images and masks, and reading the dataset", _ingest)
+    _add_images(ingest, "photographs", 2000)
+    month = _add(subjects, "month", "one hundredth more images on an object store, with `previous`", _month)
     month.add_argument("--stores", nargs="+", choices=("gs", "s3"), default=("s3", "gs"), help="default: both")
-    month.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
-    month.add_argument("--json", action="store_true", help="print the figures as JSON")
-    month.set_defaults(command=_month)
-    loader = subjects.add_parser("loader", help="loading of drawn photographs, compared with decoding alone")
+    _add_images(month, "small images", 20_000)
+    loader = _add(subjects, "loader", "loading of drawn photographs, compared with decoding alone", _loader)
     loader.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
     loader.add_argument("--rounds", type=int, default=5, metavar="N", help="how often, for medians (default 5)")
-    loader.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
-    loader.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
-    loader.add_argument("--json", action="store_true", help="print all of it as JSON")
-    loader.set_defaults(command=_loader)
-    transform = subjects.add_parser("transform", help="transform of a dataset to images of a quarter of their size")
-    transform.add_argument("--images", type=int, default=400, metavar="N", help="photographs (default 400)")
-    transform.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    _add_images(loader, "photographs", 2000)
+    transform = _add(subjects, "transform", "transform of a dataset to images of a quarter of their size", _transform)
     transform.add_argument("--python", metavar="PYTHON", help="one that has cv2, to compare with (default: this one)")
-    transform.add_argument("--json", action="store_true", help="print the figures as JSON")
-    transform.set_defaults(command=_transform)
-    train = subjects.add_parser("train", help="training with the loader and with one batch, on each backend")
+    _add_images(transform, "photographs", 400)
+    train = _add(subjects, "train", "training with the loader and with one batch, on each backend", _train)
     train.add_argument("dataset", metavar="DIR", help="a dataset of ImageTransform")
     train.add_argument("--batch", type=int, default=16, metavar="N", help="images in a batch (default 16)")
-    train.add_argument("--json", action="store_true", help="print the figures as JSON")
-    train.set_defaults(command=_train)
-    report = subjects.add_parser("report", help="the report of a large dataset")
-    report.add_argument("--images", type=int, default=100_000, metavar="N", help="records (default 100000)")
-    report.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
-    report.add_argument("--json", action="store_true", help="print the figures as JSON")
-    report.set_defaults(command=_report)
+    _add_images(_add(subjects, "report", "the report of a large dataset", _report), "records", 100_000)
+
+
+def _add(subjects: _Subjects, name: str, purpose: str, command: _Command) -> argparse.ArgumentParser:
+    """Adds a subject, whose figures can be had as JSON."""
+    parser = subjects.add_parser(name, help=purpose)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _add_images(parser: argparse.ArgumentParser, kind: str, count: int) -> None:
+    """Adds how many images are made, and where."""
+    parser.add_argument("--images", type=int, default=count, metavar="N", help=f"{kind} (default {count})")
+    parser.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
 
 
 def _ingest(options: argparse.Namespace) -> int:
@@ -179,12 +176,14 @@ def _measure(folder: Path, images: int) -> list[Figure]:
     from benchmarks.masks import mask_figures
     from benchmarks.object_store import store_figures
     from benchmarks.probe import probe_figures
+    from benchmarks.turns import turn_figures
     from shardwright.pipelines.runs.logs import log_to_file
 
     with log_to_file(folder / _LOG):
         from benchmarks.transform import write_records
 
         return [
+            *turn_figures(folder, images),
             *ingest_figures(folder, images, _COMMAND, write_records),
             *mask_figures(),
             *probe_figures(folder, images, write_records),

@@ -51,12 +51,12 @@ def ingest_figures(
     out = folder / "out"
     classes = class_texts(source)
     manifests: list[Manifest] = []
-    copying, ours, theirs, masked = _timed(
+    copying, ours, theirs, with_masks = _timed(
         [
             lambda: _copy(source.paths, out / "copy"),
             lambda: manifests.append(ingest(labelled(source), out / "ours", quiet=True)),
             lambda: notebook(source.paths, classes, str(out / "notebook")),
-            lambda: ingest(_masked(source), out / "ours", quiet=True),
+            lambda: ingest(masked(source), out / "ours", quiet=True),
         ],
         out,
     )
@@ -67,7 +67,7 @@ def ingest_figures(
         Figure(
             "ingest, header: copying", copying / ours, "x", AT_LEAST, 0.5, f"copying {images / copying:.0f} images/s"
         ),
-        Figure("with four masks each: notebook", theirs / masked, "x", note=f"{images / masked:.0f} images/s"),
+        Figure("with four masks each: notebook", theirs / with_masks, "x", note=f"{images / with_masks:.0f} images/s"),
         Figure("ingest: shards / input", stored / source.bytes, "x", AT_MOST, 1.02),
         _verifying(source, out),
         _first_record(source, out, command),
@@ -102,7 +102,8 @@ def class_texts(source: Photographs) -> dict[str, list[str]]:
         return {row["image"]: [row["label"]] for row in csv.DictReader(lines)}
 
 
-def _masked(source: Photographs) -> Config:
+def masked(source: Photographs) -> Config:
+    """The configuration of a segmentation: a table of four masks an image."""
     return parse_config(_raw_masked(source), base="/")
 
 
@@ -121,7 +122,7 @@ def _copy(paths: Sequence[str], target: Path) -> None:
 
 
 def _verifying(source: Photographs, out: Path) -> Figure:
-    ingest(_masked(source), out / "verified", quiet=True)
+    ingest(masked(source), out / "verified", quiet=True)
     taken = seconds(lambda: verify(out / "verified", workers=1), _REPEATS)
     read = verify(out / "verified", workers=1).bytes
     return Figure("verify, one core", read / taken / 1e6, "MB/s", AT_LEAST, 300, f"{read / 1e6:.0f} MB")

@@ -6,7 +6,6 @@ It loads photographs of the size that models train on, with and without masks, a
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import os
 import shutil
@@ -24,6 +23,7 @@ from PIL import Image
 
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure
 from benchmarks.photographs import Photographs, photographs, warm
+from shardwright.checksum import checksum_of
 from shardwright.config import parse_config
 from shardwright.dataset.manifest import SINGLE
 from shardwright.dataset.reader import ImageDataset
@@ -82,7 +82,7 @@ def _dataset(source: Photographs, out: Path, task: str, labels: str) -> str:
     raw = {
         "task": task,
         "input": {"images": source.images, "labels": {"path": labels}},
-        "split": {"train": 1.0},
+        "split": {"ratios": {"train": 1.0}},
         "shards": {"count": _SHARDS},
         "evaluator": {"split": "train"},
     }
@@ -111,7 +111,7 @@ def many_records(folder: Path, records: int = RECORDS) -> str:
             classes=_LABELS,
             labels=SINGLE,
             recipe={"tiny": records},
-            parent=hashlib.sha256(b"tiny").hexdigest(),
+            parent=checksum_of(b"tiny"),
             features=features,
             inputs=records,
             shards=tuple(planned),

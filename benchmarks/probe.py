@@ -20,11 +20,12 @@ from benchmarks.figures import AT_LEAST, AT_MOST, Figure, seconds
 from benchmarks.ingest import class_texts, labelled
 from benchmarks.photographs import photographs, warm
 from shardwright.config.images import FULL
-from shardwright.duplicates.clusters import UnionFind, near_clusters
+from shardwright.duplicates.clusters import near_clusters
 from shardwright.images.read_header import read_header
 from shardwright.ingest import ingest
 from shardwright.ingest.known_files import probe_file
 from shardwright.processes import peak_memory
+from shardwright.union_find import UnionFind
 
 _MOST_PIXELS = 1 << 28
 _HASHED = 40
@@ -124,11 +125,12 @@ def _emptied(out: Path, work: Callable[[], object]) -> float:
 
 def _decode_all(paths: Sequence[str]) -> None:
     with ThreadPoolExecutor(2) as pool:
-        for _ in pool.map(_decode, paths):
+        for _ in pool.map(decode, paths):
             pass
 
 
-def _decode(path: str) -> None:
+def decode(path: str) -> None:
+    """Decodes a photograph at an eighth of its size, and drops the pixels."""
     with Image.open(path) as image:
         image.draft(None, (image.width // 8, image.height // 8))
         image.load()

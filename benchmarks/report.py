@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import multiprocessing
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.figures import AT_MOST, Figure, seconds
+from shardwright.checksum import checksum_of
 from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.masks import rle
@@ -61,7 +61,7 @@ def write_records(folder: Path, images: int) -> Path:
     kinds = dict(COMMON_FEATURES) | PROBE_FEATURES
     kinds |= {f"image/segmentation/{name}/{what}": "int64" for name in _CLASSES for what in ("rle", "area")}
     shards = [PlannedShard("train", i, -(-images // _SHARD)) for i in range(-(-images // _SHARD))]
-    fingerprint = hashlib.sha256(str(images).encode()).hexdigest()
+    fingerprint = checksum_of(str(images).encode())
     plan = DatasetPlan(
         "ingest", "segmentation", _CLASSES, {"records": images}, fingerprint, kinds, images, tuple(shards)
     )
@@ -69,7 +69,7 @@ def write_records(folder: Path, images: int) -> Path:
     with progress(images, "writing records") as shown:
         for shard in shards:
             numbers = range(shard.number * _SHARD, min(images, (shard.number + 1) * _SHARD))
-            staging.write_shard(shard, _outcomes(numbers, pictures))
+            staging.write_shard(shard, _outcomes(numbers, pictures), facts=plan.facts(shard))
             shown.advance(len(numbers))
     commit(staging, plan, out, {})
     return out
@@ -88,7 +88,7 @@ def _outcomes(numbers: range, pictures: list[bytes]) -> Iterator[RecordResult]:
             "image/orientation": 1,
             "image/filename": key.encode(),
             "image/key": key.encode(),
-            "image/sha256": hashlib.sha256(key.encode()).hexdigest().encode(),
+            "image/blake3": checksum_of(key.encode()).encode(),
         }
         for name, kind in PROBE_FEATURES.items():
             features[name] = float(random.random() / 2) if kind == "float32" else int(random.integers(-(2**63), 2**63))

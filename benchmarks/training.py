@@ -11,7 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median, quantiles
@@ -74,9 +74,9 @@ def measure(spec: TrainSpec) -> None:
 
     placement, here = Placement("cpu", os.environ[BACKEND]), HostPlace()
     devices = connect(placement, here)
-    model = built_model(spec, spec.recipe.precision)
+    model = built_model(spec, spec.recipe.trainer.precision)
     work = work_of(spec, here, devices, model)
-    optimizer = build_optimizer(spec.recipe, 1000)
+    optimizer = build_optimizer(spec.recipe.trainer, 1000)
     optimizer.build(model.trainable_variables)
     steps = build_steps(placement, here, model, work.loss, optimizer)
     begun = time.perf_counter()
@@ -187,9 +187,9 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
         ShardwrightError: a worker failed.
     """
     task = ImageDataset.open(dataset).manifest.task
-    config = parse_config({"task": task, "input": {"images": "-"}}, base="/")
-    recipe = replace(TrainRecipe.from_config(config), batch_size=batch_size)
-    found = {b: over_epochs(_measured(recipe, dataset, b), recipe.epochs) for b in _BACKENDS}
+    config = parse_config({"task": task, "input": {"images": "-"}, "trainer": {"batch_size": batch_size}}, base="/")
+    recipe = TrainRecipe.from_config(config)
+    found = {b: over_epochs(_measured(recipe, dataset, b), recipe.trainer.epochs) for b in _BACKENDS}
     ours, other = found.values()
     rates = ", ".join(
         f"{name} {one['loaded']:,.1f} images/s ({one['loaded_cpu']:,.1f} CPU ms an image)"
@@ -197,13 +197,13 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
     )
     fed = (
         f"half of the rounds {ours['low']:.2f} to {ours['high']:.2f}; {_both(ours, 'constant', 'images/s')} over "
-        f"{recipe.epochs} epochs; the first batch after {ours['first']:.2f} s"
+        f"{recipe.trainer.epochs} epochs; the first batch after {ours['first']:.2f} s"
     )
     by, limit = ours["by_constant"], (AT_LEAST, 0.95)
     return [
         Figure("training: fed by the loader / by one batch", by, "x", *limit, fed),
         Figure("training: fed by the loader / by ten held", ours["by_held"], "x", note=_both(ours, "held", "images/s")),
-        Figure("training: time that waits for images", 100 * ours["waited"], "%", AT_MOST, 5, recipe.model),
+        Figure("training: time that waits for images", 100 * ours["waited"], "%", AT_MOST, 5, recipe.trainer.model),
         Figure(
             "training: by one batch / fed, CPU",
             ours["by_constant_cpu"],

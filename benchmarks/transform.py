@@ -113,7 +113,7 @@ def transform_figures(
 def _config(source: Photographs, size: tuple[int, int]) -> Config:
     raw = {
         "input": {"images": source.images, "labels": {"path": source.masks}},
-        "split": {"train": 1.0},
+        "split": {"ratios": {"train": 1.0}},
         "evaluator": {"split": "train"},
         "transform": {"size": list(size)},
     }

@@ -12,16 +12,21 @@ from shardwright.extras import missing_extra
 if TYPE_CHECKING:
     from shardwright.components.baseline_resolver.component import BaselineResolver
     from shardwright.components.data_gate.component import DataGate
+    from shardwright.components.evaluator.component import ImageEvaluator
     from shardwright.components.image_example_gen.component import ImageExampleGen
+    from shardwright.components.image_trainer.component import ImageTrainer
     from shardwright.components.image_transform.component import ImageTransform
     from shardwright.components.input_resolver.component import InputResolver
+    from shardwright.components.predictor.component import Predictor
     from shardwright.components.pusher.component import Pusher
     from shardwright.components.report.component import Report
+    from shardwright.components.runtime.documents import correct_document
     from shardwright.components.statistics_gen.component import StatisticsGen
     from shardwright.config.inline import (
         Captions,
         ClassFolders,
         Coco,
+        Drift,
         Duplicates,
         Features,
         FileNames,
@@ -32,10 +37,12 @@ if TYPE_CHECKING:
         Rejects,
         RleCsv,
         Shards,
+        Skew,
         Split,
+        Text,
         Unlabelled,
     )
-    from shardwright.ingest.survey import IngestSource
+    from shardwright.ingest.identify import IngestSource
 
 __all__ = [
     "BaselineResolver",
@@ -43,10 +50,13 @@ __all__ = [
     "ClassFolders",
     "Coco",
     "DataGate",
+    "Drift",
     "Duplicates",
     "Features",
     "FileNames",
+    "ImageEvaluator",
     "ImageExampleGen",
+    "ImageTrainer",
     "ImageTransform",
     "Images",
     "IngestSource",
@@ -54,37 +64,43 @@ __all__ = [
     "LabelCsv",
     "MaskImages",
     "PascalVoc",
+    "Predictor",
     "Pusher",
     "Rejects",
     "Report",
     "RleCsv",
     "Shards",
+    "Skew",
     "Split",
     "StatisticsGen",
+    "Text",
     "Unlabelled",
+    "correct_document",
 ]
 
-_FOLDERS = {
-    "BaselineResolver": "baseline_resolver",
-    "DataGate": "data_gate",
-    "ImageExampleGen": "image_example_gen",
-    "ImageTransform": "image_transform",
-    "InputResolver": "input_resolver",
-    "Pusher": "pusher",
-    "Report": "report",
-    "StatisticsGen": "statistics_gen",
+_MODULES = {
+    "BaselineResolver": "components.baseline_resolver.component",
+    "DataGate": "components.data_gate.component",
+    "ImageEvaluator": "components.evaluator.component",
+    "ImageExampleGen": "components.image_example_gen.component",
+    "ImageTrainer": "components.image_trainer.component",
+    "ImageTransform": "components.image_transform.component",
+    "IngestSource": "ingest.identify",
+    "InputResolver": "components.input_resolver.component",
+    "Predictor": "components.predictor.component",
+    "Pusher": "components.pusher.component",
+    "Report": "components.report.component",
+    "StatisticsGen": "components.statistics_gen.component",
+    "correct_document": "components.runtime.documents",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}. It offers {', '.join(__all__)}.")
-    if name in _FOLDERS:
-        module = f"shardwright.components.{_FOLDERS[name]}.component"
-    else:
-        module = "shardwright.ingest.survey" if name == "IngestSource" else "shardwright.config.inline"
+    module = _MODULES.get(name, "config.inline")
     try:
-        return getattr(import_module(module), name)
+        return getattr(import_module(f"shardwright.{module}"), name)
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
 

@@ -8,12 +8,49 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn, TypeAlias
 
 from shardwright.errors import ShardwrightError, describe_os_error
-from shardwright.escaping import escape, escape_message, escaped_streams
+from shardwright.escaping import escape_message, escaped_streams
 from shardwright.extras import missing_extra
 from shardwright.pipelines.commands import (
+    bench,
+    clean,
+    completion,
+    derived,
+    diff,
+    doctor,
+    drift,
+    export,
+    forget,
+    get,
+    ingest,
+    init,
+    init_pipeline,
+    inspect,
+    lineage,
+    predict,
+    preflight,
+    relabel,
+    report,
+    retry_rejects,
+    run,
+    runs,
+    sample,
+    schema,
+    stats,
+    submit,
+    transform,
+    validate,
+    verify,
+)
+from shardwright.pipelines.commands import compile as compile_command
+from shardwright.pipelines.commands.parsers import Commands, Parser, parse
+from shardwright.progress import quiet_output
+from shardwright.version import __version__
+
+_EXIT_INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MODULES = (
     bench,
     clean,
     derived,
@@ -23,6 +60,9 @@ from shardwright.pipelines.commands import (
     export,
     forget,
     get,
+    ingest,
+    init,
+    init_pipeline,
     inspect,
     lineage,
     predict,
@@ -30,20 +70,17 @@ from shardwright.pipelines.commands import (
     relabel,
     report,
     retry_rejects,
+    run,
+    runs,
+    sample,
     schema,
     stats,
     submit,
     transform,
     validate,
     verify,
+    compile_command,
 )
-from shardwright.pipelines.commands import compile as compile_command
-from shardwright.progress import print_note
-from shardwright.version import __version__
-
-_EXIT_INTERRUPTED = 130
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,11 +98,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: Sequence[str] | None) -> int:
+    options = argparse.Namespace(invoked=None, target=None)
     try:
         try:
-            options = _parser().parse_args(arguments)
+            parse(build_parser(), sys.argv[1:] if arguments is None else arguments, options)
             command: Callable[[argparse.Namespace], int] = options.command
-            return command(options)
+            # Notes would be in the middle of what a script reads.
+            with quiet_output(options.quiet or getattr(options, "json", False)):
+                return command(options)
         finally:
             # A failure to write is reported here, before Python reports it at exit.
             sys.stdout.flush()
@@ -73,7 +113,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         print(f"shardwright: {escape_message(str(error))}", file=sys.stderr)
         return error.exit_code
     except ModuleNotFoundError as error:
-        missing = missing_extra(error)
+        missing = missing_extra(error, options.target or options.invoked)
         if missing is None:
             raise
         print(f"shardwright: {missing}", file=sys.stderr)
@@ -111,107 +151,19 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors take one line, also if arguments contain line breaks; subparsers have the same class."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(escape(message))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = _Parser(
+def build_parser() -> Parser:
+    """Returns the parser of the program, with all commands."""
+    parser = Parser(
         prog="shardwright",
-        description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
-        "and training on them.",
+        description="Turns image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
+        "and trains on them.",
     )
     parser.add_argument("--version", action="version", version=f"shardwright {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_sample(commands)
-    _add_run(commands)
-    _add_ingest(commands)
-    validate.add(commands)
-    schema.add(commands)
-    transform.add(commands)
-    verify.add(commands)
-    report.add(commands)
-    drift.add(commands)
-    derived.add(commands)
-    forget.add(commands)
-    relabel.add(commands)
-    retry_rejects.add(commands)
-    stats.add(commands)
-    diff.add(commands)
-    export.add(commands)
-    inspect.add(commands)
-    lineage.add(commands)
-    clean.add(commands)
-    get.add(commands)
-    preflight.add(commands)
-    bench.add(commands)
-    predict.add(commands)
-    compile_command.add(commands)
-    submit.add(commands)
-    doctor.add(commands)
+    commands = Commands(parser)
+    for module in _MODULES:
+        module.add(commands)
+    completion.add(commands, parser)
     return parser
-
-
-def _add_sample(commands: _Commands) -> None:
-    sample = commands.add_parser("sample", help="draw a small clouds-like data set with masks")
-    sample.add_argument("out", metavar="OUT", help="folder to make")
-    sample.add_argument("--images", type=int, default=20, metavar="N", help="how many images (default 20)")
-    sample.add_argument("--height", type=int, default=1400, metavar="H", help="in pixels (default 1400)")
-    sample.add_argument("--width", type=int, default=2100, metavar="W", help="in pixels (default 2100)")
-    sample.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other images (default 0)")
-    sample.set_defaults(command=_sample)
-
-
-def _add_run(commands: _Commands) -> None:
-    run = commands.add_parser("run", help="run the whole pipeline on this machine")
-    run.add_argument("config", metavar="CONFIG", help="YAML file")
-    run.add_argument("--root", metavar="DIR", help="folder of the run (default: run.root of the configuration)")
-    run.add_argument("-v", "--verbose", action="store_true", help="show all messages of TFX, Beam and TensorFlow")
-    run.set_defaults(command=_run)
-
-
-def _add_ingest(commands: _Commands) -> None:
-    ingest = commands.add_parser("ingest", help="make a dataset of images and annotations, without a pipeline")
-    ingest.add_argument("config", metavar="CONFIG", help="YAML file")
-    ingest.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    ingest.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
-    ingest.set_defaults(command=_ingest)
-
-
-def _sample(options: argparse.Namespace) -> int:
-    from shardwright.sample import write_sample
-
-    report = write_sample(
-        options.out, images=options.images, height=options.height, width=options.width, seed=options.seed
-    )
-    kinds = ", ".join(f"{name} {count}" for name, count in report.present.items())
-    print(
-        f"{report.images}: {report.count} images of {report.height}x{report.width}, {report.image_bytes / 1e6:.1f} MB"
-    )
-    print(f"{report.labels}: images with {kinds}")
-    return 0
-
-
-def _run(options: argparse.Namespace) -> int:
-    from shardwright.pipelines.local import run_local
-
-    return run_local(options.config, root=options.root, verbose=options.verbose)
-
-
-def _ingest(options: argparse.Namespace) -> int:
-    from shardwright.config import load_config
-    from shardwright.ingest import ingest
-    from shardwright.ingest.baseline import resolve_baseline
-
-    manifest = ingest(
-        resolve_baseline(load_config(options.config)), options.out, workers=options.workers, log=print_note
-    )
-    totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
-    print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ PACKAGES = {
     "numpy": "numpy",
     "pillow": "PIL.Image",
     "google-crc32c": "google_crc32c",
+    "blake3": "blake3",
     "google-cloud-storage": "google.cloud.storage",
     "boto3": "boto3",
     "tensorflow": "tensorflow",

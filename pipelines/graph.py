@@ -10,7 +10,7 @@ contains neither absolute paths nor times.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfx import v1 as tfx
@@ -18,21 +18,19 @@ from tfx.v1.types import BaseNode
 
 from shardwright.components.baseline_resolver.component import BaselineResolver
 from shardwright.components.data_gate.component import DataGate
-from shardwright.components.evaluator.component import image_evaluator
+from shardwright.components.evaluator.component import ImageEvaluator
 from shardwright.components.image_example_gen.component import ImageExampleGen
-from shardwright.components.image_trainer.component import image_trainer
+from shardwright.components.image_trainer.component import ImageTrainer
 from shardwright.components.image_transform.component import ImageTransform
 from shardwright.components.inline_schema.component import InlineSchema
 from shardwright.components.pusher.component import Pusher
-from shardwright.components.report.component import Report
+from shardwright.components.report.component import Report, drift_checks
 from shardwright.components.runtime.beam import beam_args
 from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.config import Config
 from shardwright.dataset.schema import parse_schema
-from shardwright.drift.monitor import open_reference
 from shardwright.errors import ConfigError
-from shardwright.fingerprint import canonical_json
-from shardwright.ingest.survey import IngestSource
+from shardwright.ingest.identify import IngestSource
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,7 @@ class Step:
     cached: bool = True
 
 
+TRAINER, EVALUATOR = "Trainer", "Evaluator"
 STEPS = (
     Step("InputResolver", reads_buckets=True, cached=False),
     Step("ImageExampleGen", uses_beam=True, reads_buckets=True, stages=True),
@@ -67,8 +66,8 @@ STEPS = (
     Step("DataGate", streams_examples=True),
     Step("ImageTransform", uses_beam=True, reads_buckets=True, stages=True),
     Step("BaselineResolver", cached=False),
-    Step("Trainer", stages=True),
-    Step("Evaluator", uses_beam=True, streams_examples=True),
+    Step(TRAINER, stages=True),
+    Step(EVALUATOR, uses_beam=True, streams_examples=True),
     Step("Pusher"),
 )
 
@@ -124,26 +123,32 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     anomalies = validator.outputs["anomalies"]
-    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=_drift(config, inputs))
-    gate = DataGate(anomalies, examples, schema, allow=config.gate.allow, report=report.outputs["report"])
+    report = Report(examples, anomalies, schema, checks=_drift(config, inputs))
+    gate = DataGate(anomalies, examples, schema, allow=config.gate.allow_anomalies, report=report.outputs["report"])
 
-    transform = ImageTransform(examples, schema, inputs.transform_recipe)
+    transform = ImageTransform(examples, schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
 
     # Before the Trainer, which may begin with the baseline model.
-    baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
-    train = image_trainer(config, transform, baseline=baseline, custom_job=inputs.custom_job)
+    resolver = BaselineResolver(inputs.push_directory, inputs.baseline_digest)
+    baseline = resolver.outputs["model"]
+    train = ImageTrainer.from_config(
+        config,
+        transform.outputs["transformed_examples"],
+        transform.outputs["transform_graph"],
+        baseline,
+        custom_job=inputs.custom_job,
+    ).with_id(TRAINER)
     model = train.outputs["model"]
-    evaluate = image_evaluator(config, inputs.classes, examples, model, baseline.outputs["model"], multi=inputs.multi)
+    evaluate = ImageEvaluator.from_config(
+        config, examples, model, baseline, classes=inputs.classes, multi=inputs.multi
+    ).with_id(EVALUATOR)
     pusher = Pusher(
-        model=model,
-        model_blessing=evaluate.outputs["blessing"],
-        evaluation=evaluate.outputs["evaluation"],
-        push_directory=inputs.push_directory,
+        model, evaluate.outputs["blessing"], evaluate.outputs["evaluation"], push_directory=inputs.push_directory
     )
 
     checked = [example_gen, statistics_gen, import_schema, infer_schema, validator, report, gate]
-    nodes = [*checked, transform, baseline, train, evaluate, pusher]
+    nodes = [*checked, transform, resolver, train, evaluate, pusher]
     _set_beam_options(config, nodes)
     return nodes if inputs.resolver is None else [inputs.resolver, *nodes]
 
@@ -152,16 +157,11 @@ def _drift(config: Config, inputs: GraphInputs) -> Any:
     """Returns `gate.drift`, with the digest of its reference, and `gate.skew` as canonical JSON; empty for neither."""
     if inputs.drift is not None:
         return inputs.drift
-    options: dict[str, Any] = {}
-    if config.gate.drift is not None:
-        drift = asdict(config.gate.drift)
-        location = config.resolve(drift.pop("reference"))
-        drift["digest"] = open_reference(location).manifest.digest
-        # On this machine the environment has the location of the reference: cache keys contain no paths.
-        options["drift"] = drift if inputs.schema_file else {**drift, "location": location}
-    if config.gate.skew is not None:
-        options["skew"] = asdict(config.gate.skew)
-    return canonical_json(options) if options else ""
+    drift = config.gate.drift
+    if drift is not None:
+        drift = replace(drift, reference=config.resolve(drift.reference))
+    # On this machine the environment has the location of the reference: cache keys contain no paths.
+    return drift_checks(drift, config.gate.skew, with_location=not inputs.schema_file)
 
 
 def _schema_node(inputs: GraphInputs) -> BaseNode:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from shardwright.components.image_trainer.models.check import check_model
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
@@ -78,14 +77,14 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
     _check_values(config)
     surveyed = survey_input(IngestRecipe.of(config), locate(config))
     labels = labels_kind(config.task, surveyed.survey)
-    if config.input.unlisted == "unlabelled":
+    if config.input.unlisted_images == "unlabelled":
         what = "'unlabelled' keeps images without a class, and no model learns from them"
-        raise ConfigError("input.unlisted", what, "Use `shardwright ingest`, or reject.")
+        raise ConfigError("input.unlisted_images", what, "Use `shardwright ingest`, or reject.")
     if labels == NONE:
         what = "the images have no classes, so there is nothing to train on"
         raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
     _check_transform(config, surveyed, labels)
-    classes, notes = surveyed.survey.classes, surveyed.survey.notes
+    classes, notes = surveyed.survey.classes, (*config.notes, *surveyed.survey.notes)
     # The image of a compiled pipeline may have modules that this machine does not.
     check_model(config, classes, multi=labels == MULTI, own=hashed)
     rendered = _render(config, surveyed)
@@ -121,8 +120,8 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
 def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
     drift = config.gate.drift
     found = {
-        "previous": config.previous,
-        "split.previous": config.split.previous,
+        "reuse_from": config.reuse_from,
+        "split.keep_from": config.split.keep_from,
         "gate.drift.reference": None if drift is None else drift.reference,
     }
     for path in uses_baseline(asked):
@@ -159,9 +158,9 @@ def _check_presets(config: Config) -> None:
 
 def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
     """Checks the transform now, before the ingest, and that the Trainer can read its output."""
-    features = example_features(config.task, surveyed.survey, config.images.verify)
+    features = example_features(config.task, surveyed.survey, config.images)
     classes = len(surveyed.survey.classes)
-    stored_features(TransformRecipe.of(config), features, labels=labels, classes=classes)
+    stored_features(config.transform.effective(config.task), features, labels=labels, classes=classes)
     if config.transform.preset == RLE_TEXT:
         what = "the Trainer reads run lengths as numbers, and rle_text stores text"
         raise ConfigError("transform.preset", what, "Use tf_vision or tfds.")
@@ -169,10 +168,10 @@ def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> No
 
 def _check_values(config: Config) -> None:
     """Checks that images stay encoded files, which the transform decodes, and that serving can repeat the ingest."""
-    if config.images.reencode in ("tensor", "raw"):
+    if config.images.encoding in ("tensor", "raw"):
         raise ConfigError(
-            "images.reencode",
-            f"a pipeline does not take {config.images.reencode} values",
+            "images.encoding",
+            f"a pipeline does not take {config.images.encoding} values",
             "Use jpeg or png, or `shardwright ingest`.",
         )
     ingest_image_options({"images": dataclasses.asdict(config.images)})
@@ -180,7 +179,7 @@ def _check_values(config: Config) -> None:
 
 def _render(config: Config, surveyed: SurveyedInput) -> str:
     survey = surveyed.survey
-    features = example_features(config.task, survey, config.images.verify)
+    features = example_features(config.task, survey, config.images)
     return render_schema(config.task, survey.classes, labels_kind(config.task, survey), features)
 
 

@@ -30,8 +30,10 @@ from shardwright.pipelines.cloud.compile import (
     executor_label,
     staging_notes,
 )
+from shardwright.pipelines.cloud.image import image_notes
 from shardwright.pipelines.cloud.jobset import jobset_template
-from shardwright.pipelines.cloud.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
+from shardwright.pipelines.cloud.machines import check_hosts, trainer_slice, with_accelerator
+from shardwright.pipelines.cloud.pods import pod_settings
 from shardwright.storage.paths import SCHEMES, scheme_of
 
 SECTION = "kubeflow"
@@ -54,6 +56,7 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     trainer = section.trainer
     _tpu_slice(config)
     config = with_accelerator(config, "kubeflow.trainer", trainer.machine is not None, trainer.gpu)
+    image = image_notes(SECTION, str(section.image), config.trainer.accelerator)
     _check_locations(config, section)
     root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
     target = Target(
@@ -69,12 +72,13 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _has_several_hosts(config)},
     )
     compiled = compile_job(config, config_file, target)
+    _add_variables(config, compiled.job)
     _add_accelerator(config, compiled.job)
     notes = _add_jobset(config, compiled.job)
     notes += staging_notes(config, str(target.staging), "a bucket or a volume of kubeflow.volumes")
     if section.image_parameter:
         add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
-    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *gpu_notes(trainer.gpu)))
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *image))
 
 
 def kubeflow_document(config: Config, compiled: Compiled) -> str:
@@ -146,7 +150,9 @@ def _kubernetes(config: Config, component: str) -> dict[str, Any]:
             executor["tolerations"] = tolerations
     if section.volumes:
         executor["pvcMount"] = [{"constant": volume.claim, "mountPath": volume.path} for volume in section.volumes]
-    return executor
+    if section.image_pull_secrets:
+        executor["imagePullSecret"] = [{"secretName": name} for name in section.image_pull_secrets]
+    return {**executor, **pod_settings(section.pod_of(component))}
 
 
 def _node_placement(config: Config, component: str) -> tuple[dict[str, str], list[dict[str, str]]]:
@@ -200,6 +206,13 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     container = dict(containers(job))["Trainer"]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
     return (f"Trainer starts a JobSet of {found.hosts} pods: its service account needs the Role of docs/kubeflow.md",)
+
+
+def _add_variables(config: Config, job: dict[str, Any]) -> None:
+    """Adds the environment variables of `kubeflow.pods`, which are part of the pipeline's document."""
+    for name, container in containers(job):
+        own = config.kubeflow.pod_of(name).env
+        container["env"] = [*container.get("env", ()), *({"name": key, "value": own[key]} for key in sorted(own))]
 
 
 def _add_accelerator(config: Config, job: dict[str, Any]) -> None:

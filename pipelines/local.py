@@ -7,7 +7,6 @@ executors read them from the environment, outside all keys.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -17,11 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.devices.placement import check_machine
 from shardwright.components.image_trainer.training.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright.config import Config, load_config
-from shardwright.config.config import TELL
+from shardwright.config.config import WARN
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.dataset.manifest import MULTI
 from shardwright.drift.monitor import REFERENCE_VARIABLE
@@ -35,21 +36,25 @@ from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
 from shardwright.pipelines.runs.logs import last_line, log_to_file, shardwright_error
 from shardwright.processes import gc_paused
-from shardwright.progress import print_note
+from shardwright.progress import print_note, print_progress
 from shardwright.report.page import REPORT_FILE
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import cached_hashes, is_remote
 from shardwright.storage.locks import run_lock
 
+if TYPE_CHECKING:
+    from shardwright.pipelines.runs.summary import RunSummary
+
 
 @cached_hashes()  # The input, which is hashed before the graph is built and again in ImageExampleGen.
-def run_local(config_path: str, *, root: str | None = None, verbose: bool = False) -> int:
+def run_local(config_path: str, *, root: str | None = None, verbose: bool = False, as_json: bool = False) -> int:
     """Runs the pipeline of a configuration file.
 
     Args:
         config_path: YAML file.
         root: replaces `run.root`.
         verbose: show the messages of TFX, Beam and TensorFlow instead of writing them to a log file.
+        as_json: print the summary as JSON.
 
     Returns:
         0 when a model was blessed and pushed, else 1.
@@ -61,7 +66,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     config_file = Path(config_path).absolute()
     config = load_config(config_path, root=root)
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
-    print(f"{config.name}: reading the input", flush=True)
+    print_progress(f"{config.name}: reading the input")
     resolved = resolve_inputs(config, config_file)
     config = resolved.config
     for note in resolved.notes:
@@ -76,11 +81,18 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     shown_log = "above" if verbose else str(log_file)
     with run_lock(run_root), _run_environment(run_root, config, resolved), log_to_file(log_file, verbose=verbose):
-        return _run(config, resolved, run_root, shown_log, started)
+        summary = _run(config, resolved, run_root, shown_log)
+    if as_json:
+        print(json.dumps({"root": str(run_root), "log": shown_log, **summary.to_dict()}, indent=1, ensure_ascii=False))
+    else:
+        print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {shown_log}", flush=True)
+    if not summary.blessed:
+        print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
+    return 0 if summary.blessed else 1
 
 
-def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: str, started: float) -> int:
-    print("  loading TFX", flush=True)
+def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: str) -> RunSummary:
+    print_progress("  loading TFX")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with gc_paused():
         from tfx import v1 as tfx
@@ -113,7 +125,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
 
     def show(report: NodeReport) -> None:
         outcome = "cached" if report.cached else f"{report.seconds:.1f} s"
-        print(f"  {report.node:<18}{outcome:>9}", flush=True)
+        print_progress(f"  {report.node:<18}{outcome:>9}")
 
     record = run_pipeline(pipeline, show)
     if record.failure is not None:
@@ -121,7 +133,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         logging.getLogger(__name__).error("%s failed", node, exc_info=error)
         if isinstance(error, KeyboardInterrupt):
             raise error
-        print(f"  {node:<18}   failed", flush=True)
+        print_progress(f"  {node:<18}   failed")
         raise shardwright_error(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {last_line(error)}. The log: {shown_log}"
         )
@@ -132,11 +144,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         training=record.output("Trainer", "model_run"),
         target=run_root / REPORT_FILE,
     )
-    summary = summarize(record, run_root, PUSHED, resolved.notes)
-    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {shown_log}", flush=True)
-    if not summary.blessed:
-        print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
-    return 0 if summary.blessed else 1
+    return summarize(record, run_root, PUSHED, resolved.notes)
 
 
 def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -> Iterator[str]:
@@ -145,7 +153,7 @@ def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -
     Raises:
         StorageError: there is less space, and `run.space` asks for a check.
     """
-    only_warn = config.run.space == TELL
+    only_warn = config.run.space == WARN
     needed = estimate_space(resolved.images, resolved.bytes, config.images, config.transform)
     family = Family(find_artifacts(f"{run_root}/{ARTIFACTS}"))
     there = [one.digest for one in family.artifacts.values() if one.data == resolved.fingerprint]
@@ -159,7 +167,7 @@ def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -
 
 def _write_schema(text: str) -> str:
     """Writes the schema to a file named after its content: ImportSchemaGen's cache key is the path."""
-    file = Path("schemas", f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.pbtxt")
+    file = Path("schemas", f"{checksum_of(text.encode())[:16]}.pbtxt")
     file.parent.mkdir(exist_ok=True)
     file.write_text(text, encoding="utf-8")
     return str(file)

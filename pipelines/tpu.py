@@ -1,14 +1,13 @@
 """TPU slices as Google Kubernetes Engine and Vertex AI name them: one table, checked before you rent one.
 
 A generation, a machine type and a topology name a slice, and they must fit each other. The topology `2x4` alone is
-ambiguous: with 8-chip machines it has one host, with 4-chip machines two. Sources: the accelerator tables of
-AI-Hypercomputer/xpk (src/xpk/core/system_characteristics.py) and cloud.google.com/tpu/docs (v5e, v6e, v5p, supported
-versions); processors and memory: Cyclenerd's google-cloud-pricing-cost-calculator, issue 89.
+ambiguous: with 8-chip machines it has one host, with 4-chip machines two. Each row of the table names its source.
 """
 
 from __future__ import annotations
 
 import difflib
+import itertools
 from dataclasses import dataclass
 from math import prod
 
@@ -18,9 +17,44 @@ from shardwright.errors import ConfigError
 RESOURCE = "google.com/tpu"
 ACCELERATOR_SELECTOR = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY_SELECTOR = "cloud.google.com/gke-tpu-topology"
+# A message shows so many topologies of a long list.
+_SHOWN = 12
+# Cubes along one side.
+_LONGEST = 64
+
+
+def _cubes(most: int) -> tuple[str, ...]:
+    """Returns the topologies of chips in three dimensions, from small to large.
+
+    Below a cube of 4x4x4 chips there are four. Larger slices consist of whole cubes, and their sides do not decrease.
+    Source: AI-Hypercomputer/xpk, src/xpk/core/system_characteristics.py, `generate_tpu_topologies`.
+
+    Args:
+        most: number of cubes of the largest slice.
+    """
+    sides = itertools.combinations_with_replacement(range(1, min(most, _LONGEST) + 1), 3)
+    larger = sorted((side for side in sides if prod(side) <= most), key=lambda side: (prod(side), side))
+    return ("2x2x1", "2x2x2", "2x2x4", "2x4x4", *("x".join(str(4 * n) for n in side) for side in larger))
+
 
 _FLAT = ("2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
-_CUBES = ("2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8")
+
+
+@dataclass(frozen=True)
+class _Generation:
+    """A generation of TPUs.
+
+    Attributes:
+        label: value of the node label `cloud.google.com/gke-tpu-accelerator`.
+        devices: JAX devices of one chip. Both cores of a v5p chip are one device, those of a TPU7x are two.
+        vertex: whether Vertex AI trains on it.
+        source: where the label, the machine types and their topologies are documented.
+    """
+
+    label: str
+    devices: int
+    vertex: bool
+    source: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +71,15 @@ class _Machine:
     memory: int | None = None
 
 
+_XPK = "AI-Hypercomputer/xpk, src/xpk/core/system_characteristics.py"
+_VERTEX_PAGE = "cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm"
+_GENERATIONS = {
+    "v5e": _Generation("tpu-v5-lite-podslice", 1, True, f"cloud.google.com/tpu/docs/v5e; {_XPK}; {_VERTEX_PAGE}"),
+    "v6e": _Generation("tpu-v6e-slice", 1, True, f"cloud.google.com/tpu/docs/v6e; {_XPK}; {_VERTEX_PAGE}"),
+    "v5p": _Generation("tpu-v5p-slice", 1, False, f"cloud.google.com/tpu/docs/v5p; {_XPK}"),
+    "tpu7x": _Generation("tpu7x", 2, False, f"docs.cloud.google.com/tpu/docs/tpu7x; {_XPK}"),
+}
+# Processors and memory: Cyclenerd's google-cloud-pricing-cost-calculator, issue 89.
 _MACHINES = {
     "ct5lp-hightpu-1t": _Machine("v5e", 1, ("1x1",), 24, 48 << 30),
     "ct5lp-hightpu-4t": _Machine("v5e", 4, ("2x2", *_FLAT), 112, 192 << 30),
@@ -44,9 +87,10 @@ _MACHINES = {
     "ct6e-standard-1t": _Machine("v6e", 1, ("1x1",)),
     "ct6e-standard-4t": _Machine("v6e", 4, ("2x2", *_FLAT)),
     "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",)),
-    "ct5p-hightpu-4t": _Machine("v5p", 4, ("2x2x1", *_CUBES)),
+    "ct5p-hightpu-4t": _Machine("v5p", 4, _cubes(140)),
+    "tpu7x-standard-1t": _Machine("tpu7x", 1, ("1x1x1",)),
+    "tpu7x-standard-4t": _Machine("tpu7x", 4, _cubes(144)),
 }
-_LABELS = {"v5e": "tpu-v5-lite-podslice", "v6e": "tpu-v6e-slice", "v5p": "tpu-v5p-slice"}
 
 MACHINES = tuple(_MACHINES)
 
@@ -84,7 +128,7 @@ class TpuSlice:
                 f"{self.path}.topology",
                 f"{self.topology!r} is not a topology of {self.machine}, whose machines have {self.chips_per_host} "
                 "chips",
-                f"Use {', '.join(allowed)}{self._other_machine()}.",
+                f"Use {_listed(allowed)}{self._other_machine()}.",
             )
 
     @staticmethod
@@ -102,14 +146,8 @@ class TpuSlice:
         generation, _, topology = text.partition("-")
         slices = [TpuSlice(machine, topology, path) for machine in _machines_of(generation, topology)]
         if not slices:
-            known = ", ".join(
-                f"{generation}-{topology}"
-                for generation in _LABELS
-                for topology in dict.fromkeys(
-                    t for machine in _MACHINES.values() if machine.generation == generation for t in machine.topologies
-                )
-            )
-            raise ConfigError(path, f"{text!r} is not a TPU slice", f"Use one of: {known}.")
+            known = "; ".join(f"{name}- with {_listed(_topologies_of(name))}" for name in _GENERATIONS)
+            raise ConfigError(path, f"{text!r} is not a TPU slice", f"Use {known}.")
         fitting = [found for found in slices if hosts in (None, found.hosts)]
         if not fitting:
             possible = " or ".join(map(str, slices[0].host_counts))
@@ -123,7 +161,7 @@ class TpuSlice:
 
     @property
     def generation(self) -> str:
-        """`v5e`, `v6e` or `v5p`."""
+        """`v5e`, `v6e`, `v5p` or `tpu7x`."""
         return _MACHINES[self.machine].generation
 
     @property
@@ -147,6 +185,25 @@ class TpuSlice:
         return prod(int(side) for side in self.topology.split("x"))
 
     @property
+    def devices(self) -> int:
+        """JAX devices of the whole slice, among which a batch is divided."""
+        return self.chips * _GENERATIONS[self.generation].devices
+
+    def check_on_vertex(self) -> None:
+        """Checks that Vertex AI trains on this generation.
+
+        Raises:
+            ConfigError: it does not, by its documentation.
+        """
+        if not _GENERATIONS[self.generation].vertex:
+            others = " and ".join(name for name, one in _GENERATIONS.items() if one.vertex)
+            raise ConfigError(
+                f"{self.path}.machine",
+                f"{self.machine!r} is a TPU {self.generation}, and Vertex AI trains on {others} only ({_VERTEX_PAGE})",
+                "Use one of these, or Kubeflow Pipelines on GKE.",
+            )
+
+    @property
     def hosts(self) -> int:
         """Machines of the slice; each runs one pod and loads its part of the data."""
         return self.chips // self.chips_per_host
@@ -159,11 +216,21 @@ class TpuSlice:
     @property
     def node_selector(self) -> dict[str, str]:
         """The labels by which GKE finds the node pool."""
-        return {ACCELERATOR_SELECTOR: _LABELS[self.generation], TOPOLOGY_SELECTOR: self.topology}
+        return {ACCELERATOR_SELECTOR: _GENERATIONS[self.generation].label, TOPOLOGY_SELECTOR: self.topology}
 
     def _other_machine(self) -> str:
         others = sorted(_machines_of(self.generation, self.topology))
         return f", or machine {others[0]} for {self.topology}" if others else ""
+
+
+def _listed(topologies: tuple[str, ...]) -> str:
+    shown = ", ".join(topologies[:_SHOWN])
+    return shown if len(topologies) <= _SHOWN else f"{shown} or larger, up to {topologies[-1]}"
+
+
+def _topologies_of(generation: str) -> tuple[str, ...]:
+    machines = (one for one in _MACHINES.values() if one.generation == generation)
+    return tuple(dict.fromkeys(topology for one in machines for topology in one.topologies))
 
 
 def _machines_of(generation: str, topology: str) -> list[str]:

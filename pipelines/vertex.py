@@ -11,11 +11,13 @@ from shardwright.components.runtime.mounts import AS_THEY_ARE, MOUNTED, STREAMED
 from shardwright.config import Config, VertexConfig
 from shardwright.config.cloud import check_bucket
 from shardwright.config.trainer import BLESSED
+from shardwright.config.vertex import FLEX_START, SPOT, VertexTrainer
 from shardwright.errors import ConfigError
 from shardwright.lineage.record import IMAGE_VARIABLE
 from shardwright.pipelines import tpu
 from shardwright.pipelines.cloud.compile import Compiled, Target, check_required, compile_job, staging_notes
-from shardwright.pipelines.cloud.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
+from shardwright.pipelines.cloud.image import image_notes
+from shardwright.pipelines.cloud.machines import check_hosts, check_machine, trainer_slice, with_accelerator
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage.paths import GCS, scheme_of
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from shardwright.pipelines.graph import Step
 
 SECTION = "vertex"
+_GIGABYTE = 10**9
 
 
 def compile_vertex(config: Config, config_file: Path) -> Compiled:
@@ -36,6 +39,7 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
     trainer = section.trainer
     config = with_accelerator(config, "vertex.trainer", trainer.machine in tpu.MACHINES, trainer.gpu)
     custom_job = _custom_job(config, section)
+    image = image_notes(SECTION, str(section.image), config.trainer.accelerator)
     _check_locations(config, section)
     root = str(section.pipeline_root).rstrip("/")
     target = Target(
@@ -48,13 +52,13 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         retries=section.retries,
         artifacts=_artifacts,
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
-        resources=section.machines,
+        resources=section.resources,
         custom_job=custom_job,
         labels=section.labels,
     )
     compiled = compile_job(config, config_file, target)
     notes = staging_notes(config, str(target.staging), "a bucket of Google Cloud")
-    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *gpu_notes(trainer.gpu)))
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *image))
 
 
 def _artifacts(step: Step) -> str:
@@ -137,14 +141,26 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
             spec |= {"accelerator_type": trainer.gpu, "accelerator_count": trainer.gpus}
     # TFX adds the command. All hosts, and the next attempt, find the checkpoints in the staging folder.
     variables = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: _staging(config)}
-    env = [{"name": name, "value": value} for name, value in variables.items()]
+    env = [{"name": name, "value": value} for name, value in {**dict(sorted(trainer.env.items())), **variables}.items()]
     container = {"image_uri": section.image, "env": env}
-    return [{"machine_spec": spec, "replica_count": 1, "container_spec": container}]
+    if trainer.reservation is not None:
+        spec["reservation_affinity"] = {
+            "reservation_affinity_type": "SPECIFIC_RESERVATION",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": [trainer.reservation],
+        }
+    pool: dict[str, Any] = {"machine_spec": spec, "replica_count": 1, "container_spec": container}
+    disk = trainer.disk
+    given = {"boot_disk_type": disk.type, "boot_disk_size_gb": disk.size and -(-disk.size // _GIGABYTE)}
+    if any(given.values()):
+        pool["disk_spec"] = {name: value for name, value in given.items() if value is not None}
+    return [pool]
 
 
 def _tpu_slice(config: Config, machine: str) -> tpu.TpuSlice:
     path = "vertex.trainer"
     found = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
+    found.check_on_vertex()
     check_hosts(path, found, config.trainer.hosts)
     return found
 
@@ -152,13 +168,17 @@ def _tpu_slice(config: Config, machine: str) -> tpu.TpuSlice:
 def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
     if section.trainer.machine is None:
         return None
-    # Plain values, as they are kept as JSON: the seconds of a protobuf Duration.
-    timeout = {"seconds": round(section.trainer.max_hours * 3600)}
-    job_spec: dict[str, Any] = {"worker_pool_specs": worker_pools(config), "scheduling": {"timeout": timeout}}
-    if section.service_account is not None:
-        job_spec["service_account"] = section.service_account
-    if section.network is not None:
-        job_spec["network"] = section.network
+    trainer = section.trainer
+    job_spec: dict[str, Any] = {"worker_pool_specs": worker_pools(config), "scheduling": _scheduling(trainer)}
+    further = {
+        "service_account": section.service_account,
+        "network": section.network,
+        "reserved_ip_ranges": list(section.reserved_ip_ranges) or None,
+        "persistent_resource_id": trainer.persistent_resource,
+        "psc_interface_config": section.network_attachment and {"network_attachment": section.network_attachment},
+    }
+    job_spec |= {name: value for name, value in further.items() if value is not None}
+    encryption = {} if section.kms_key is None else {"encryption_spec": {"kms_key_name": section.kms_key}}
     return {
         # Copies of the constants of TFX's extension, which takes seconds to import; a test compares them.
         "ai_platform_enable_vertex": True,
@@ -168,8 +188,21 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
             "display_name": f"{config.name}-trainer",
             "labels": dict(section.labels),
             "job_spec": job_spec,
+            **encryption,
         },
     }
+
+
+def _scheduling(trainer: VertexTrainer) -> dict[str, Any]:
+    """Returns the job's `Scheduling` as plain values, as they are kept as JSON: the seconds of a protobuf Duration."""
+    found: dict[str, Any] = {"timeout": {"seconds": round(trainer.max_hours * 3600)}}
+    if trainer.capacity in (SPOT, FLEX_START):
+        found["strategy"] = trainer.capacity.upper()
+    if trainer.max_wait_hours is not None:
+        found["max_wait_duration"] = {"seconds": round(trainer.max_wait_hours * 3600)}
+    if trainer.restart_on_worker_restart:
+        found["restart_job_on_worker_restart"] = True
+    return found
 
 
 def _check_locations(config: Config, section: VertexConfig) -> None:

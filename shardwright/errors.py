@@ -5,14 +5,42 @@ is a defect of ours and keeps its traceback.
 """
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from shardwright.escaping import escape
 
+_Error = TypeVar("_Error", bound="ShardwrightError")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One of several readings that fit an input.
+
+    Attributes:
+        meaning: for the user.
+        options: YAML path -> value that chooses it.
+    """
+
+    meaning: str
+    options: Mapping[str, Any]
+
 
 class ShardwrightError(Exception):
-    """Base of all errors that are shown without a traceback."""
+    """Base of all errors that are shown without a traceback.
+
+    Attributes:
+        readings: where several readings of an input fit, all of them; `shardwright init` asks which one is meant.
+    """
 
     exit_code = 1
+    readings: tuple[Reading, ...] = ()
+
+    def with_readings(self: _Error, *readings: Reading) -> _Error:
+        """Adds the readings that fit."""
+        self.readings = readings
+        return self
 
     def __str__(self) -> str:
         """Returns the message; names in it come from outside, and a notebook obeys escape sequences, too."""

@@ -31,15 +31,55 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 }
 
 
+# Extra -> the extras that it contains.
+CONTAINS: dict[str, tuple[str, ...]] = {
+    "tfx": ("tf",),
+    "kubeflow": ("gcs", "tf", "tfx"),
+    "vertex": ("gcs", "kubeflow", "tf", "tfx"),
+}
+
+# Command -> the extra that it always needs. `compile` needs that of its target; the commands not named here need none.
+COMMANDS: dict[str, str] = {
+    "bench": "tf",
+    "cancel": "vertex",
+    "clean": "tfx",
+    "predict": "tf",
+    "preflight": "tf",
+    "run": "tfx",
+    "schedule": "vertex",
+    "schema": "tfx",
+    "status": "vertex",
+    "submit": "vertex",
+    "transform": "tfx",
+}
+
+
 class MissingExtra(UsageError, ImportError):
     """A package that an extra brings is not installed."""
 
 
-def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
-    """Returns an error that names the command to install a missing package; `None` where no extra brings it."""
+def missing_extra(error: ModuleNotFoundError, command: str | None = None) -> MissingExtra | None:
+    """Returns an error that names the command to install a missing package; `None` where no extra brings it.
+
+    Args:
+        error: what the import raised.
+        command: the command that is running, or the target of `compile`: where its own extra contains the package, that
+            extra is named. A user who installs less only meets the next missing package.
+    """
     name = error.name or ""
-    for extra, modules in EXTRAS.items():
-        # `google.cloud` itself is missing when none of its packages is there.
-        if any(f"{name}.".startswith(f"{module}.") or f"{module}.".startswith(f"{name}.") for module in modules):
-            return MissingExtra(f"{name} is not installed. Install it: pip install 'shardwright[{extra}]'.")
-    return None
+    bringing = [extra for extra, modules in EXTRAS.items() if any(_is_part(name, module) for module in modules)]
+    if not bringing:
+        return None
+    wanted = command if command in EXTRAS else COMMANDS.get(command or "")
+    fits = wanted is not None and {wanted, *CONTAINS.get(wanted, ())} & set(bringing)
+    return MissingExtra(
+        f"{name} is not installed. Install it: pip install 'shardwright[{wanted if fits else bringing[0]}]'."
+    )
+
+
+def _is_part(name: str, module: str) -> bool:
+    """Returns whether a missing module is one of an extra's, or a package around it.
+
+    `google.cloud` itself is missing when none of its packages is there.
+    """
+    return f"{name}.".startswith(f"{module}.") or f"{module}.".startswith(f"{name}.")

@@ -8,15 +8,14 @@ their hashes. Their own checksum detects damage.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from shardwright.checksum import checksum_of, digest_of, new_checksum
 from shardwright.untrusted import parse_untrusted_json
 
-_CHUNK = 1 << 20
+_NUMBER_BYTES = 8
 # `json.dumps` with options makes one for every call, several times an image.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -27,31 +26,17 @@ def canonical_json(value: Any) -> str:
 
 
 def fingerprint(value: Any) -> str:
-    """Returns the SHA-256 of the canonical JSON of plain values, as 64 hex digits."""
-    return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
-
-
-def sha256_bytes(data: bytes) -> str:
-    """Returns the SHA-256 of bytes, as 64 hex digits."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def sha256_file(path: str | os.PathLike[str]) -> str:
-    """Returns the SHA-256 of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+    """Returns the BLAKE3 of the canonical JSON of plain values, as 64 hex digits."""
+    return checksum_of(canonical_json(value).encode("utf-8"))
 
 
 def text_number(text: str) -> int:
     """Returns a number of 63 bits, from 1, that represents a text where millions of texts take too much memory."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big") >> 1 | 1
+    return int.from_bytes(digest_of(text.encode("utf-8"))[:_NUMBER_BYTES], "big") >> 1 | 1
 
 
 _DIGEST = "digest"
-_CHECKSUM = "sha256"
+_CHECKSUM = "blake3"
 
 
 def checksummed_json(row: Mapping[str, Any]) -> str:
@@ -71,8 +56,8 @@ def checksum_matches(text: str) -> bool:
 
 
 def checksummed_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yields lines, with their ends, and a last one with the SHA-256 of all before."""
-    total = hashlib.sha256()
+    """Yields lines, with their ends, and a last one with the BLAKE3 of all before."""
+    total = new_checksum()
     for line in lines:
         total.update(line.encode("utf-8"))
         yield line
@@ -85,7 +70,7 @@ def read_checksummed_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     Raises:
         ValueError: they are damaged, or end too early.
     """
-    total = hashlib.sha256()
+    total = new_checksum()
     before = b""
     for line in lines:
         if before:

@@ -12,11 +12,29 @@ from typing import Protocol
 from shardwright.escaping import escape, escaped_streams, unescaped
 
 _SECONDS_BETWEEN_LINES = 5.0
+_quiet = False
+
+
+@contextmanager
+def quiet_output(quiet: bool) -> Iterator[None]:
+    """Prints no notes and no progress while it is open, if it is `quiet`."""
+    global _quiet
+    before, _quiet = _quiet, _quiet or quiet
+    try:
+        yield
+    finally:
+        _quiet = before
 
 
 def print_note(note: str) -> None:
     """Prints a note about the work as one indented line."""
-    print(f"  {escape(note)}", flush=True)
+    print_progress(f"  {escape(note)}")
+
+
+def print_progress(line: str) -> None:
+    """Prints a line about how far the work is."""
+    if not _quiet:
+        print(line, flush=True)
 
 
 class Progress(Protocol):
@@ -70,7 +88,7 @@ def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progres
     Yields:
         An object whose `advance(n)` counts finished units.
     """
-    if quiet:
+    if quiet or _quiet:
         yield SILENT
     elif sys.stderr.isatty():
         from rich import progress as bars

@@ -61,9 +61,9 @@ def number(value: Any, name: str) -> float:
 
 
 def digest(value: Any, name: str) -> str:
-    """Checks that a value is a SHA-256, as 64 hex digits."""
+    """Checks that a value is a BLAKE3, as 64 hex digits."""
     if type(value) is not str or not _DIGEST.fullmatch(value):
-        raise _wrong(value, name, "a SHA-256 of 64 hex digits")
+        raise _wrong(value, name, "a BLAKE3 of 64 hex digits")
     return value
 
 

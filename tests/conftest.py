@@ -11,11 +11,11 @@ import prefork
 import pytest
 from hypothesis import settings
 
+from shardwright.checksum import checksum_of
 from shardwright.processes import gc_paused
 
-# No wall time decides a test, and every machine tries the same examples. `make test` takes few of them, CI more on the
-# other stack, and `make soak` many.
-for _profile, _examples in {"dev": 25, "ci": 50, "thorough": 400}.items():
+# No wall time decides a test, and every machine tries the same examples: few of them, and `make soak` many.
+for _profile, _examples in {"dev": 25, "thorough": 400}.items():
     settings.register_profile(_profile, deadline=None, derandomize=True, database=None, max_examples=_examples)
 settings.load_profile(os.environ.get("SHARDWRIGHT_EXAMPLES", "dev"))
 
@@ -31,6 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = Path(tempfile.mkdtemp(prefix="shardwright-prefork-"))
         prefork.install(folder)
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A test process of pytest-xdist is a fork, too: nobody waits for it who would count its processor time."""
+    if hasattr(session.config, "workerinput"):
+        prefork.record_own_time()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -49,6 +56,13 @@ def pytest_collection() -> Iterator[None]:
     """Collecting the tests imports TFX."""
     with gc_paused():
         yield
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m slow`, modules that do not contain the word are not imported: two of three."""
+    if config.option.markexpr == "slow" and collection_path.suffix == ".py":
+        return "slow" not in collection_path.read_text(encoding="utf-8") or None
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -100,7 +114,6 @@ def _write_dataset(
     `change` may alter the features of a record before it is written, `key_of` says its key. Returns the dataset's
     folder, `root / "dataset"`.
     """
-    import hashlib
     import io
 
     import numpy as np
@@ -125,7 +138,7 @@ def _write_dataset(
             "image/orientation": 1,
             "image/filename": f"{key}.{image_format}".encode(),
             "image/key": key.encode(),
-            "image/sha256": hashlib.sha256(file.getvalue()).hexdigest().encode(),
+            "image/blake3": checksum_of(file.getvalue()).encode(),
         }
         if task == "classification":
             label = number % len(classes)
@@ -143,9 +156,9 @@ def _write_dataset(
         return {**features, "image/class/label": encode.ints(present), "image/class/text": texts}
 
     counts = {"train": [3, 2], "eval": [2]} if counts is None else counts
-    planned, number = [], 0
+    planned, number = {}, 0
     plan_fields = {"kind": "ingest", "task": task, "classes": classes, "recipe": {}, "parent": "0" * 64}
-    fingerprint = hashlib.sha256(str(root).encode()).hexdigest()
+    fingerprint = checksum_of(str(root).encode())
     place = staging.Staging.open(root / "staging", fingerprint)
     kinds: dict[str, str] = {}
     for split, shards in sorted(counts.items()):
@@ -159,9 +172,10 @@ def _write_dataset(
                     kinds[name] = "bytes" if isinstance(values, list) else values.dtype.name
                 outcomes.append(staging.RecordResult(key, payload))
                 number += 1
-            planned.append(staging.PlannedShard(split, index, len(shards)))
-            place.write_shard(planned[-1], outcomes)
+            planned[staging.PlannedShard(split, index, len(shards))] = outcomes
     plan = commit.DatasetPlan(**plan_fields, features=kinds, inputs=number, shards=tuple(planned))
+    for shard, outcomes in planned.items():
+        place.write_shard(shard, outcomes, facts=plan.facts(shard))
     commit.commit(place, plan, root / "dataset", {})
     return root / "dataset"
 

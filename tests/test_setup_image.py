@@ -1,13 +1,17 @@
 """The image, by what its Dockerfile says: `make test-full` builds it and runs what is in it."""
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+from shardwright.pipelines.cloud.image import LABEL
 
 CHECKOUT = Path(__file__).parents[1]
 DOCKERFILE = re.sub(r"\\\n", " ", (CHECKOUT / "Dockerfile").read_text(encoding="utf-8"))
@@ -29,7 +33,7 @@ def test_what_is_run_is_no_root_and_begins_in_a_folder_of_its_own() -> None:
 
 def test_nothing_that_was_given_to_a_build_stays_in_the_image() -> None:
     """Arguments are told by `docker history`: an index may be named with a password."""
-    assert {name.partition("=")[0] for name in told(LAST, "ARG")} == {"DEBIAN_FRONTEND", "REVISION"}
+    assert {name.partition("=")[0] for name in told(LAST, "ARG")} == {"ACCELERATOR", "DEBIAN_FRONTEND", "REVISION"}
     assert any("UV_DEFAULT_INDEX" in stage for stage in STAGES[:-1])
     assert not re.search(r"(?i)secret|password|token|credential", DOCKERFILE)
     # No folder is copied whole: what lies in a checkout beside the code stays there.
@@ -51,7 +55,7 @@ def test_beams_workers_run_in_the_images_own_environment() -> None:
     assert variables["PATH"].startswith("/opt/shardwright/bin:")
 
 
-@pytest.mark.parametrize("lock", ["current", "image", "image-tpu", "fallback"])
+@pytest.mark.parametrize("lock", ["current", "image", "image-gpu", "image-tpu", "fallback"])
 def test_pip_is_locked_with_hashes(lock: str) -> None:
     """Beam's launcher looks for Beam with it, and TFX builds a wheel of a `module_file`."""
     text = (CHECKOUT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
@@ -59,7 +63,7 @@ def test_pip_is_locked_with_hashes(lock: str) -> None:
     assert hashes.count("sha256:") >= 2
 
 
-@pytest.mark.parametrize("lock", ["image", "image-tpu"])
+@pytest.mark.parametrize("lock", ["image", "image-gpu", "image-tpu"])
 def test_the_image_has_no_development_tool_and_the_versions_that_were_tested(lock: str) -> None:
     def pins(name: str) -> dict[str, str]:
         text = (CHECKOUT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
@@ -115,8 +119,48 @@ def test_packages_do_not_wait_for_code() -> None:
 def test_labels_and_arguments() -> None:
     assert "org.opencontainers.image.revision" in LAST
     arguments = {name.partition("=")[0] for name in told(DOCKERFILE, "ARG")}
-    assert arguments >= {"BASE", "BEAM_SDK", "LOCK"}
-    assert (CHECKOUT / "requirements" / "image-tpu.lock").is_file()
+    assert arguments >= {"ACCELERATOR", "BASE", "BEAM_SDK"}
+    assert f'{LABEL}="${{ACCELERATOR}}"' in LAST
+    # Bases can be given by digest: no stage names one without an argument.
+    bases = [re.match(r"FROM (\S+)", stage)[1] for stage in STAGES]
+    assert set(bases) <= {"${BASE}", "${BEAM_SDK}", "packages"}
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "extra"), [("gpu", {"nvidia-cudnn-cu12", "jax-cuda12-plugin"}), ("tpu", {"libtpu"})]
+)
+def test_an_image_for_an_accelerator_has_its_packages_and_no_other_has_them(accelerator: str, extra: set[str]) -> None:
+    def pins(name: str) -> set[str]:
+        text = (CHECKOUT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+        return set(re.findall(r"^([a-z0-9-]+)(?:\[[^]]*\])?==", text, re.MULTILINE))
+
+    assert extra <= pins(f"image-{accelerator}")
+    others = {"image", "image-gpu", "image-tpu"} - {f"image-{accelerator}"}
+    assert not any(extra & pins(other) for other in others)
+    # What the image for CPUs has, the others have, too.
+    assert pins("image") <= pins(f"image-{accelerator}")
+
+
+def test_the_list_of_packages_is_complete_and_the_same_each_time() -> None:
+    lock = CHECKOUT / "requirements" / "image.lock"
+    command = [sys.executable, str(CHECKOUT / "tools/supply/sbom.py")]
+    text = subprocess.run([*command, str(lock)], check=True, capture_output=True, text=True).stdout
+    assert text == subprocess.run([*command, str(lock)], check=True, capture_output=True, text=True).stdout
+    document = json.loads(text)
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
+    pins = re.findall(r"^([a-z0-9-]+)(?:\[[^]]*\])?==([^ ;\\]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(pins) > 150
+    assert [(one["name"], one["version"]) for one in document["components"]] == sorted(pins)
+    assert len({one["bom-ref"] for one in document["components"]}) == len(pins)
+    hashes = [reference["hashes"] for one in document["components"] for reference in one["externalReferences"]]
+    assert all(hashes)
+    assert sum(map(len, hashes)) == len(set(re.findall(r"sha256:([0-9a-f]{64})", lock.read_text(encoding="utf-8"))))
+    assert document["components"][0]["purl"] == "pkg:pypi/{name}@{version}".format(**document["components"][0])
+    # Of what is not installed, nothing is listed.
+    fallback = CHECKOUT / "requirements" / "fallback.lock"
+    text = subprocess.run([*command, str(fallback), "--installed"], check=True, capture_output=True, text=True).stdout
+    listed = {(one["name"], one["version"]) for one in json.loads(text)["components"]}
+    assert all(metadata.version(name) == version for name, version in listed)
 
 
 def test_the_entrypoint_runs_for_its_user_whatever_the_umask_of_the_checkout() -> None:

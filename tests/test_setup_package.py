@@ -21,8 +21,9 @@ from packaging.version import Version
 
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
-from shardwright.extras import EXTRAS, missing_extra
+from shardwright.extras import COMMANDS, CONTAINS, EXTRAS, missing_extra
 from shardwright.ingest import ingest_recipe, input_fingerprint, locate
+from shardwright.pipelines.cli import build_parser
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -32,6 +33,12 @@ PACKAGES = {
     "schemas": "shardwright.schemas",
 }
 SHARDWRIGHT = Path(sys.executable).with_name("shardwright")
+
+
+def _commands() -> set[str]:
+    below = build_parser().below
+    assert below is not None
+    return set(below.parsers)
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +79,28 @@ def test_wheel_holds_every_file_of_the_four_packages(wheel: zipfile.ZipFile) -> 
     }
     found = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert found == expected
-    assert {"shardwright/py.typed", "shardwright/config/load.py"} <= found
+    assert {f"{package.replace('.', '/')}/py.typed" for package in PACKAGES.values()} <= found
+    assert "shardwright/config/load.py" in found
 
 
 def test_wheel_installs_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
     assert "shardwright = shardwright.pipelines.cli:main" in _member(wheel, "entry_points.txt")
     assert "Apache License" in _member(wheel, "licenses/LICENSE")
+
+
+def test_metadata_is_complete_and_names_no_address_that_does_not_exist(wheel: zipfile.ZipFile) -> None:
+    found = email.message_from_string(_member(wheel, "METADATA"))
+    assert found["License-Expression"] == "Apache-2.0"
+    assert found["Author"]
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert str(found.get_payload()).startswith("# Shardwright")
+    classifiers = found.get_all("Classifier", [])
+    supported = Requirement(f"python{found['Requires-Python']}").specifier
+    pythons = {line.rsplit(" ", 1)[1] for line in classifiers if re.search(r":: 3\.\d+$", line)}
+    assert pythons == {f"3.{minor}" for minor in range(30) if Version(f"3.{minor}.5") in supported}
+    assert "Typing :: Typed" in classifiers
+    assert set(found.get_all("Provides-Extra", [])) == {*EXTRAS, "all", "gpu", "tpu"}
+    assert found.get_all("Project-URL") is None
 
 
 def _requirements(wheel: zipfile.ZipFile, environment: dict[str, str]) -> list[Requirement]:
@@ -118,8 +141,21 @@ GOOGLE = {
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Whole names of the modules that a file imports, of `google` also the names taken from a module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Whole names of the modules that a file imports, of `google` also the names taken from a module.
+
+    Imports for types alone do not count: nothing imports them at run time.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if node in for_types:
+            continue
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -172,8 +208,8 @@ def _third_party(module: Path) -> set[str]:
 def test_the_base_is_all_that_the_core_imports_at_once(wheel: zipfile.ZipFile) -> None:
     """All else belongs to an extra, and where it is missing the error names that extra."""
     base = {one.name for one in _requirements(wheel, {"python_version": "3.12", "extra": ""})}
-    assert base == {"google-crc32c", "jinja2", "markupsafe", "numpy", "pillow", "pyyaml", "rich"}
-    modules = {"PIL", "google_crc32c", "jinja2", "markupsafe", "numpy", "yaml"}
+    assert base == {"blake3", "google-crc32c", "jinja2", "markupsafe", "numpy", "pillow", "pyyaml", "rich"}
+    modules = {"PIL", "blake3", "google_crc32c", "jinja2", "markupsafe", "numpy", "yaml"}
     needs: dict[str, set[str]] = {}
     for path in (ROOT / "shardwright").rglob("*.py"):
         for name in _third_party(path):
@@ -201,10 +237,92 @@ def test_every_extra_brings_what_its_modules_need(wheel: zipfile.ZipFile) -> Non
             assert owners & {*declared, "kubernetes"}, f"shardwright[{extra}] does not bring {name}"
 
 
+@pytest.mark.parametrize("extra", CONTAINS)
+def test_an_extra_contains_the_extras_that_the_table_names(wheel: zipfile.ZipFile, extra: str) -> None:
+    def brought(name: str) -> set[str]:
+        return {str(one) for one in _requirements(wheel, {"python_version": "3.12", "extra": name})}
+
+    def plain(lines: set[str]) -> set[str]:
+        return {line.split(";")[0] for line in lines}
+
+    for part in CONTAINS[extra]:
+        assert plain(brought(part)) <= plain(brought(extra)), f"{extra} does not contain {part}"
+
+
+def test_extras_for_one_kind_of_machine_are_not_part_of_all(wheel: zipfile.ZipFile) -> None:
+    def brought(extra: str) -> set[str]:
+        lines = _requirements(wheel, {"python_version": "3.12", "extra": extra})
+        return {f"{one.name}[{','.join(sorted(one.extras))}]" for one in lines}
+
+    assert {"tensorflow[and-cuda]", "jax[cuda12]"} <= brought("gpu")
+    assert "jax[tpu]" in brought("tpu")
+    assert not {"tensorflow[and-cuda]", "jax[cuda12]", "jax[tpu]"} & brought("all")
+    # JAX of the fallback stack finds neither on the package index.
+    assert not [one for one in _requirements(wheel, {"python_version": "3.10", "extra": "tpu"}) if one.extras]
+
+
+@pytest.mark.parametrize(
+    ("module", "command", "extra"),
+    [
+        ("tensorflow", None, "tf"),
+        ("tensorflow", "predict", "tf"),
+        ("tensorflow", "run", "tfx"),  # with [tf] alone, TFX would be missing next
+        ("tensorflow_metadata", "schema", "tfx"),
+        ("google", "schema", "tfx"),  # google.protobuf, not a store
+        ("google", "ingest", "gcs"),
+        ("google.cloud", "run", "gcs"),
+        ("google.cloud.storage", "run", "gcs"),
+        ("boto3", "run", "s3"),
+        ("tensorflow", "vertex", "vertex"),
+        ("kfp", "submit", "vertex"),
+        ("kfp", "kubeflow", "kubeflow"),
+        ("absl", "bench", "tfx"),
+    ],
+)
+def test_a_missing_package_names_the_extra_that_its_command_needs(module: str, command: str | None, extra: str) -> None:
+    error = missing_extra(ModuleNotFoundError(f"No module named {module!r}", name=module), command)
+    assert error is not None
+    assert str(error) == f"{module} is not installed. Install it: pip install 'shardwright[{extra}]'."
+
+
+def test_a_module_of_no_extra_is_not_explained() -> None:
+    assert missing_extra(ModuleNotFoundError("No module named 'own'", name="own"), "run") is None
+
+
+def test_a_store_without_its_client_names_the_extra(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['boto3'] = None; import shardwright.storage.buckets as b\n"
+        "try: b.stat('s3://bucket/name')\n"
+        "except b.UsageError as error: print(error)"
+    )
+    assert _run(tmp_path, sys.executable, "-c", code) == (
+        "boto3 is not installed. Install it: pip install 'shardwright[s3]'.\n"
+    )
+
+
+def test_the_page_lists_every_command_with_its_extra() -> None:
+    page = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.+) \|$", page.split("## Which command")[1], re.MULTILINE)
+    listed = {command: needs for names, needs in rows for command in re.findall(r"`([a-z-]+)`", names)}
+    assert listed.keys() == _commands()
+    for command, needs in listed.items():
+        wanted = f"`{COMMANDS[command]}`" if command in COMMANDS else "–"
+        assert needs == ("`kubeflow` or `vertex`, by target" if command == "compile" else wanted), command
+
+
+def test_every_base_command_is_run_on_the_base_installation() -> None:
+    script = (ROOT / "tools/bare.sh").read_text(encoding="utf-8")
+    ran = set(re.findall(r"^    run ([a-z-]+) ", script, re.MULTILINE))
+    # `doctor` fails where packages are missing.
+    assert _commands() - COMMANDS.keys() - {"compile", "doctor"} == ran
+
+
 @pytest.mark.parametrize(
     ("package", "taken", "refused"),
     [
         ("pillow", ["11.3.0", "12.3.0"], ["11.0.0", "13.0.0"]),  # AvifImagePlugin came with 11.3
+        ("google-crc32c", ["1.6.0", "1.9.0"], ["1.5.0"]),  # its compiled part does not load on Python 3.10
+        ("urllib3", ["1.26.20", "2.8.0"], ["1.26.0"]),  # its own six cannot be imported on Python 3.12
         ("boto3", ["1.36.0", "1.44.5"], ["1.35.0"]),  # IfNoneMatch of PutObject
         ("botocore", ["1.36.0", "1.44.5"], ["1.35.0"]),
         ("apache-beam", ["2.59.0"], ["2.60.0", "2.68.0"]),  # on Python 3.10
@@ -236,7 +354,7 @@ def _run(foreign: Path, *command: str, **variables: str) -> str:
 
 
 def test_command_runs_beside_foreign_components_and_pipelines(foreign: Path) -> None:
-    _run(foreign, str(SHARDWRIGHT), "sample", "data", "--images", "2", "--height", "64", "--width", "96")
+    _run(foreign, str(SHARDWRIGHT), "sample", "--out", "data", "--count", "2", "--height", "64", "--width", "96")
     assert len(list((foreign / "data").rglob("*.jpg"))) == 2
     # `python -m` puts the working directory first, where a plain name would find the foreign folder.
     assert "sample" in _run(foreign, sys.executable, "-m", "shardwright.pipelines.cli", "--help")

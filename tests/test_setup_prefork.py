@@ -74,3 +74,23 @@ def test_another_start_of_python_is_real() -> None:
     process = started(PROGRAM, PYTHONHASHSEED="3")
     assert process.communicate("\n")[0].startswith("False []")
     assert process.returncode == 0
+
+
+def test_a_script_with_our_components_is_forked_with_its_folder_to_import_from(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("colour = 'green'")
+    lines = (
+        "# shardwright.components",
+        "import sys, beside",
+        "print('tfx' in sys.modules, sys.argv[1:], beside.colour)",
+    )
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    command = [sys.executable, "script.py", "a"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "True ['a'] green\n"
+
+
+def test_an_isolated_program_has_tensorflow_and_nothing_of_ours(tmp_path: Path) -> None:
+    shown = "import sys\nif 0: import tensorflow\nprint(*({'tensorflow', 'shardwright', 'tfx'} & set(sys.modules)))"
+    command = [sys.executable, "-I", "-c", shown]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == "tensorflow\n"

@@ -106,6 +106,18 @@ def new(tmp_path: Path) -> Machine:
     return Machine(tmp_path, "2.41")
 
 
+def test_an_environment_behind_a_link_is_left_alone(old: Machine, tmp_path: Path) -> None:
+    old.python("python3.10", "3.10")
+    (tmp_path / "another/.venv").mkdir(parents=True)
+    (tmp_path / "another/.venv/kept").touch()
+    (old.checkout / ".venv").symlink_to(tmp_path / "another/.venv")
+    done = old.setup()
+    assert done.returncode == 2
+    assert ".venv is a link to an environment that was not made for this checkout. Remove the link." in done.stderr
+    assert (tmp_path / "another/.venv/kept").exists()
+    assert old.uv_calls() == []
+
+
 def test_old_glibc_takes_the_fallback_stack_whatever_newer_python_is_there(old: Machine) -> None:
     old.python("python3.13", "3.13")
     python = old.python("python3.10", "3.10")

@@ -9,6 +9,8 @@
 #   image.sh build     the image localhost/shardwright
 #   image.sh try       build, then try it
 #
+# ACCELERATOR=gpu and ACCELERATOR=tpu build localhost/shardwright-gpu and -tpu, and try what can be tried without a device:
+# everything imports, and a run that asks for the accelerator ends at once with a message that names what is missing.
 # BEAM_SDK=docker.io/apache/beam_python3.13_sdk:2.77.0 builds with Beam's own launcher, where a registry can be reached.
 set -euo pipefail
 
@@ -23,7 +25,9 @@ checkout="$(dirname "$tools")"
 
 certificates="${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}"
 store=(--root "$cache/images" --runroot "$cache/images-run" --storage-driver overlay)
+accelerator="${ACCELERATOR:-cpu}"
 image=localhost/shardwright
+[ "$accelerator" = cpu ] || image="localhost/shardwright-$accelerator"
 base=localhost/debian13
 
 build() {
@@ -48,7 +52,7 @@ build() {
         printf 'FROM scratch\nADD apache /opt/apache/beam/\n' >"$scratch/beam/Dockerfile"
         buildah "${store[@]}" build --quiet --isolation chroot -t localhost/beam-stand-in "$scratch/beam" >/dev/null
     fi
-    local arguments=(--build-arg "BASE=$base" --build-arg "BEAM_SDK=${BEAM_SDK:-localhost/beam-stand-in}")
+    local arguments=(--build-arg "ACCELERATOR=$accelerator" --build-arg "BASE=$base" --build-arg "BEAM_SDK=${BEAM_SDK:-localhost/beam-stand-in}")
     arguments+=(--build-arg "REVISION=$(git -C "$checkout" -c safe.directory='*' rev-parse HEAD 2>/dev/null || echo unknown)")
     [ -z "${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-}}" ] ||
         arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
@@ -60,6 +64,8 @@ build() {
     buildah "${store[@]}" rm --all >/dev/null
     podman "${store[@]}" image prune --force >/dev/null
     podman "${store[@]}" image list --format '{{.Repository}} {{.Size}}' "$image"
+    # The newest layer first; what only sets a variable or a label takes no room.
+    podman "${store[@]}" history --no-trunc --format '{{.Size}} {{.CreatedBy}}' "$image" | grep -v '^0 B ' | cut -c 1-100
 }
 
 readable() { # DIR: a copy of what is tried, for a user who may not read a checkout of a strict umask
@@ -86,13 +92,30 @@ try() {
             if command -v "$tool"; then echo "$tool was left in the image"; exit 1; fi
         done
         python -m pip show --quiet apache-beam
+        python -c "import json; assert len(json.load(open(\"/opt/shardwright/sbom.cdx.json\"))[\"components\"]) > 150"
         timeout 300 python /checkout/tools/image/workers.py /opt/shardwright/entrypoint
         shardwright doctor
-        shardwright sample data --images 60 --height 96 --width 128
+        shardwright sample --out data --count 60 --height 96 --width 128
         cp /checkout/tools/image/small.yaml .
         shardwright run small.yaml
         shardwright compile small.yaml --target kubeflow --out small-pipeline.yaml
         python /checkout/tools/image/one_task.py small-pipeline.yaml /workspace/data'
+}
+
+# shellcheck disable=SC2016 # the shell inside expands it
+try_device() {
+    local copy
+    copy="$(mktemp -d)"
+    trap 'rm -rf "$copy"' RETURN
+    readable "$copy"
+    inside sh -c '
+        set -eu
+        shardwright doctor
+        shardwright sample --out data --count 60 --height 96 --width 128
+        sed "s/^trainer: {/&accelerator: $1, /" /checkout/tools/image/small.yaml >small.yaml
+        if shardwright run small.yaml >log 2>&1; then echo "a run on a $1 went on without one"; exit 1; fi
+        tail -n 1 log
+        grep -q "trainer.accelerator: .$1., but this machine has none" log' sh "$accelerator"
 }
 
 case "${1:-}" in
@@ -100,7 +123,7 @@ case "${1:-}" in
     # Not `build && try`: there the shell would go on within a build that fails, and an older image would be tried.
     try)
         build
-        try
+        if [ "$accelerator" = cpu ]; then try; else try_device; fi
         ;;
     *) fail 2 "image.sh: give build or try" ;;
 esac

@@ -19,7 +19,8 @@ resolve() { # NAME OPTIONS...
 }
 
 resolve current --universal --python-version 3.11 "$@"
-# The same versions without the development tools, and these plus libtpu.
+# The same versions without the development tools; these plus CUDA; these plus libtpu.
 resolve image --universal --python-version 3.11 --constraints current.lock "$@"
+resolve image-gpu --universal --python-version 3.11 --constraints current.lock "$@"
 resolve image-tpu --universal --python-version 3.11 --constraints current.lock "$@"
 resolve fallback --python-version 3.10 --python-platform x86_64-manylinux_2_28 "$@"

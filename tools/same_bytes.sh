@@ -19,7 +19,7 @@ config() { # TASK
 
 cd "$copy"
 mkdir -p two-stacks/classification/even two-stacks/classification/odd
-"$shardwright" sample two-stacks/segmentation --images 48 --height 175 --width 263
+"$shardwright" sample --out two-stacks/segmentation --count 48 --height 175 --width 263
 even=0
 for image in two-stacks/segmentation/train_images/*.jpg; do
     even=$((1 - even))

@@ -57,6 +57,9 @@ if up_to_date; then
     exit 0
 fi
 
+# uv would clear the environment behind the link, which may be that of another checkout.
+[ ! -L "$venv" ] || fail 2 "$venv is a link to an environment that was not made for this checkout. Remove the link."
+
 require_platform
 require_build_tools
 choose_stack

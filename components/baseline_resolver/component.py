@@ -1,4 +1,4 @@
-"""Inputs and outputs of BaselineResolver."""
+"""BaselineResolver: the last blessed model, to compare a new one with or to begin with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.baseline_resolver import executor
+from shardwright.lineage import blessing
 
 
 class BaselineResolverSpec(component_spec.ComponentSpec):
@@ -20,20 +21,31 @@ class BaselineResolverSpec(component_spec.ComponentSpec):
 
 
 class BaselineResolver(base_component.BaseComponent):
-    """Copies the model that `BLESSED.json` names.
+    """Copies the model that Pusher pushed last, which `BLESSED.json` names.
 
     Its output `model` has the custom property `has_baseline`: 1 with a model, 0 (and empty) if none was ever blessed.
+    TFX's Resolver with LatestBlessedModelStrategy looks models up in the metadata store; this component needs only the
+    push folder, so it also works where the metadata are another store's, and in compiled pipelines on Kubeflow.
+
+    Example:
+        ```python
+        baseline = BaselineResolver("pushed")
+        evaluator = ImageEvaluator(example_gen.outputs["examples"], trainer.outputs["model"], baseline.outputs["model"])
+        ```
 
     Args:
-        push_directory: the folder that Pusher pushes to; relative to the run.
-        baseline_digest: `blessing.baseline_digest(push_directory)` when the pipeline is built; part of the cache key.
-            `executor.IN_FORCE` uses the baseline model at run time; the component must then not be cached.
+        push_directory: the folder that Pusher pushes to; a relative one starts from the working directory of the run.
+        baseline_digest: digest of the model that was blessed last, part of the cache key. By default it is read from
+            the folder now. `AT_RUN` stands for the model when the pipeline runs, in compiled pipelines; a task with it
+            must not be cached.
     """
 
     SPEC_CLASS = BaselineResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    def __init__(self, push_directory: str, baseline_digest: str) -> None:
+    def __init__(self, push_directory: str, baseline_digest: str | None = None) -> None:
+        if baseline_digest is None:
+            baseline_digest = blessing.baseline_digest(push_directory)
         spec = BaselineResolverSpec(
             **{
                 executor.PUSH_DIRECTORY: push_directory,

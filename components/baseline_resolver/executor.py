@@ -21,7 +21,7 @@ MODEL = "model"
 HAS_BASELINE = "has_baseline"
 
 # In place of a digest: the baseline model at run time.
-IN_FORCE = "in force"
+AT_RUN = "at run"
 
 
 def has_baseline(model: Artifact) -> bool:
@@ -45,7 +45,7 @@ class Executor(base_executor.BaseExecutor):
         Args:
             input_dict: empty.
             output_dict: `model`.
-            exec_properties: `push_directory`, and the `baseline_digest` at the start of the run or `IN_FORCE`.
+            exec_properties: `push_directory`, and the `baseline_digest` at the start of the run or `AT_RUN`.
 
         Raises:
             CheckFailed: another model was blessed since, or the blessed model's files were changed.
@@ -55,7 +55,7 @@ class Executor(base_executor.BaseExecutor):
         output = artifact_utils.get_single_instance(output_dict[MODEL])
         blessing = read_blessing(folder)
         found = blessing.digest if blessing else ""
-        if expected not in (found, IN_FORCE):
+        if expected not in (found, AT_RUN):
             raise CheckFailed(
                 f"{Path(folder, BLESSING_FILE)}: another model was blessed since this run began "
                 f"({found[:12] or 'none'} instead of {expected[:12] or 'none'}). Run again."

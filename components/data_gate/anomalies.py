@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from shardwright.storage import list_names
-from shardwright.tfrecords.records import decode_example, read_records
+from shardwright.errors import DatasetError
+from shardwright.storage import list_names, open_file
+from shardwright.tfrecords.records import decode_example
+from shardwright.tfrecords.scan import scan_records
 
 ANOMALY_KINDS = tuple(anomalies_pb2.AnomalyInfo.Type.keys())
 
@@ -112,11 +114,18 @@ def find_anomalous_examples(rows: list[Anomaly], schema: schema_pb2.Schema, reco
 
 
 def records_of(examples: str, split: str) -> Iterator[bytes]:
-    """Yields the records of a split of examples, file by file; they may be on a bucket."""
+    """Yields the records of a split of examples, file by file; they may be compressed, and on a bucket.
+
+    Raises:
+        DatasetError: a record is damaged.
+    """
     folder = f"{examples}/Split-{split}"
     for name in list_names(folder):
-        for _, record in read_records(f"{folder}/{name}"):
-            yield record
+        with open_file(f"{folder}/{name}") as file:
+            for record in scan_records(file):
+                if record.payload is None:
+                    raise DatasetError(f"{folder}/{name}: {record.where}: {record.reason}. Write the examples again.")
+                yield record.payload
 
 
 def offends(

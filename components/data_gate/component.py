@@ -1,4 +1,4 @@
-"""Inputs and outputs of DataGate."""
+"""DataGate: stops a run whose data have anomalies."""
 
 from __future__ import annotations
 
@@ -38,13 +38,26 @@ class DataGateSpec(component_spec.ComponentSpec):
 class DataGate(base_component.BaseComponent):
     """Stops the run when ExampleValidator found anomalies; ExampleValidator itself never does.
 
+    The message names every anomaly with the images that cause it. The output `decision` has `decision.json`, the
+    anomalies that were found and allowed. Let what needs sound data wait for it: `transform.add_upstream_node(gate)`.
+
+    Example:
+        ```python
+        gate = DataGate(
+            validator.outputs["anomalies"],
+            example_gen.outputs["examples"],
+            schema_gen.outputs["schema"],
+            allow=["SCHEMA_NEW_COLUMN"],
+        )
+        ```
+
     Args:
-        anomalies: ExampleValidator's output.
-        examples: the validated examples; read only for the keys of those that cause an anomaly.
-        schema: the schema they were validated against.
+        anomalies: the `anomalies` of TFX's ExampleValidator.
+        examples: the validated examples, of any component; read only for the keys of those that cause an anomaly.
+        schema: the schema they were validated against, of SchemaGen or ImportSchemaGen.
         allow: kinds of anomalies (names of `AnomalyInfo.Type`, or of `report.anomalies.KINDS`) that do not stop the
-            run.
-        report: Report's output: leaks between splits and drift stop the run, and the message names the file.
+            run; none by default.
+        report: the `report` of Report: leaks between splits and drift stop the run, and the message names the file.
 
     Raises:
         ConfigError: `allow` has an unknown kind.
@@ -65,7 +78,7 @@ class DataGate(base_component.BaseComponent):
             if kind not in _KINDS:
                 close = difflib.get_close_matches(kind, _KINDS, n=1)
                 raise ConfigError(
-                    "gate.allow",
+                    "gate.allow_anomalies",
                     f"{kind!r} is not a known kind of anomaly",
                     f"Did you mean {close[0]}?" if close else "See AnomalyInfo.Type of TensorFlow Metadata.",
                 )

@@ -10,6 +10,7 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
+from shardwright.checksum import checksum_file
 from shardwright.components.data_gate.anomalies import (
     Anomaly,
     find_anomalous_examples,
@@ -21,7 +22,7 @@ from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.mounts import place_of
 from shardwright.dataset.schema import parse_schema
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import fingerprint, sha256_file
+from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import write_lineage
 from shardwright.report.anomalies import KINDS, read_verdict
 from shardwright.report.page import REPORT_FILE
@@ -76,7 +77,7 @@ class Executor(base_executor.BaseExecutor):
         }
         Path(decision, DECISION_FILE).write_text(json.dumps(row, sort_keys=True, indent=1) + "\n", encoding="utf-8")
         digest = examples.get_string_custom_property("dataset_digest")
-        parents = {"dataset": digest, "schema": sha256_file(schema_file)}
+        parents = {"dataset": digest, "schema": checksum_file(schema_file)}
         write_lineage(
             decision,
             kind="gate_decision",

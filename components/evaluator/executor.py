@@ -1,14 +1,13 @@
-"""The executor of the Evaluator: TFX's, with an optional baseline and a readable summary."""
+"""The executor of the Evaluator: TFMA on streamed shards, with an optional baseline and a readable summary."""
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-from tfx.components.evaluator import executor
+from tfx.dsl.components.base import base_beam_executor
 from tfx.types import Artifact, artifact_utils
 from tfx.types.standard_component_specs import (
     BASELINE_MODEL_KEY,
@@ -22,8 +21,9 @@ from tfx.types.standard_component_specs import (
 from tfx.utils import path_utils
 
 from shardwright.components.baseline_resolver.executor import has_baseline
+from shardwright.components.evaluator.evaluate import bless, evaluate
 from shardwright.components.evaluator.pictures import draw_confusion, draw_pictures
-from shardwright.components.evaluator.slices import write_sliced
+from shardwright.components.evaluator.slices import SlicedShards
 from shardwright.components.evaluator.summary import (
     EXAMPLES_PLACE,
     details,
@@ -32,23 +32,27 @@ from shardwright.components.evaluator.summary import (
     write_evaluation,
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.beam import reachable
+from shardwright.components.runtime.examples import has_manifest, open_examples
 from shardwright.components.runtime.mounts import place_of
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import CheckFailed
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import read_lineage, write_lineage
 from shardwright.storage import is_remote
 
 Artifacts = dict[str, list[Artifact]]
 
 _SHOWN = 3
+METRICS_MODULE = "shardwright.components.evaluator.metrics"
 
 
-class Executor(executor.Executor):
+class Executor(base_beam_executor.BaseBeamExecutor):
     """Evaluates a model, and compares it with the last blessed one if both have the same classes."""
 
     @flushed_outputs
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
-        """Runs TFX's Evaluator, then adds summaries, pictures and `lineage.json` to TFMA's results.
+        """Runs TFMA, then adds summaries, pictures and `lineage.json` to its results.
 
         Args:
             input_dict: `examples` (ImageExampleGen's), `model`, and `baseline_model` (BaselineResolver's).
@@ -57,22 +61,34 @@ class Executor(executor.Executor):
 
         Raises:
             CheckFailed: there is nothing to evaluate on.
+            UsageError: Beam's workers are on other machines, and the examples are not on a bucket.
         """
-        examples = ImageDataset.open(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
+        examples = open_examples(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]), self._get_tmp_dir)
         splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
         inputs, reasons = _comparable(input_dict)
-        sliced, left_out = self._sliced(examples, splits, input_dict)
+        _check_split(examples, splits, [])
+        reachable(self._beam_pipeline_args, "the examples", examples.root)
+        model = artifact_utils.get_single_instance(inputs[MODEL_KEY])
+        baseline = inputs[BASELINE_MODEL_KEY][0] if inputs.get(BASELINE_MODEL_KEY) else None
+        evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
+        eval_config = _fitted(exec_properties[EVAL_CONFIG_KEY], model)
+        left_out = evaluate(
+            self._make_beam_pipeline,
+            SlicedShards.of(examples, splits),
+            [(model, False), *([(baseline, True)] if baseline else [])],
+            eval_config,
+            evaluation,
+            self._get_tmp_dir(),
+        )
         _check_split(examples, splits, left_out)
-        inputs = {**inputs, EXAMPLES_KEY: [sliced]}
         if left_out:
             shown = ", ".join(left_out[:_SHOWN]) + (", …" if len(left_out) > _SHOWN else "")
             reasons = [*reasons, f"{len(left_out)} images cannot be decoded and were left out: {shown}"]
-        super().Do(inputs, output_dict, exec_properties)
-        evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
+        bless(evaluation, artifact_utils.get_single_instance(output_dict[BLESSING_KEY]), model, baseline)
         summary = summarize(evaluation, reasons)
         write_evaluation(evaluation, summary)
-        place = path_utils.serving_model_path(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
-        found = details(evaluation, _classes(artifact_utils.get_single_instance(inputs[MODEL_KEY])))
+        place = path_utils.serving_model_path(model.uri)
+        found = details(evaluation, _classes(model))
         pictures = draw_pictures(place, examples, splits, left_out, Path(evaluation))
         if found["confusion"] is not None:
             pictures.append(
@@ -80,31 +96,48 @@ class Executor(executor.Executor):
             )
         write_details(evaluation, {**vars(summary), **found, "splits": splits, "pictures": pictures})
         _name_location(artifact_utils.get_single_instance(output_dict[EVALUATION_KEY]), input_dict)
-        model = read_lineage(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
-        parents = {"model": model["fingerprint"], "examples": examples.manifest.digest}
+        trained = read_lineage(model.uri)
+        parents = {"model": trained["fingerprint"], "examples": examples.manifest.digest}
         if inputs.get(BASELINE_MODEL_KEY):
             parents["baseline"] = read_lineage(artifact_utils.get_single_uri(inputs[BASELINE_MODEL_KEY]))["fingerprint"]
         for key, kind in ((EVALUATION_KEY, "evaluation"), (BLESSING_KEY, "blessing")):
             write_lineage(
                 artifact_utils.get_single_uri(output_dict[key]),
                 kind=kind,
-                fingerprint=model["fingerprint"],
+                fingerprint=trained["fingerprint"],
                 parents=parents,
-                recipe={"eval_config": json.loads(exec_properties[EVAL_CONFIG_KEY])},
+                recipe={"eval_config": json.loads(eval_config)},
             )
 
-    def _sliced(self, examples: ImageDataset, splits: list[str], input_dict: Artifacts) -> tuple[Artifact, list[str]]:
-        """Returns the examples with the features of slices, and the keys of those that cannot be decoded."""
-        folder = os.path.join(self._get_tmp_dir(), "sliced")
-        left_out = write_sliced(examples, splits, Path(folder))
-        artifact = copy.deepcopy(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]))
-        artifact.uri = folder
-        return artifact, left_out
+
+def _fitted(eval_config: str, model: Artifact) -> str:
+    """Returns TFMA's configuration with the metrics that fit the model, for the model's classes.
+
+    A configuration that was built before the model is known has the metrics of every task, without classes.
+
+    Raises:
+        UsageError: the model was not exported by ImageTrainer.
+    """
+    value = json.loads(eval_config)
+    specs = value.get("metrics_specs", [])
+    metrics = [metric for spec in specs for metric in spec.get("metrics", ()) if metric.get("module") == METRICS_MODULE]
+    if all(json.loads(metric["config"])["classes"] for metric in metrics):
+        return eval_config
+    training = _asset(model, "training.json")
+    name = headline(training["task"], multi=training["multi"])
+    if len(specs) > 1:
+        value["metrics_specs"] = [spec for spec in specs if name in spec.get("per_slice_thresholds", {})]
+    for metric in metrics:
+        metric["config"] = json.dumps({"classes": _classes(model)}, ensure_ascii=False)
+    return json.dumps(value)
 
 
 def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
     """Records the folder of the images for the Pusher, if the next run can find it."""
-    place = place_of(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
+    examples = artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY])
+    if not has_manifest(examples):
+        return
+    place = place_of(examples)
     if is_remote(place) or os.path.isabs(place):
         evaluation.set_string_custom_property(EXAMPLES_PLACE, place)
 
@@ -135,5 +168,13 @@ def _comparable(input_dict: Artifacts) -> tuple[Artifacts, list[str]]:
 
 
 def _classes(model: Artifact) -> list[str]:
-    folder = Path(path_utils.serving_model_path(model.uri), "assets")
-    return list(json.loads((folder / "classes.json").read_text(encoding="utf-8")))
+    return list(_asset(model, "classes.json"))
+
+
+def _asset(model: Artifact, name: str) -> Any:
+    file = Path(path_utils.serving_model_path(model.uri), "assets", name)
+    if not file.is_file():
+        raise UsageError(
+            f"{file}: is missing, so this is not a model of ImageTrainer. Evaluate it with tfx.components.Evaluator."
+        )
+    return json.loads(file.read_text(encoding="utf-8"))

@@ -25,6 +25,7 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright.components.predictor.model import ExportedModel, open_model
+from shardwright.dataset.manifest import mask_feature
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.overlays import confusion_picture, overlay, side_by_side
 from shardwright.evaluation.metrics import image_dice
@@ -119,7 +120,7 @@ def _picture(model: ExportedModel, examples: ImageDataset, one: Scored) -> tuple
         plan = plan_geometry(
             model.resize, int(example["image/height"][0]), int(example["image/width"][0]), height, width
         )
-        runs = [from_flat(example.get(f"image/segmentation/{name}/rle", [])) for name in model.classes]
+        runs = [from_flat(example.get(mask_feature(name), [])) for name in model.classes]
         truth = np.stack([draw(resample(r, plan), height, width) for r in runs], axis=-1)
         return side_by_side([image, overlay(image, truth), overlay(image, predicted)]), {}
     labels = [model.classes[label] for label in example.get("image/class/label", [])]

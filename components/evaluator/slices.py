@@ -3,23 +3,30 @@
 ImageExampleGen checks headers only. Damaged data behind a sound header fails when pixels are decoded, and one such
 image would end TFMA's run. ImageTransform rejects these images, but the Evaluator reads the examples before the
 transform. So every image is decoded here at an eighth of its size, which also gives its brightness.
+
+Shards are read as streams where the evaluation runs, on Beam's workers: no split is copied.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
+import tensorflow_model_analysis as tfma
 
-from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.manifest import AREA, MASK_PREFIX, mask_feature
+from shardwright.dataset.reader import ImageDataset, LocatedShard
+from shardwright.dataset.shard_names import index_path
 from shardwright.images import tf_ops
 from shardwright.storage import map_threads
-from shardwright.tfrecords.encode import byte_strings, encode_example
-from shardwright.tfrecords.records import RecordWriter, decode_example
+from shardwright.tfrecords.records import decode_example
 
 # Features added for the slices of TFMA: the classes of an image, its folder, and its brightness.
 CLASS, FOLDER, BRIGHTNESS = "slice/class", "slice/folder", "slice/brightness"
@@ -30,6 +37,7 @@ TOP, OTHERS = "(top)", "(others)"
 # By the mean of all values, 0..255.
 _BRIGHTNESSES = ((85.0, "dark"), (170.0, "medium"), (256.0, "bright"))
 _MOST_FOLDERS = 20
+_BATCH = 16
 # Entropy decoding finds damage at every ratio; the smallest image costs least.
 _RATIO = 8
 
@@ -44,44 +52,95 @@ def brightness(encoded: bytes) -> str | None:
     return next(name for limit, name in _BRIGHTNESSES if mean < limit)
 
 
-def write_sliced(examples: ImageDataset, splits: Sequence[str], folder: Path) -> list[str]:
-    """Writes the examples of some splits with the features of `SLICES`, in TFX's layout: `Split-<name>/*`.
+class LeftOut(NamedTuple):
+    """An image that cannot be decoded: number of its shard, number of its record, its key."""
 
-    Returns:
-        Keys of the images that cannot be decoded and were left out, in the order of the records.
+    shard: int
+    record: int
+    key: str
+
+
+@dataclass(frozen=True)
+class SlicedShards:
+    """The shards of an evaluation. Picklable, so that Beam's workers read them.
+
+    Attributes:
+        examples: the dataset, without other shards.
+        folders: folders that have a separate slice.
     """
-    left_out = []
-    folders = _folders(key for split in splits for key in examples.keys(split))
-    classes = examples.manifest.classes
 
-    def sliced(record: tuple[str, bytes]) -> tuple[str, bytes | None]:
+    examples: ImageDataset
+    folders: frozenset[str]
+
+    @staticmethod
+    def of(examples: ImageDataset, splits: Sequence[str]) -> SlicedShards:
+        """Returns the shards of some splits."""
+        manifest = examples.manifest
+        shards = tuple(shard for split in splits for shard in manifest.shards if shard.split == split)
+        indexes = {index_path(shard.path) for shard in shards}
+        parts = {name: value for name, value in manifest.parts.items() if name in indexes}
+        counts = Counter(_folder(key) for split in splits for key in examples.keys(split))
+        order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        kept = frozenset(name for name, _ in order[:_MOST_FOLDERS])
+        return SlicedShards(ImageDataset(examples.root, replace(manifest, shards=shards, parts=parts)), kept)
+
+    def __len__(self) -> int:
+        return len(self.examples.manifest.shards)
+
+    def batches(self, number: int) -> Iterator[pa.RecordBatch | LeftOut]:
+        """Reads a shard: batches of examples with the features of `SLICES`, and images that cannot be decoded.
+
+        A batch follows from the shard alone: a model may answer differently, in the last bit, in another batch.
+        """
+        info = self.examples.manifest.shards[number]
+        shard = LocatedShard(**vars(info), file=os.path.join(self.examples.root, info.path))
+        records = ((key, payload) for key, _, payload in self.examples.placed_records(shard))
+        rows: list[_Row] = []
+        for record, (key, row) in enumerate(map_threads(self._row, records)):
+            if row is None:
+                yield LeftOut(number, record, key)
+                continue
+            rows.append(row)
+            if len(rows) == _BATCH:
+                yield _batch(rows)
+                rows = []
+        if rows:
+            yield _batch(rows)
+
+    def _row(self, record: tuple[str, bytes]) -> tuple[str, _Row | None]:
         key, serialized = record
         example = decode_example(serialized)
         encoded: Any = example["image/encoded"]
         bright = brightness(encoded[0])
         if bright is None:
             return key, None
-        values = {CLASS: _classes(example, classes), FOLDER: [folders[_folder(key)]], BRIGHTNESS: [bright]}
-        added = {name: byte_strings([text.encode() for text in texts]) for name, texts in values.items()}
-        # Two concatenated protobuf messages are one message with the fields of both.
-        return key, serialized + encode_example(added)
+        folder = _folder(key)
+        shown = folder if folder in self.folders else OTHERS
+        return key, _Row(serialized, _classes(example, self.examples.manifest.classes), shown, bright)
 
-    for split in splits:
-        target = folder / f"Split-{split}"
-        target.mkdir(parents=True)
-        with open(target / "data-00000-of-00001.tfrecord", "wb") as file:
-            writer = RecordWriter(file)
-            for key, record in map_threads(sliced, examples.records(split)):
-                if record is None:
-                    left_out.append(key)
-                else:
-                    writer.write(record)
-    return left_out
+
+class _Row(NamedTuple):
+    serialized: bytes
+    classes: list[str]
+    folder: str
+    brightness: str
+
+
+def _batch(rows: Sequence[_Row]) -> pa.RecordBatch:
+    """Returns examples as TFMA reads them: the serialized bytes for the model, features for slices."""
+    columns = {
+        CLASS: [[name.encode() for name in row.classes] for row in rows],
+        FOLDER: [[row.folder.encode()] for row in rows],
+        BRIGHTNESS: [[row.brightness.encode()] for row in rows],
+        tfma.constants.ARROW_INPUT_COLUMN: [[row.serialized] for row in rows],
+    }
+    kind = pa.large_list(pa.large_binary())
+    return pa.RecordBatch.from_arrays([pa.array(values, kind) for values in columns.values()], list(columns))
 
 
 def _classes(example: Any, classes: Sequence[str]) -> list[str]:
-    if any(name.startswith("image/segmentation/") for name in example):
-        areas = {name: example.get(f"image/segmentation/{name}/area") for name in classes}
+    if any(name.startswith(MASK_PREFIX) for name in example):
+        areas = {name: example.get(mask_feature(name, AREA)) for name in classes}
         shown = [name for name, area in areas.items() if area is not None and len(area) and area[0]]
     else:
         shown = [classes[label] for label in dict.fromkeys(example.get("image/class/label", []))]
@@ -91,10 +150,3 @@ def _classes(example: Any, classes: Sequence[str]) -> list[str]:
 def _folder(key: str) -> str:
     parent = str(PurePosixPath(key).parent)
     return TOP if parent == "." else parent
-
-
-def _folders(keys: Iterator[str]) -> dict[str, str]:
-    """Returns folder -> name of its slice: its own name for the largest folders, one name for all others."""
-    counts = Counter(_folder(key) for key in keys)
-    kept = {name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FOLDERS]}
-    return {name: name if name in kept else OTHERS for name in counts}

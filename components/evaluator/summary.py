@@ -213,6 +213,6 @@ def _failure(failure: Any, candidate: Mapping[str, float], baseline: Mapping[str
         change = candidate[name] - baseline[name]
         return (
             f"{name} {candidate[name]:.4f} against {baseline[name]:.4f} of the last blessed model: "
-            f"a change of {change:+.4f} is less than min_change {least:+.4f}"
+            f"a change of {change:+.4f} is less than min_improvement {least:+.4f}"
         )
     return f"{name} {candidate.get(name, 0.0):.4f} is less than {threshold.value_threshold.lower_bound.value:.4f}"

@@ -10,8 +10,9 @@ from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_example_gen import executor
 from shardwright.components.input_resolver.component import InputResolver
-from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION
+from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, RECIPE, SETTLED_RECIPE
 from shardwright.config import (
+    Config,
     DuplicatesConfig,
     FeaturesConfig,
     ImagesConfig,
@@ -23,7 +24,7 @@ from shardwright.config import (
 from shardwright.config.inline import inline_config
 from shardwright.config.input import LabelsConfig
 from shardwright.errors import UsageError
-from shardwright.ingest.survey import IngestSource
+from shardwright.ingest.identify import IngestSource
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):
@@ -119,17 +120,17 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         )
 
     @classmethod
-    def from_config(cls, path: str) -> ImageExampleGen:
-        """Takes the input and its options from a YAML file of `shardwright run`; hashes the input now."""
-        return cls(source=IngestSource.of(load_config(path)))
+    def from_config(cls, config: str | Config) -> ImageExampleGen:
+        """Takes the input and its options from a configuration, or from its YAML file; hashes the input now."""
+        return cls(source=IngestSource.of(load_config(config) if isinstance(config, str) else config))
 
     @classmethod
-    def at_run(cls, resolver: InputResolver, recipe: Any) -> ImageExampleGen:
+    def at_run(cls, resolver: InputResolver) -> ImageExampleGen:
         """Takes what a task of the same pipeline finds when it runs: for compiled and scheduled pipelines.
 
         Args:
-            resolver: lists and hashes the input when the pipeline runs.
-            recipe: the options as canonical JSON, as `IngestSource.of(...).recipe` has them.
+            resolver: lists and hashes the input when the pipeline runs, with the options that it was given.
         """
-        found = {name: resolver.outputs[name].future()[0].value for name in (FINGERPRINT, LOCATION)}
+        found = {name: output.future()[0].value for name, output in resolver.outputs.items()}
+        recipe = found.get(SETTLED_RECIPE, resolver.exec_properties[RECIPE])
         return cls(source=IngestSource(found[FINGERPRINT], recipe, found[LOCATION]))

@@ -14,10 +14,17 @@ from tfx.types import artifact_utils
 from shardwright.components.runtime.beam import reachable, staging_root
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
-from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, plan_ingest, reuse_notes, write_shard
+from shardwright.ingest import (
+    INPUT_VARIABLE,
+    IngestRecipe,
+    InputLocation,
+    commit_ingest,
+    plan_ingest,
+    reuse_notes,
+    write_shard,
+)
 from shardwright.ingest.baseline import baseline_source
 from shardwright.progress import print_note
-from shardwright.staging.commit import commit
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 
@@ -76,7 +83,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 print_note(note)
             notes = [*plan.notes, *copied]
             build = {"runner": "tfx", "notes": notes, **baseline_source(location)}
-            manifest = commit(staging, plan.dataset, examples.uri, build)
+            manifest = commit_ingest(plan, staging, examples.uri, build)
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # `file_format` stays unset: it has no value for plain TFRecords, and StatisticsGen rejects unknown values.
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)

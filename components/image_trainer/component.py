@@ -1,61 +1,221 @@
-"""The Trainer of the pipeline: TFX's own, configured by a recipe without paths."""
+"""ImageTrainer: a model of images, trained with options instead of code, or by a function of the user."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tfx import v1 as tfx
-from tfx.v1.types import BaseNode
+from tfx.dsl.components.base import executor_spec
+from tfx.types import BaseChannel
 
+from shardwright.checksum import checksum_file
+from shardwright.components.image_trainer.executor import Executor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
-from shardwright.config import Config
+from shardwright.config import Config, load_config
+from shardwright.config.inline import inline_config
 from shardwright.config.trainer import BLESSED
+from shardwright.errors import UsageError
 from shardwright.evaluation.submission import layout_of_table
 from shardwright.storage import is_remote
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _RUN_FN = "shardwright.components.image_trainer.run_fn.run_fn"
+# Key of `custom_config` with the digest of the source of a user's `run_fn`: an edit trains again.
+CODE_KEY = "code"
 
 
-def image_trainer(
-    config: Config,
-    transform: BaseNode,
-    *,
-    baseline: BaseNode | None = None,
-    custom_job: Mapping[str, Any] | None = None,
-) -> tfx.components.Trainer:
-    """TFX's Trainer for a configuration.
+class TrainerOptions(TypedDict, total=False):
+    """The keys of `trainer` in YAML."""
+
+    model: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    base_filters: int
+    seed: int
+    loss: str
+    class_weights: str
+    encoder: str
+    weights: str | None
+    optimizer: str
+    weight_decay: float | None
+    schedule: str
+    warm_up: float
+    patience: int | None
+    precision: str
+    warm_start: str
+    text: list[str] | tuple[str, ...]
+    ema: float | None
+    accumulate: int
+    callbacks: str | None
+    accelerator: str
+    hosts: int
+    checkpoint: Mapping[str, int]
+
+
+class ImageTrainer(tfx.components.Trainer):
+    """Trains a model on the examples of ImageTransform, and exports it as a SavedModel that takes encoded images.
+
+    The outputs are those of TFX's Trainer: `model`, and `model_run` with `model.keras`, `history.json`, `training.json`
+    and TensorBoard logs. The exported model has the signatures `serving_default` (`image_bytes`, encoded images) and
+    `examples` (serialized `tf.train.Example`), and repeats what ingest and transform did with the images.
+
+    Your own code may take part in three ways:
+
+    * `model="mine:build"`: a function that builds the Keras model;
+    * `callbacks="mine:callbacks"`: a function that returns Keras callbacks;
+    * `run_fn` or `module_file`: a function that trains and exports, as TFX's Trainer calls it. It gets TFX's `FnArgs`;
+      `fn_args.custom_config["recipe"]` has the options below that differ from their defaults, by the sections of the
+      configuration: `["trainer"]["epochs"]`. The model gets the lineage that Pusher needs.
+
+    Example:
+        ```python
+        trainer = ImageTrainer(
+            transform.outputs["transformed_examples"],
+            transform.outputs["transform_graph"],
+            task="classification",
+            epochs=20,
+            batch_size=32,
+            loader={"augment": ["flip_left_right"]},
+        )
+        ```
 
     Args:
-        config: `trainer`, `loader` and `evaluator.threshold` make the recipe, the cache key of the component.
-        transform: the ImageTransform with the training examples; its graph ties the model to the pixels in the lineage.
-        baseline: the BaselineResolver with the initial weights of `trainer.warm_start: blessed`.
-        custom_job: options of TFX's extension for Vertex AI; the training then runs in a job on another machine.
+        examples: the `transformed_examples` of ImageTransform.
+        transform_graph: the `transform_graph` of ImageTransform.
+        base_model: a model to begin with, such as BaselineResolver's `model`; needs `warm_start="blessed"`.
+        task: `segmentation` or `classification`.
+        eval_split: whether a split `eval` chooses the best epoch; without one the last epoch is kept.
+        loader: keys of `loader` in YAML: `normalize` ("imagenet_torch"), `augment` (none), `order` ("fast"),
+            `shuffle_buffer` (1024 images).
+        evaluator: keys of `evaluator` in YAML that the exported model has: `threshold` and `min_area` ("tuned": chosen
+            for each class on `eval`), `flips` (none).
+        run_fn: import path of your function, `package.module.run_fn`. Its source is part of the cache key.
+        module_file: a Python file with your function `run_fn`, which TFX packs for the task.
+        custom_config: further values for your function.
+        recipe: the options of `trainer`, `loader` and `evaluator` together, instead of those.
+        run_options: accelerator, hosts and checkpoints, with `recipe`.
+        **trainer: keys of `trainer` in YAML. `model` ("auto": `unet` for segmentation, `cnn` for classification),
+            `epochs` (10), `batch_size` (16 images over all devices), `learning_rate` (0.001), `base_filters` (16
+            channels of the first level), `seed` (1), `loss` ("auto"), `class_weights` ("none"), `encoder` ("compact"),
+            `weights` (file of the encoder's weights), `optimizer` ("adamw"), `weight_decay` (0.001, of adamw),
+            `schedule` ("cosine"), `warm_up` (0.05 of the steps), `patience` (epochs without improvement; none),
+            `precision` ("float32"), `warm_start` ("none"), `text` (columns of ImageTransform's `text`), `ema` (momentum
+            of the running mean of the weights; none), `accumulate` (1 batch for each update), `callbacks` (import
+            path), `accelerator` ("auto"), `hosts` (1), `checkpoint` (`{"every": 500, "keep": 2}`, in steps and
+            checkpoints).
 
-    Returns:
-        A component with the outputs `model` and `model_run`. `model_run` contains model.keras, history.json, spec.json
-        and TensorBoard logs.
+    Raises:
+        ConfigError: a value is wrong; the message names it as a key of the YAML file.
+        UsageError: `run_fn` and `module_file` are both given, or a file of weights cannot be read.
     """
-    recipe = dataclasses.replace(TrainRecipe.from_config(config), submission=_submission(config))
-    held_out = [recipe.eval_split] if recipe.eval_split else ["train"]
-    trainer = tfx.components.Trainer
-    if custom_job is not None:
-        # The import takes seconds, and only compiling for Vertex AI needs it.
-        from shardwright.components.image_trainer.custom_job import Trainer as CustomJobTrainer
 
-        trainer = CustomJobTrainer
-    return trainer(
-        run_fn=_RUN_FN,
-        examples=transform.outputs["transformed_examples"],
-        transform_graph=transform.outputs["transform_graph"],
-        train_args=tfx.proto.TrainArgs(splits=["train"]),
-        eval_args=tfx.proto.EvalArgs(splits=held_out),
-        # Its artifact, and so the cache key, changes whenever another model is blessed.
-        base_model=baseline.outputs["model"] if baseline and recipe.warm_start == BLESSED else None,
-        custom_config={RECIPE_KEY: recipe.to_dict(), **_run_options(config), **(custom_job or {})},
+    def __init__(
+        self,
+        examples: BaseChannel,
+        transform_graph: BaseChannel | None = None,
+        base_model: BaseChannel | None = None,
+        *,
+        task: str = "segmentation",
+        eval_split: bool = True,
+        loader: Mapping[str, Any] | None = None,
+        evaluator: Mapping[str, Any] | None = None,
+        run_fn: str | None = None,
+        module_file: str | None = None,
+        custom_config: Mapping[str, Any] | None = None,
+        recipe: TrainRecipe | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        **trainer: Unpack[TrainerOptions],
+    ) -> None:
+        if run_fn and module_file:
+            raise UsageError("ImageTrainer: run_fn and module_file are both given. Give one of them.")
+        if recipe is None:
+            config = _config(task, loader, evaluator, trainer)
+            recipe, run_options = TrainRecipe.from_config(config), _run_options(config)
+            recipe = recipe if eval_split else dataclasses.replace(recipe, eval_split="")
+        values = {RECIPE_KEY: recipe.to_dict(), **(run_options or {}), **(custom_config or {})}
+        if run_fn:
+            values |= _source(run_fn)
+        super().__init__(
+            run_fn=None if module_file else (run_fn or _RUN_FN).replace(":", "."),
+            module_file=module_file,
+            examples=examples,
+            transform_graph=transform_graph,
+            train_args=tfx.proto.TrainArgs(splits=["train"]),
+            eval_args=tfx.proto.EvalArgs(splits=[recipe.eval_split or "train"]),
+            base_model=base_model,
+            custom_config=values,
+        )
+        if run_fn or module_file:
+            self.executor_spec = executor_spec.ExecutorClassSpec(Executor)
+
+    @classmethod
+    def from_config(
+        cls,
+        config: str | Config,
+        examples: BaseChannel,
+        transform_graph: BaseChannel,
+        base_model: BaseChannel | None = None,
+        *,
+        custom_job: Mapping[str, Any] | None = None,
+    ) -> ImageTrainer:
+        """Takes the options from the sections `trainer`, `loader` and `evaluator` of a configuration.
+
+        Args:
+            config: the configuration, or its YAML file.
+            examples: see above.
+            transform_graph: see above.
+            base_model: used where `trainer.warm_start` is `blessed`.
+            custom_job: options of TFX's extension for Vertex AI; the training then runs in a job on another machine.
+        """
+        loaded = load_config(config) if isinstance(config, str) else config
+        recipe = dataclasses.replace(TrainRecipe.from_config(loaded), submission=_submission(loaded))
+        made = cls(
+            examples,
+            transform_graph,
+            # Its artifact, and so the cache key, changes whenever another model is blessed.
+            base_model if recipe.trainer.warm_start == BLESSED else None,
+            recipe=recipe,
+            run_options=_run_options(loaded),
+            custom_config=custom_job,
+        )
+        if custom_job is not None:
+            # The import takes seconds, and only compiling for Vertex AI needs it.
+            from shardwright.components.image_trainer.custom_job import Executor as CustomJobExecutor
+
+            made.executor_spec = executor_spec.ExecutorClassSpec(CustomJobExecutor)
+        return made
+
+
+def _config(
+    task: str, loader: Mapping[str, Any] | None, evaluator: Mapping[str, Any] | None, trainer: Mapping[str, Any]
+) -> Config:
+    options = {name: list(value) if isinstance(value, tuple) else value for name, value in trainer.items()}
+    given = {name: value for name, value in options.items() if value is not None}
+    # The columns are those of ImageTransform, which checks their options.
+    transform: dict[str, Any] = {"text": {column: {} for column in given.get("text", ())}}
+    return inline_config(
+        ".", task=task, transform=transform, trainer=given, loader=loader or {}, evaluator=evaluator or {}
     )
+
+
+def _source(run_fn: str) -> dict[str, str]:
+    """Returns the digest of the module of a function; nothing where it cannot be found, as when it is compiled."""
+    module = run_fn.partition(":")[0] if ":" in run_fn else run_fn.rpartition(".")[0]
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None or found.origin is None or not Path(found.origin).is_file():
+        return {}
+    return {CODE_KEY: checksum_file(found.origin)}
 
 
 def _run_options(config: Config) -> dict[str, Any]:

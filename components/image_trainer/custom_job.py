@@ -15,9 +15,9 @@ from types import FrameType
 from typing import Any
 
 from google.api_core.exceptions import GoogleAPICallError, RetryError, ServerError
-from tfx.components.trainer import component as trainer_component
+from google.cloud.aiplatform import gapic
 from tfx.components.trainer import executor as trainer_executor
-from tfx.dsl.components.base import base_executor, executor_spec
+from tfx.dsl.components.base import base_executor
 from tfx.extensions.google_cloud_ai_platform.constants import VERTEX_REGION_KEY
 from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
 from tfx.extensions.google_cloud_ai_platform.training_clients import VertexJobClient
@@ -45,23 +45,19 @@ class Executor(base_executor.BaseExecutor):
         custom_config = json_utils.loads(exec_properties["custom_config"])
         described = dict(custom_config[TRAINING_ARGS_KEY])
         project = described.pop("project")
-        client = VertexJobClient(custom_config[VERTEX_REGION_KEY])
+        region = custom_config[VERTEX_REGION_KEY]
+        client = VertexJobClient(region)
         trains = name_utils.get_full_name(trainer_executor.GenericExecutor)
         job = client.create_training_job(input_dict, output_dict, exec_properties, trains, described, None, {})
-        run_custom_job(client, project, job)
+        run_custom_job(client, region, project, job)
 
 
-class Trainer(trainer_component.Trainer):
-    """TFX's Trainer with this executor."""
-
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-
-def run_custom_job(client: VertexJobClient, project: str, job: dict[str, Any]) -> None:
+def run_custom_job(client: VertexJobClient, region: str, project: str, job: dict[str, Any]) -> None:
     """Runs a job to its end.
 
     Args:
-        client: of the job's region.
+        client: TFX's client of that region.
+        region: of the job.
         project: where it runs.
         job: a CustomJob as plain values.
 
@@ -78,7 +74,7 @@ def run_custom_job(client: VertexJobClient, project: str, job: dict[str, Any]) -
             with ending.at_once():
                 response = _wait(client)
         except BaseException:
-            _cancel(client, name)
+            _cancel(region, name)
             raise
     if client.get_job_state(response) in client.JOB_STATES_FAILED:
         state = getattr(client.get_job_state(response), "name", client.get_job_state(response))
@@ -146,8 +142,9 @@ def _wait(client: VertexJobClient) -> Any:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-def _cancel(client: VertexJobClient, name: str) -> None:
+def _cancel(region: str, name: str) -> None:
     """Cancels the job. A job that has ended in the meantime cannot be cancelled, and need not."""
     print(f"CustomJob {name}: cancelled with its step", flush=True)
+    service = gapic.JobServiceClient(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
     with suppress(GoogleAPICallError):
-        client._client.cancel_custom_job(name=name)
+        service.cancel_custom_job(name=name)

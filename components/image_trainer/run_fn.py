@@ -40,7 +40,7 @@ from shardwright.components.image_trainer.training.warm_start import (
 from shardwright.components.image_trainer.worker import WORKER, Message, run_worker
 from shardwright.components.image_transform.features import asset_name
 from shardwright.components.runtime.artifacts import flush_artifact
-from shardwright.config.trainer import BLESSED
+from shardwright.config.trainer import BLESSED, DIGEST, FRESH
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
@@ -150,7 +150,7 @@ def train_and_export(
 
 def _train(spec: TrainSpec, run_folder: Path, environment: dict[str, str]) -> None:
     """Runs the worker that trains, and shows its progress."""
-    with _shown(spec.recipe.epochs, headline(spec.task, multi=spec.multi)) as show:
+    with _shown(spec.recipe.trainer.epochs, headline(spec.task, multi=spec.multi)) as show:
         run_worker(
             (WORKER, "train"),
             run_folder / SPEC_FILE,
@@ -199,11 +199,11 @@ def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder:
         raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
     height, width = loader.image_size(opened)
     mean = std = None
-    if recipe.normalize == "dataset":
+    if recipe.loader.normalize == "dataset":
         statistics = loader.dataset_statistics(dataset)
         mean, std = tuple(statistics["mean"]), tuple(statistics["std"])
     weights = None
-    if recipe.class_weights == "balanced":
+    if recipe.trainer.class_weights == "balanced":
         weights = balanced_weights(manifest.task, loader.dataset_statistics(dataset), manifest.classes)
     return TrainSpec(
         recipe=recipe,
@@ -236,7 +236,7 @@ def _ingested(dataset: Path) -> dict[str, Any]:
 def _with_files(spec: TrainSpec, warm_from: str, weights_from: str, transform_graph: str) -> TrainSpec:
     """Adds the weights and vocabularies that the training begins with."""
     spec = dataclasses.replace(spec, weights_from=weights_from)
-    if spec.recipe.text:
+    if spec.recipe.trainer.text:
         vocabularies = os.path.join(transform_graph, _ASSETS)
         columns = _text_columns(spec.recipe, ImageDataset.open(spec.dataset), vocabularies)
         spec = dataclasses.replace(spec, texts=columns, vocabularies=vocabularies)
@@ -256,12 +256,12 @@ def _text_columns(recipe: TrainRecipe, dataset: ImageDataset, vocabularies: str)
     from shardwright.loader.text_features import text_features
 
     columns = []
-    for text in text_features(dataset, recipe.text):
+    for text in text_features(dataset, recipe.trainer.text):
         file = os.path.join(vocabularies, asset_name(text.feature))
         found = hash_file(file)
         if found is None:
             raise DatasetError(f"{file}: the vocabulary of {text.column!r} is missing. Run ImageTransform again.")
-        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.sha256.hex(), text.length))
+        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.content_id.hex(), text.length))
     return tuple(columns)
 
 
@@ -277,15 +277,15 @@ def _warm_from(recipe: TrainRecipe, fn_args: Any) -> str:
     Raises:
         UsageError: the file is missing, or has changed.
     """
-    if not recipe.warm_start:
+    if recipe.trainer.warm_start == FRESH:
         return ""
-    if recipe.warm_start == BLESSED:
+    if recipe.trainer.warm_start == BLESSED:
         # The resolver passes an empty model if no model was ever blessed.
         found = Path(fn_args.base_model or "", KEPT_MODEL)
         return os.fspath(found) if fn_args.base_model and found.is_file() else ""
     place = fn_args.custom_config.get(WARM_START_KEY) or os.environ.get(WARM_START_VARIABLE, "")
     file, digest = weights_file(place)
-    if digest != recipe.warm_start:
+    if DIGEST + digest != recipe.trainer.warm_start:
         raise UsageError(f"trainer.warm_start: {file} has changed since the pipeline was built. Run it again.")
     return file
 
@@ -296,11 +296,11 @@ def _weights_from(recipe: TrainRecipe, fn_args: Any) -> str:
     Raises:
         UsageError: the file is missing, or has changed.
     """
-    if not recipe.weights:
+    if recipe.trainer.weights is None:
         return ""
     place = str(fn_args.custom_config.get(WEIGHTS_KEY) or os.environ.get(WEIGHTS_VARIABLE, ""))
     found = hash_file(place) if place else None
-    if found is None or found.sha256.hex() != recipe.weights:
+    if found is None or DIGEST + found.content_id.hex() != recipe.trainer.weights:
         raise UsageError(f"trainer.weights: {place} has changed since the pipeline was built. Run it again.")
     return place
 

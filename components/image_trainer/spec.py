@@ -14,17 +14,17 @@ from typing import Any
 
 from shardwright.components.image_trainer.models.custom import source_digest
 from shardwright.components.image_trainer.training.warm_start import weights_file
-from shardwright.config import Config
-from shardwright.config.trainer import BLESSED, COMPACT, FRESH, MODELS, is_import_path
-from shardwright.errors import UsageError
+from shardwright.config import Config, EvaluatorConfig, LoaderConfig, TrainerConfig
+from shardwright.config.canonical import read_section, recipe_options
+from shardwright.config.trainer import BLESSED, DIGEST, FRESH, is_import_path
+from shardwright.errors import ConfigError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
 
 # Part of every recipe: raised when the same options give another model, so that caches drop the old one.
-RECIPE_VERSION = 3
+RECIPE_VERSION = 4
 
 EVAL_SPLIT = "eval"
-WEIGHT_DECAY = 1e-3
 
 # The threshold until thresholds are tuned.
 _UNTUNED = 0.5
@@ -37,159 +37,116 @@ LOG_FOLDER = "logs"
 
 @dataclass(frozen=True)
 class TrainRecipe:
-    """The options that shape a model, without paths: the cache key of the Trainer.
+    """The sections that shape a model, without paths: the cache key of the Trainer.
 
     Attributes:
-        model: `unet`, `deeplab`, `cnn`, or an import path.
-        normalize: how uint8 pixels become floats, see `pixels.normalize`.
-        threshold: probability from which a pixel belongs to a class, in evaluation.
+        trainer: `trainer` as `TrainerConfig.effective` returns it, with the digests of files in place of their paths.
+        loader: `loader`.
+        evaluator: `threshold`, `min_area` and `flips` of `evaluator`; the model is exported with them.
         eval_split: split that chooses the best epoch; empty: the last epoch is kept.
-        order: `fast` or `exact`, see `loader.load`.
-        loss: a kind of `losses.build_loss`.
-        class_weights: `none`, or `balanced` by the statistics of the transform.
-        encoder: `compact`, or a family of `models.encoders`.
-        weights: SHA-256 of the file of the encoder's weights; empty: random initial weights.
-        code: SHA-256 of the source of a custom model.
-        tuned: which of `threshold` and `min_area` are chosen per class on `eval_split` after the training. The given
-            ones apply before, and without such a split.
-        min_area: pixels of the smallest region of a mask.
-        flips: test-time flips of the exported model, see `export.signatures.FlippedMean`.
+        code: BLAKE3 of the source of a custom model.
+        callbacks_code: BLAKE3 of the source of `trainer.callbacks`.
         submission: layout of the table of masks, see `shardwright.evaluation.submission`; the default of `predict`.
-        optimizer: `adamw`, `adam` or `sgd`, see `optimizers.build_optimizer`.
-        weight_decay: of `adamw`.
-        schedule: `cosine`, `linear` or `constant`.
-        warm_up: share of the steps in which the learning rate rises.
-        patience: epochs without improvement after which the training ends; 0: never.
-        precision: `float32`, or `bfloat16` between the layers.
-        warm_start: SHA-256 of the file with the initial weights, or `blessed`; empty: none.
-        text: columns of `transform.text` that the model reads besides the image.
-        ema: momentum of the running mean of the weights, which is kept; 0: the weights themselves are kept.
-        accumulate: batches whose gradients make one update.
     """
 
-    model: str
-    filters: int
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    seed: int
-    normalize: str
-    augment: tuple[str, ...]
-    shuffle_buffer: int
-    threshold: float
-    eval_split: str
-    order: str = "fast"
-    loss: str = "auto"
-    class_weights: str = "none"
-    encoder: str = COMPACT
-    weights: str = ""
+    trainer: TrainerConfig
+    loader: LoaderConfig
+    evaluator: EvaluatorConfig
+    eval_split: str = ""
     code: str = ""
-    tuned: tuple[str, ...] = ()
-    min_area: int = 0
+    callbacks_code: str = ""
     submission: str = ""
-    flips: tuple[str, ...] = ()
-    optimizer: str = "adamw"
-    weight_decay: float = WEIGHT_DECAY
-    schedule: str = "cosine"
-    warm_up: float = 0.05
-    patience: int = 0
-    precision: str = "float32"
-    warm_start: str = ""
-    text: tuple[str, ...] = ()
-    ema: float = 0.0
-    accumulate: int = 1
-    version: int = RECIPE_VERSION
 
     @classmethod
     def from_config(cls, config: Config) -> TrainRecipe:
         """Returns the recipe of a configuration; the task decides `model: auto`."""
-        trainer, loader = config.trainer, config.loader
+        trainer, evaluator = config.trainer, config.evaluator
+        trainer = dataclasses.replace(
+            trainer.effective(config.task), weights=_weights(config), warm_start=_warm_start(config)
+        )
+        shaping = EvaluatorConfig(
+            threshold=evaluator.threshold,
+            min_area=evaluator.min_area,
+            flips=tuple(dict.fromkeys(evaluator.flips)),
+        )
         return cls(
-            model=MODELS[config.task][0] if trainer.model == "auto" else trainer.model,
-            filters=trainer.width,
-            epochs=trainer.epochs,
-            batch_size=trainer.batch_size,
-            learning_rate=trainer.learning_rate,
-            seed=trainer.seed,
-            normalize=loader.normalize,
-            augment=tuple(loader.augment),
-            shuffle_buffer=loader.shuffle_buffer,
-            order=loader.order,
-            threshold=_UNTUNED if isinstance(config.evaluator.threshold, str) else config.evaluator.threshold,
-            min_area=0 if isinstance(config.evaluator.min_area, str) else config.evaluator.min_area,
-            tuned=config.evaluator.tuned,
-            flips=tuple(dict.fromkeys(config.evaluator.flips)),
-            loss=trainer.loss,
-            class_weights=trainer.class_weights,
-            encoder=trainer.encoder,
-            weights=_weights(config),
-            code=source_digest(trainer.model, config.base) if is_import_path(trainer.model) else "",
-            optimizer=trainer.optimizer,
-            weight_decay=WEIGHT_DECAY if trainer.weight_decay is None else trainer.weight_decay,
-            schedule=trainer.schedule,
-            warm_up=trainer.warm_up,
-            patience=trainer.patience or 0,
-            precision=trainer.precision,
-            warm_start=_warm_start(config),
-            text=tuple(trainer.text),
-            ema=trainer.ema or 0.0,
-            accumulate=trainer.accumulate,
+            trainer,
+            config.loader,
+            shaping,
             eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
+            code=source_digest(trainer.model, config.base) if is_import_path(trainer.model) else "",
+            callbacks_code=(
+                source_digest(trainer.callbacks, config.base, option="trainer.callbacks") if trainer.callbacks else ""
+            ),
         )
 
+    @property
+    def threshold(self) -> float:
+        """Probability from which a pixel belongs to a class, before any threshold is tuned."""
+        threshold = self.evaluator.threshold
+        return _UNTUNED if isinstance(threshold, str) else threshold
+
+    @property
+    def min_area(self) -> int:
+        """Pixels of the smallest region of a mask, before any area is tuned."""
+        area = self.evaluator.min_area
+        return 0 if isinstance(area, str) else area
+
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain values for JSON, without later options that have their default."""
-        value = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
-        return {name: v for name, v in value.items() if name not in _OPTIONAL or getattr(self, name) != _OPTIONAL[name]}
+        """Returns plain values for JSON, without options at their defaults."""
+        sections = {name: recipe_options(getattr(self, name)) for name in _SECTIONS}
+        facts = {name: getattr(self, name) for name in _FACTS}
+        given = {name: value for name, value in {**sections, **facts}.items() if value}
+        return {"version": RECIPE_VERSION, **given}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> TrainRecipe:
         """Reads the form of `to_dict`.
 
         Raises:
-            UsageError: a field is missing or unknown, or another version of Shardwright wrote the recipe.
+            UsageError: an option is unknown, or another version of Shardwright wrote the recipe.
         """
-        names = {field.name for field in dataclasses.fields(cls)}
-        wrong = sorted(names.symmetric_difference(value) - set(_OPTIONAL))
-        if wrong or value["version"] != RECIPE_VERSION:
-            raise UsageError(
-                f"this trainer's recipe is of another Shardwright (version {value.get('version')!r}, this one writes "
-                f"{RECIPE_VERSION}; missing or unknown fields: {', '.join(wrong) or 'none'}). "
-                "Run it with the Shardwright that wrote it, or compile the pipeline again."
-            )
-        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
-        return cls(**plain)
+        version, wrong = value.get("version"), sorted(set(value) - {"version", *_SECTIONS, *_FACTS})
+        if version != RECIPE_VERSION or wrong:
+            raise _of_another_version(version, f"unknown fields: {', '.join(wrong) or 'none'}")
+        try:
+            sections = {name: read_section(kind, value.get(name, {}), name) for name, kind in _SECTIONS.items()}
+        except ConfigError as error:
+            raise _of_another_version(version, str(error)) from None
+        return cls(**sections, **{name: value[name] for name in _FACTS if name in value})
 
 
-def _weights(config: Config) -> str:
-    """Returns the SHA-256 of the encoder's weights, in place of their path."""
+_SECTIONS: dict[str, type[Any]] = {"trainer": TrainerConfig, "loader": LoaderConfig, "evaluator": EvaluatorConfig}
+_FACTS = ("eval_split", "code", "callbacks_code", "submission")
+
+
+def _of_another_version(version: object, problem: str) -> UsageError:
+    return UsageError(
+        f"this trainer's recipe is of another Shardwright (version {version!r}, this one writes {RECIPE_VERSION}; "
+        f"{problem}). Run it with the Shardwright that wrote it, or compile the pipeline again."
+    )
+
+
+def _weights(config: Config) -> str | None:
+    """Returns `trainer.weights` with the file's digest in place of its path."""
     path = config.trainer.weights
     if path is None:
-        return ""
+        return None
     path = config.resolve(path)
     found = hash_file(path)
     if found is None:
         raise UsageError(f"trainer.weights: {path} cannot be read. Give a file of weights, or remove trainer.weights.")
-    return found.sha256.hex()
+    return DIGEST + found.content_id.hex()
 
 
 def _warm_start(config: Config) -> str:
-    """Returns `trainer.warm_start` with the file's SHA-256 in place of its path."""
+    """Returns `trainer.warm_start` with the file's digest in place of its path."""
     start = config.trainer.warm_start
-    if start in (FRESH, BLESSED):
-        return "" if start == FRESH else start
-    return weights_file(config.resolve(start))[1]
+    return start if start in (FRESH, BLESSED) else DIGEST + weights_file(config.resolve(start))[1]
 
 
 # Fields of a specification that are paths or do not shape the model: left out of its fingerprint.
 _PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from", "weights_from", "vocabularies")
-
-# Options added later, with their defaults.
-_OPTIONAL: dict[str, Any] = {
-    field.name: field.default
-    for field in dataclasses.fields(TrainRecipe)
-    if field.default is not dataclasses.MISSING and field.name not in ("order", "version")
-}
 
 
 @dataclass(frozen=True)
@@ -230,7 +187,7 @@ class TextColumn:
         column: its name in `transform.text`.
         feature: feature with the ingested texts.
         vocabulary: maximum number of words in the vocabulary.
-        digest: SHA-256 of the list of these words.
+        digest: BLAKE3 of the list of these words.
         length: number of the first words of an image that count, as in `ids` of a fixed length; 0: all.
     """
 
@@ -263,7 +220,7 @@ class TrainSpec:
         running: accelerator, hosts and checkpoints.
         checkpoints: folder or URL for checkpoints.
         warm_from: file with the initial weights; empty: none.
-        warm_digest: SHA-256 of that file.
+        warm_digest: BLAKE3 of that file.
         weights_from: file or URL of the encoder's weights; empty: random initial weights.
         texts: columns of texts, in the order of the model's vector.
         vocabularies: folder with the words of each.

@@ -196,14 +196,18 @@ def check(spec: TrainSpec) -> None:
     """Builds the model with its initial weights, and discards it.
 
     Raises:
-        UsageError: a custom model does not meet the requirements, or weights are of another architecture.
+        UsageError: a custom model does not meet the requirements, weights are of another architecture, or the function
+            that makes callbacks cannot be imported.
     """
     from shardwright.components.image_trainer.models.build import model_of
+    from shardwright.components.image_trainer.models.custom import import_function
     from shardwright.components.image_trainer.training.warm_start import begin_with
 
     model = model_of(spec)
     if spec.warm_from:
         begin_with(model, spec.warm_from)
+    if spec.recipe.trainer.callbacks:
+        import_function(spec.recipe.trainer.callbacks, option="trainer.callbacks")
 
 
 def train(spec: TrainSpec) -> None:

@@ -25,9 +25,9 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright.components.image_transform import text
 from shardwright.components.image_transform.figures import PIXELS, RECORDS, in_groups, read_sums
-from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.serving_preprocess import as_ingested
 from shardwright.components.runtime.beam import in_process_pipeline
+from shardwright.config import TransformConfig
 from shardwright.config.transform import KEEP, TextConfig
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.manifest import NONE
@@ -54,7 +54,7 @@ class GraphPlan:
         ingested: the ingest's image options, which the graph repeats; see `as_ingested`.
     """
 
-    recipe: TransformRecipe
+    recipe: TransformConfig
     classes: tuple[str, ...]
     labels: str
     size: tuple[int, int] | None

@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from shardwright.components.image_transform.serving_preprocess import ingest_ima
 from shardwright.components.image_transform.text import Text, write_vocabularies
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable, staging_root
+from shardwright.components.runtime.examples import open_examples
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import MASKS
 from shardwright.dataset.reader import ImageDataset
@@ -72,13 +74,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             DatasetError: the input is not a finished dataset, or is stored in a foreign form.
             UsageError: Beam's workers are on other machines, and the input or the staging folder is not on a bucket.
         """
-        source = ImageDataset.open(artifact_utils.get_single_uri(input_dict["examples"]))
+        staged_in = partial(staging_root, self._beam_pipeline_args, self._get_tmp_dir)
+        source = open_examples(artifact_utils.get_single_instance(input_dict["examples"]), staged_in)
         outputs = {name: artifact_utils.get_single_instance(artifacts) for name, artifacts in output_dict.items()}
         recipe, max_rejects = read_recipe(exec_properties["recipe"])
 
         plan = plan_transform(source, recipe, max_rejects)
         reachable(self._beam_pipeline_args, "the examples", source.root)
-        staging = open_staging(staging_root(self._beam_pipeline_args, self._get_tmp_dir), plan.dataset)
+        staging = open_staging(staged_in(), plan.dataset)
         with staging.locked(), tempfile.TemporaryDirectory(prefix="shardwright-") as made:
             texts = self._vocabularies(source, plan, staging)
             self._write_shards(staging, TransformWork.of(source, plan, staging, texts))
@@ -114,7 +117,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if not plan.texts:
             return {}
         pairs = zip(plan.train, source.shards(TRAIN), strict=True)
-        shards = [(planned, shard.file, shard.sha256) for planned, shard in pairs]
+        shards = [(planned, shard.file, shard.checksum) for planned, shard in pairs]
         return write_vocabularies(self._make_beam_pipeline, staging, shards, plan.texts)
 
     def _write_shards(self, staging: Staging, work: TransformWork) -> None:
@@ -176,7 +179,7 @@ def _parents(source: ImageDataset, input_dict: dict[str, list[Any]]) -> dict[str
         schema = os.path.join(
             artifact_utils.get_single_uri(input_dict["schema"]), image_transform_statistics.SCHEMA_NAME
         )
-        parents["schema"] = hash_bytes(read_bytes(schema)).sha256.hex()
+        parents["schema"] = hash_bytes(read_bytes(schema)).content_id.hex()
     return parents
 
 

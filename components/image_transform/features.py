@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shardwright.components.image_transform.recipe import TransformRecipe
+from shardwright.config import TransformConfig
 from shardwright.config.transform import COUNTS, PNG, TextConfig
 from shardwright.dataset.features import COMMON_FEATURES, StoredFeatures, feature_name
 from shardwright.dataset.resampled_annotations import ADDED_FEATURES, label_features
@@ -12,7 +12,7 @@ from shardwright.errors import ConfigError
 
 
 def stored_features(
-    recipe: TransformRecipe, features: Mapping[str, str], *, labels: str, classes: int
+    recipe: TransformConfig, features: Mapping[str, str], *, labels: str, classes: int
 ) -> tuple[StoredFeatures, dict[str, TextConfig]]:
     """Plans the stored features of a transformed example.
 

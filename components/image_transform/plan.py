@@ -13,12 +13,15 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import TransformRecipe
+from shardwright.components.image_transform.recipe import manifest_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform, transform_shard
 from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.components.image_transform.text import Text
+from shardwright.config import TransformConfig
 from shardwright.config.transform import TextConfig
+from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.features import StoredFeatures
+from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan
@@ -38,7 +41,7 @@ class TransformPlan(NamedTuple):
     """
 
     dataset: DatasetPlan
-    recipe: TransformRecipe
+    recipe: TransformConfig
     stored: StoredFeatures
     texts: Mapping[str, TextConfig]
 
@@ -60,29 +63,32 @@ class TransformWork:
     Attributes:
         staging: destination of the shards.
         root: folder or URL of the source dataset.
-        shards: every shard with its source's path below the root, and the source's SHA-256.
+        shards: every shard with its source's path below the root, and the source's BLAKE3.
         how: the transformation of their records.
+        outline: the manifest of the transformed dataset without its shards.
     """
 
     staging: Staging
     root: str
     shards: tuple[tuple[PlannedShard, str, str], ...]
     how: ShardTransform
+    outline: Manifest
 
     @staticmethod
     def of(source: ImageDataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> TransformWork:
         """Returns the work of a plan."""
         dataset = plan.dataset
         pairs = zip(dataset.shards, source.manifest.shards, strict=True)
-        shards = tuple((planned, shard.path, shard.sha256) for planned, shard in pairs)
+        shards = tuple((planned, shard.path, shard.checksum) for planned, shard in pairs)
         how = ShardTransform(plan.recipe, dataset.task, dataset.classes, plan.stored, texts)
-        return TransformWork(staging, source.root, shards, how)
+        return TransformWork(staging, source.root, shards, how, dataset.outline())
 
 
 def write_numbered(number: int, work: TransformWork) -> int:
     """Writes a shard by its position in `work.shards`; see `rewrite.transform_shard`."""
-    planned, path, sha256 = work.shards[number]
-    return transform_shard(work.staging, planned, os.path.join(work.root, path), sha256, work.how)
+    planned, path, checksum = work.shards[number]
+    facts = FactsCollector(work.outline, planned.total)
+    return transform_shard(work.staging, planned, os.path.join(work.root, path), checksum, work.how, facts)
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:
@@ -90,7 +96,7 @@ def open_staging(root: str, plan: DatasetPlan) -> Staging:
     return Staging.open(os.path.join(root, f"tensorflow-{tf.__version__}"), plan.fingerprint)
 
 
-def plan_transform(source: ImageDataset, recipe: TransformRecipe, max_rejects: float) -> TransformPlan:
+def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: float) -> TransformPlan:
     """Plans the transformed dataset: a shard for every shard, an input for every record.
 
     Raises:
@@ -112,7 +118,7 @@ def plan_transform(source: ImageDataset, recipe: TransformRecipe, max_rejects: f
         kind="transform",
         task=manifest.task,
         classes=manifest.classes,
-        recipe=recipe.to_dict(),
+        recipe=manifest_recipe(recipe),
         parent=manifest.digest,
         features=stored.kinds,
         names=stored.names,
@@ -126,11 +132,11 @@ def plan_transform(source: ImageDataset, recipe: TransformRecipe, max_rejects: f
 
 def _check_foreign(source: ImageDataset) -> None:
     recipe = source.manifest.recipe
-    stored_as = recipe.get("images", {}).get("reencode", "none")
+    stored_as = recipe.get("images", {}).get("encoding", "keep")
     problem = ""
     if source.manifest.names or recipe.get("features"):
         problem = "its features have the names of a preset or of features.map. Ingest without the section features"
     elif stored_as in ("tensor", "raw"):
-        problem = f"its images are stored as {stored_as}. Ingest with images.reencode: jpeg, png or none"
+        problem = f"its images are stored as {stored_as}. Ingest with images.encoding: jpeg, png or keep"
     if problem:
         raise DatasetError(f"{source.root}: cannot be transformed: {problem}.")

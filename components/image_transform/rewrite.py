@@ -27,9 +27,10 @@ from shardwright.components.image_transform.figures import (
     figures_file,
     sums_file,
 )
-from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.text import Text, text_values
+from shardwright.config import TransformConfig
 from shardwright.config.transform import KEEP
+from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.features import StoredFeatures
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.ledger import REJECTED
@@ -61,7 +62,7 @@ class Picture(NamedTuple):
     sums: tuple[list[int], list[int]]
 
 
-def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: TransformRecipe) -> Picture:
+def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: TransformConfig) -> Picture:
     """Transforms a picture.
 
     Args:
@@ -117,28 +118,37 @@ class ShardTransform:
         texts: feature -> its text options and vocabulary.
     """
 
-    recipe: TransformRecipe
+    recipe: TransformConfig
     task: str
     classes: tuple[str, ...]
     stored: StoredFeatures
     texts: Mapping[str, Text] = field(default_factory=dict)
 
 
-def transform_shard(staging: Staging, planned: PlannedShard, source: str, sha256: str, how: ShardTransform) -> int:
+def transform_shard(
+    staging: Staging,
+    planned: PlannedShard,
+    source: str,
+    checksum: str,
+    how: ShardTransform,
+    facts: FactsCollector | None,
+) -> int:
     """Writes a shard and its figures, unless an earlier attempt did; returns the number of records.
 
     Args:
         staging: destination of the shard.
         planned: the shard.
         source: file or URL of the source shard.
-        sha256: the SHA-256 of that file in its manifest.
+        checksum: the BLAKE3 of that file in its manifest.
         how: the transformation of its records.
+        facts: collects the facts of the transformed records.
 
     Raises:
         DatasetError: the file is damaged, or has been replaced.
     """
     extra = (figures_file(planned), sums_file(planned))
-    return staging.write_shard(planned, _outcomes(staging, planned, source, sha256, how), further=extra).info.records
+    outcomes = _outcomes(staging, planned, source, checksum, how)
+    return staging.write_shard(planned, outcomes, further=extra, facts=facts).info.records
 
 
 class TransformedRecord(NamedTuple):
@@ -156,11 +166,11 @@ class TransformedRecord(NamedTuple):
 
 
 def _outcomes(
-    staging: Staging, planned: PlannedShard, source: str, sha256: str, how: ShardTransform
+    staging: Staging, planned: PlannedShard, source: str, checksum: str, how: ShardTransform
 ) -> Iterator[RecordResult]:
     scalars: list[bytes] = []
     sums = Sums({}, [], {})
-    for outcome, made in rewritten((payload for _, payload in iter_records(source, sha256)), how):
+    for outcome, made in rewritten((payload for _, payload in iter_records(source, checksum)), how):
         if made is not None:
             scalars.append(made.scalars)
             sums.add(made.figures, made.inputs)
@@ -256,7 +266,7 @@ def _opened(payload: bytes, how: ShardTransform) -> _Opened:
     return _Opened(key, example, encoded, rest, (header, plan))
 
 
-def _pictured(opened: _Opened, recipe: TransformRecipe) -> tuple[_Opened, Picture | ImageError]:
+def _pictured(opened: _Opened, recipe: TransformConfig) -> tuple[_Opened, Picture | ImageError]:
     """Transforms the picture; returns the record without its old one."""
     record = opened._replace(encoded=b"")
     if isinstance(opened.known, ImageError):

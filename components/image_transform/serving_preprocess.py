@@ -1,9 +1,9 @@
 """The ingest's changes of pixels as TensorFlow operations: serving turns a camera's file into a training image.
 
-With `images.orientation: apply`, `images.resize`, `images.reencode` or `images.convert` the stored image differs from
-the file. Serving begins with the file, so the graph repeats these steps: orientation and JPEG encoding are identical to
-the ingest's, resizing is up to rounding. Besides JPEG and PNG, TensorFlow reads only BMP of 24 bits like Pillow; the
-graph rejects other formats (`shardwright predict` converts them first).
+With `images.orientation: apply`, `images.resize`, `images.encoding` or `images.unsupported_formats` the stored image
+differs from the file. Serving begins with the file, so the graph repeats these steps: orientation and JPEG encoding are
+identical to the ingest's, resizing is up to rounding. Besides JPEG and PNG, TensorFlow reads only BMP of 24 bits like
+Pillow; the graph rejects other formats (`shardwright predict` converts them first).
 
 Exif is read as in `shardwright.images.exif`; a test compares the two. The options come from the ingest's recipe. Those
 that serving cannot repeat are refused before a dataset is written.
@@ -31,8 +31,9 @@ _MOST_STEPS = 4096
 # Place and length of two numbers in a BMP: bits per pixel, and compression.
 _BMP_KIND = ((28, 2), (30, 4))
 _UNREAD = (
-    "the bytes are neither JPEG nor PNG nor a BMP of 24 bits. images.convert has made such files JPEG or PNG for the "
-    "training, but TensorFlow has no op for it: save them so first, or use `shardwright predict`, which does"
+    "the bytes are neither JPEG nor PNG nor a BMP of 24 bits. images.unsupported_formats has made such files JPEG or "
+    "PNG for the training, but TensorFlow has no op for it: save them so first, or "
+    "use `shardwright predict`, which does"
 )
 
 
@@ -54,9 +55,9 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
     images = images_config(options)
     # True if the file becomes a JPEG because its own format is not stored.
     converted = tf.constant(False)
-    if images.convert != "reject":
+    if images.unsupported_formats != "reject":
         other = ~(tf_ops.is_jpeg(encoded) | (tf.strings.substr(encoded, 0, len(_PNG_SIGNATURE)) == _PNG_SIGNATURE))
-        converted = other & (images.convert == "jpeg")
+        converted = other & (images.unsupported_formats == "jpeg")
         encoded = tf.cond(other, lambda: _png_of_bmp(encoded), lambda: encoded)
     turn = exif_orientation(encoded) if images.orientation == "apply" else tf.constant(1, tf.int64)
 
@@ -66,14 +67,14 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
         height, width = _wanted(images, sides[0], sides[1])
         fits = tf.reduce_all(sides == tf.stack([height, width]))
         policy = "stretch" if images.resize == "longest_side" else images.resize
-        if images.resize != "none":
+        if images.resize != "keep":
             image = tf.cond(fits, lambda: image, lambda: tf_ops.resize(image, policy, height, width))
-        if images.reencode != "none":
-            return _encoded(image, tf.constant(images.reencode == "jpeg"), images)
+        if images.encoding != "keep":
+            return _encoded(image, tf.constant(images.encoding == "jpeg"), images)
         jpeg = tf_ops.is_jpeg(encoded) | converted
         return tf.cond(fits & (turn == 1) & ~converted, lambda: encoded, lambda: _encoded(image, jpeg, images))
 
-    if images.resize == "none" and images.reencode == "none":
+    if images.resize == "keep" and images.encoding == "keep":
         return tf.cond((turn == 1) & ~converted, lambda: encoded, made)
     return made()
 
@@ -208,7 +209,7 @@ def _tiff_orientation(block: Tensor) -> Tensor:
 
 
 # Each of them may change pixels.
-_STEPS = ("orientation", "resize", "reencode", "convert")
+_STEPS = ("orientation", "resize", "encoding", "unsupported_formats")
 _OPTIONS = (*_STEPS, "size", "quality", "optimize", "chroma")
 _NOT_WRITTEN = 422
 
@@ -227,14 +228,14 @@ def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: given[name] for name in _OPTIONS if name in given and given[name] != getattr(plain, name)}
     if not set(_STEPS) & set(found):
         return {}
-    # Without `reencode` a JPEG that is turned or resized becomes a JPEG again.
+    # Without `encoding` a JPEG that is turned or resized becomes a JPEG again.
     moved = "orientation" in found or "resize" in found
-    encoded = found.get("reencode") or ("jpeg" if moved else found.get("convert"))
+    encoded = found.get("encoding") or ("jpeg" if moved else found.get("unsupported_formats"))
     if found.get("chroma") == _NOT_WRITTEN and encoded == "jpeg":
         raise ConfigError(
             "images.chroma",
             f"{_NOT_WRITTEN} cannot be served: serving repeats the encoding of the ingest, and TensorFlow's "
             "encode_jpeg writes 444 and 420 only",
-            "Use one of these, or images.reencode: png; transform.chroma may be 422.",
+            "Use one of these, or images.encoding: png; transform.chroma may be 422.",
         )
     return found

@@ -16,7 +16,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx_bsl.tfxio import tf_example_record
 
 from shardwright.components.image_transform.figures import figures_file
-from shardwright.components.image_transform.recipe import TransformRecipe
+from shardwright.config import TransformConfig
 from shardwright.config.transform import COUNTS, TextConfig
 from shardwright.dataset.features import ONE_HOT, SIZE, StoredFeatures
 from shardwright.dataset.schema import parse_schema, render_schema
@@ -74,7 +74,7 @@ def _keep(statistics: statistics_pb2.DatasetFeatureStatisticsList, split: str, s
 
 
 def render_post_schema(
-    recipe: TransformRecipe,
+    recipe: TransformConfig,
     features: Mapping[str, str],
     stored: StoredFeatures,
     texts: Mapping[str, TextConfig],

@@ -32,7 +32,7 @@ from shardwright.tfrecords.encode import FeatureValue
 
 Tensor = Any
 TextConfigs: TypeAlias = Mapping[str, TextConfig]
-# The planned shard, the file or URL of its source, and the source's SHA-256.
+# The planned shard, the file or URL of its source, and the source's BLAKE3.
 TextShard: TypeAlias = tuple[PlannedShard, str, str]
 
 
@@ -190,12 +190,12 @@ def _rows(files: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, list
 
 def keep_texts(number: int, shards: Sequence[TextShard], names: Sequence[str], staging: Staging) -> None:
     """Stores the texts of a shard in staging, unless an earlier attempt did."""
-    planned, file, sha256 = shards[number]
+    planned, file, checksum = shards[number]
     target = _texts_file(planned)
     if staging.is_shared(target):
         return
     texts: dict[str, list[bytes]] = {name: [] for name in names}
-    for row in read_texts(file, sha256, names):
+    for row in read_texts(file, checksum, names):
         for name, values in row.items():
             texts[name] += values
     features = {name: encode.byte_strings(values) for name, values in texts.items()}
@@ -206,8 +206,8 @@ def _texts_file(planned: PlannedShard) -> str:
     return f"texts/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
 
 
-def read_texts(shard: str, sha256: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
+def read_texts(shard: str, checksum: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
     """Yields the texts of every record of a shard; other features are not parsed."""
-    for _, record in iter_records(shard, sha256):
+    for _, record in iter_records(shard, checksum):
         found = {name: records.find_feature(record, name) for name in names}
         yield {name: [bytes(text) for text in values or ()] for name, values in found.items()}

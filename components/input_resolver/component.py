@@ -1,14 +1,26 @@
-"""Inputs and outputs of InputResolver."""
+"""InputResolver: the input of ImageExampleGen, listed and hashed when the pipeline runs."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
+from shardwright.config import Config
+from shardwright.config.inline import inline_config
+from shardwright.config.input import LabelsConfig
+from shardwright.errors import UsageError
+from shardwright.ingest import IngestRecipe, ingest_recipe, locate, survey_input
 from shardwright.ingest.baseline import BaselineRequest
+from shardwright.ingest.recipe import absolute_places, location_json, relative_places
+from shardwright.storage import is_remote
+from shardwright.storage.spans import NEWEST
 
 
 class InputResolverSpec(component_spec.ComponentSpec):
@@ -25,36 +37,102 @@ class InputResolverSpec(component_spec.ComponentSpec):
     }
 
 
+@dataclass(frozen=True)
+class ResolverRequest:
+    """The input to resolve.
+
+    Attributes:
+        recipe: ImageExampleGen's options as canonical JSON; they decide which files belong to the input.
+        places: paths of the input below `data_root`, as JSON (`shardwright.ingest.recipe`).
+        blessed: request for the dataset of the baseline model, if the configuration names `blessed`; adds the outputs
+            `settled_recipe` and `settled_drift`.
+    """
+
+    recipe: str
+    places: str
+    blessed: BaselineRequest | None = None
+
+    @staticmethod
+    def of(config: Config) -> ResolverRequest:
+        """Returns the request of a configuration, whose base is the root of the data; lists the input for its classes.
+
+        Raises:
+            UsageError: the input cannot be listed, or is not below the root.
+        """
+        location, root = locate(config), config.base.rstrip("/")
+        shared, places = relative_places(location)
+        if shared != root:
+            if not shared.startswith(f"{root}/"):
+                raise UsageError(f"InputResolver: {shared} is not below data_root, {root}. Give a folder above both.")
+            places = absolute_places(shared.removeprefix(f"{root}/"), places)
+        classes = list(config.input.classes or ()) or survey_input(IngestRecipe.of(config), location).survey.classes
+        return ResolverRequest(ingest_recipe(config, classes), location_json(replace(places, span=NEWEST)))
+
+
 class InputResolver(base_component.BaseComponent):
     """Lists the input when the pipeline runs, so that a compiled, scheduled pipeline reads new data.
 
-    Its outputs are parameters of the next components, so their cache keys depend on the input's content. It must not be
-    cached itself. Local runs do not need it: `shardwright run` lists the input before it builds the graph.
+    Its outputs are parameters of `ImageExampleGen.at_run(resolver)`, so cache keys depend on the input's content. It
+    must not be cached itself. Local runs do not need it: ImageExampleGen lists its input when it is constructed.
+
+    TFX's KubeflowV2DagRunner names the producer of a dynamic value wrongly, and caches every task: pass its document to
+    `shardwright.components.correct_document`.
+
+    Example:
+        ```python
+        resolver = InputResolver(
+            "train_images", data_root="gs://bucket/clouds", labels=RleCsv("train.csv"), classes=["Fish", "Sugar"]
+        )
+        example_gen = ImageExampleGen.at_run(resolver)
+        ```
 
     Args:
-        recipe: ImageExampleGen's options as canonical JSON; they decide which files belong to the input.
-        places: paths of the input below `data_root`, as JSON (`shardwright.ingest.recipe`).
-        data_root: folder or URL; a runtime parameter.
-        span: `input.span`; a runtime parameter. `newest` is pinned to the span that is newest now.
-        blessed: request for the dataset of the baseline model, if the configuration names `blessed`; adds the outputs
-            `settled_recipe` and `settled_drift`.
+        images: folder or glob of images below `data_root`.
+        data_root: folder or URL that relative paths start from, or a RuntimeParameter with a default.
+        span: the span of paths with `{SPAN}` or a date, `newest` by default; may be a RuntimeParameter.
+        labels: see ImageExampleGen.
+        task: see ImageExampleGen.
+        classes: see ImageExampleGen. Without them the input is listed now, to find their names.
+        request: a complete request, instead of images, labels and options; see `ResolverRequest`.
+        **sections: `split`, `shards`, `duplicates`, `features`, `rejects`, and as `image_options` the section `images`,
+            as ImageExampleGen takes them.
+
+    Raises:
+        ConfigError: a value is wrong; the message names it as a key of the YAML file.
     """
 
     SPEC_CLASS = InputResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
     def __init__(
-        self, recipe: str, places: str, data_root: Any, span: Any, blessed: BaselineRequest | None = None
+        self,
+        images: str | None = None,
+        *,
+        data_root: Any,
+        span: Any = NEWEST,
+        labels: LabelsConfig | None = None,
+        task: str = "segmentation",
+        classes: Sequence[str] | Mapping[str, int] | str | None = None,
+        request: ResolverRequest | None = None,
+        **sections: Any,
     ) -> None:
+        if request is None:
+            if images is None:
+                raise UsageError("InputResolver: images is missing. Give a folder of images below data_root.")
+            base = str(data_root.default if isinstance(data_root, RuntimeParameter) else data_root)
+            base = base if is_remote(base) else os.path.abspath(base)
+            options = {"images" if name == "image_options" else name: value for name, value in sections.items()}
+            config = inline_config(images, task=task, labels=labels, classes=classes, base=base, **options)
+            request = ResolverRequest.of(config)
         values = {
-            executor.RECIPE: recipe,
-            executor.PLACES: places,
+            executor.RECIPE: request.recipe,
+            executor.PLACES: request.places,
             executor.DATA_ROOT: data_root,
             executor.SPAN: span,
         }
         outputs: tuple[str, ...] = (executor.FINGERPRINT, executor.LOCATION)
-        if blessed is not None:
-            values[executor.BLESSED] = blessed.to_json()
+        if request.blessed is not None:
+            values[executor.BLESSED] = request.blessed.to_json()
             outputs += executor.SETTLED
         channels = {name: Channel(type=standard_artifacts.String) for name in outputs}
         super().__init__(InputResolverSpec(**values, **channels))

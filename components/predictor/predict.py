@@ -1,90 +1,45 @@
-"""The prediction of a folder of images: a table of masks in a published layout, or of labels with probabilities.
+"""The prediction of a folder of images or of a dataset: one table, or TFRecord files.
 
-Many images are read concurrently, checked by their headers before decoding, and predicted in batches. Images that
-cannot be read or decoded are reported and left out. The table appears whole, in the order of the keys. A model that
-reads texts takes them from a CSV with one or more rows per image.
+The images are cut into parts that do not depend on who predicts them. In this process, or on each of Beam's workers,
+the images of a part are read concurrently, checked by their headers before decoding, and predicted in batches. Images
+that cannot be read or decoded are reported and left out. The result is made of the parts in their order and appears
+whole, so that no number of workers changes a byte of it.
 """
 
 from __future__ import annotations
 
 import csv
+import functools
+import io
 import itertools
+import json
 import os
-import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from shardwright.components.predictor.model import ExportedModel, open_model
-from shardwright.config import ImagesConfig
+from shardwright.components.predictor.rows import Predicted, encode_prediction, table_rows
+from shardwright.components.predictor.sources import Failure, ReadImage, Source, Texts, find_source, read_texts
 from shardwright.config.images import images_config
-from shardwright.dataset.image_encoding import encode_image
+from shardwright.dataset.shard_names import shard_name
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.evaluation.submission import DEFAULT, Layout, choose_layout, mask_rows
-from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_header
-from shardwright.images.decode import convert, header_of
-from shardwright.images.header import ImageError
-from shardwright.ingest.stored_image import KEEP, frames_of, prepare
-from shardwright.masks.coordinate_frame import CoordinateFrame, restore_to_file
-from shardwright.progress import progress
-from shardwright.storage import Listing, durable, is_remote, list_inputs, map_threads, read_bytes, readers
+from shardwright.progress import Progress, progress
+from shardwright.staging.staging import Staging
+from shardwright.storage import buckets, durable, is_remote, read_bytes
+from shardwright.storage.whole_files import WholeFile
+from shardwright.tfrecords.records import RecordWriter
 
-Texts = Mapping[str, list[bytes]]
+if TYPE_CHECKING:
+    import apache_beam as beam
 
-
-def read_texts(path: str, columns: Iterable[str], keys: Iterable[str]) -> Texts:
-    """Reads the texts of some images.
-
-    Args:
-        path: a CSV with a column that names images, by key or by file name, and a column for each of `columns`.
-        columns: headers, in the order of the model.
-        keys: keys of the images to predict; rows of others are ignored.
-
-    Returns:
-        Key -> a text for each column, texts of several rows joined by a space; images without a row are missing.
-
-    Raises:
-        UsageError: the table cannot be read, or lacks a column.
-    """
-    wanted = list(columns)
-    table = Table.open(path)
-    missing = [name for name in wanted if name not in table.header]
-    if missing:
-        raise UsageError(
-            f"--texts {path}: no column {missing[0]!r}, which the model reads. It has: {shown_header(table.header)}."
-        )
-    places = [table.header.index(name) for name in wanted]
-    image = choose_columns(table, {}).get(IMAGE)
-    if image is None:
-        raise UsageError(
-            f"--texts {path}: no column names the images. It has: {shown_header(table.header)}. Call one image."
-        )
-    by_name: dict[str, list[str]] = {}
-    for key in keys:
-        for name in {key, posixpath.basename(key)}:
-            by_name.setdefault(name, []).append(key)
-    found: dict[str, list[list[str]]] = {}
-    for row in table.rows():
-        fields = [*row.fields, *[""] * (len(table.header) - len(row.fields))]
-        for key in by_name.get(fields[image].strip(), ()):
-            parts = found.setdefault(key, [[] for _ in places])
-            for part, place in zip(parts, places, strict=True):
-                part.append(fields[place])
-    return {key: [" ".join(part).encode() for part in parts] for key, parts in found.items()}
-
-
-_DIGITS = 6
-
-
-class Failure(NamedTuple):
-    """An image that was left out: its key, the reason as a code and as a sentence."""
-
-    key: str
-    code: str
-    reason: str
+CSV, TFRECORD = "csv", "tfrecord"
+SUMMARY = "predictions.json"
+# Runs parts somewhere: gets the work and the number of parts.
+RunParts = Callable[["PredictionWork", int], None]
 
 
 @dataclass(frozen=True)
@@ -92,10 +47,10 @@ class Prediction:
     """The result of a prediction.
 
     Attributes:
-        out: the table.
-        dialect: layout of its masks; empty for labels.
+        out: the table, or the folder of TFRecord files.
+        dialect: layout of its masks; empty for labels and for TFRecord files.
         images: number of predicted images.
-        rows: number of rows of the table.
+        rows: number of rows of the table; of TFRecord files, of records.
         failures: images that were left out.
     """
 
@@ -106,13 +61,27 @@ class Prediction:
     failures: tuple[Failure, ...]
 
 
-class _Read(NamedTuple):
-    key: str
-    data: bytes
-    height: int
-    width: int
-    failure: Failure | None
-    orientation: int = 1
+@dataclass(frozen=True)
+class PredictionWork:
+    """The prediction of all parts; picklable.
+
+    Attributes:
+        model: folder of the model.
+        source: the images.
+        form: `csv` or `tfrecord`.
+        dialect: layout of a table of masks, or `None`.
+        texts: texts by key.
+        batch_size: images per batch.
+        staging: destination of the parts.
+    """
+
+    model: str
+    source: Source
+    form: str
+    dialect: str | None
+    texts: Texts
+    batch_size: int
+    staging: Staging
 
 
 def predict(
@@ -120,21 +89,30 @@ def predict(
     images: str,
     out: str,
     *,
+    form: str = CSV,
+    split: str | None = None,
     dialect: str | None = None,
     texts: str | None = None,
     batch_size: int = 16,
     quiet: bool = False,
+    run_parts: RunParts | None = None,
+    staging_root: str | None = None,
 ) -> Prediction:
-    """Predicts a folder of images.
+    """Predicts a folder of images or a dataset.
 
     Args:
         model: a SavedModel exported by a pipeline, or the folder that models are pushed to.
-        images: folder or glob of images, also on a bucket.
-        out: the table to write, a CSV; an existing one is replaced.
+        images: folder or glob of images, or a dataset; also on a bucket.
+        out: the table to write, a CSV; an existing one is replaced. With `tfrecord` a folder, which may not exist. Also
+            on a bucket.
+        form: `csv` or `tfrecord`.
+        split: a split of a dataset; by default all of them, by their names.
         dialect: a layout of `shardwright.evaluation.submission`, for masks; by default that of the training's table.
         texts: a CSV for a model that reads texts, see `read_texts`; images without a row have empty texts.
         batch_size: images per batch.
         quiet: show no progress.
+        run_parts: predicts the parts, by default one after the other in this process; see `on_beam`.
+        staging_root: folder for the parts, if others than this process predict them.
 
     Raises:
         UsageError: there is no such model, folder or layout.
@@ -142,112 +120,192 @@ def predict(
     """
     if batch_size < 1:
         raise UsageError(f"--batch-size: {batch_size} is too small. Use at least 1.")
-    target = _checked_target(out)
-    listing = list_inputs(images if is_remote(images) else os.path.abspath(os.path.expanduser(images)))
+    target = _checked_target(out, form)
+    source = find_source(images, split)
     opened = open_model(model)
-    text_rows = _texts(opened, texts, listing)
-    writer = _writer(opened, dialect)
-    failures = [Failure(refused.key, refused.code, refused.reason) for refused in listing.refused]
-    done = rows = 0
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    if form == TFRECORD and dialect is not None:
+        raise UsageError(f"--dialect {dialect}: TFRecord files have masks as runs. Leave it out.")
+    rows = table_rows(opened, dialect) if form == CSV else None
+    given = _texts(opened, texts, source)
+    with tempfile.TemporaryDirectory(prefix="shardwright-predict-") as folder:
+        staging = Staging.open(staging_root or folder, f"predictions-{os.path.basename(folder)}")
+        work = PredictionWork(os.path.abspath(model), source, form, dialect, given, batch_size, staging)
+        try:
+            if run_parts is None:
+                with progress(source.images, "predicting", quiet=quiet) as shown:
+                    for number in range(source.parts):
+                        write_part(number, work, shown)
+            else:
+                run_parts(work, source.parts)
+            found = [_part_summary(staging, number) for number in range(source.parts)]
+            failures = [*source.refused, *(Failure(*row) for part in found for row in part["failures"])]
+            done, written = sum(part["images"] for part in found), sum(part["rows"] for part in found)
+            if not done:
+                first = f": {failures[0].key}: {failures[0].reason}" if failures else ""
+                raise CheckFailed(f"{images}: none of {len(failures)} images could be predicted{first}")
+            result = Prediction(target, rows.name if rows else "", done, written, tuple(sorted(failures)))
+            if rows:
+                _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
+            else:
+                _write_records(staging, source.parts, result, Path(folder, "records"))
+        finally:
+            staging.remove()
+    return result
+
+
+def write_part(number: int, work: PredictionWork, shown: Progress | None = None) -> None:
+    """Predicts the images of a part, and writes its rows or records, and a summary, to staging."""
+    model = _opened(work.model)
+    table = table_rows(model, work.dialect) if work.form == CSV else None
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    records: list[bytes] = []
+    failures: list[Failure] = []
+    images = rows = 0
+    for batch in _batches(work.source.part(number).read(images_config(model.ingested)), work.batch_size):
+        failures += [read.failure for read in batch if read.failure]
+        answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts)
+        failures += undecodable
+        for read, answer in answers:
+            image = Predicted(read.key, read.height, read.width, read.orientation)
+            if table is None:
+                records.append(encode_prediction(model, image, answer))
+                rows += 1
+            else:
+                given = list(table.rows(image, answer))
+                writer.writerows(given)
+                rows += len(given)
+            images += 1
+        if shown is not None:
+            shown.advance(len(batch))
+    if table is None:
+        with io.BytesIO() as packed:
+            record_writer = RecordWriter(packed)
+            for record in records:
+                record_writer.write(record)
+            work.staging.share(_part_name(number, work.form), packed.getvalue())
+    else:
+        work.staging.share(_part_name(number, work.form), file.getvalue().encode("utf-8"))
+    summary = {"images": images, "rows": rows, "failures": failures}
+    # The summary comes last: a part without one is not finished.
+    work.staging.share(_part_name(number, "json"), json.dumps(summary).encode("utf-8"))
+
+
+def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) -> RunParts:
+    """Returns a function that predicts parts on Beam's workers: no image and no mask passes through Beam.
+
+    Args:
+        make_pipeline: returns a pipeline with the runner.
+        options: its options, by which places are checked that workers must reach.
+    """
+    import apache_beam as beam
+
+    from shardwright.components.runtime.beam import reachable
+
+    def run(work: PredictionWork, parts: int) -> None:
+        reachable(options, "the model", work.model)
+        reachable(options, "the images", work.source.root)
+        with make_pipeline() as pipeline:
+            _ = (
+                pipeline
+                | "PartNumbers" >> beam.Create(range(parts))
+                # Without the reshuffle the numbers stay in one bundle, and one worker predicts every part.
+                | "Spread" >> beam.Reshuffle()
+                | "PredictPart" >> beam.Map(write_part, work=work)
+            )
+
+    return run
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(model: str) -> ExportedModel:
+    """Opens a model once for each worker."""
+    return open_model(model)
+
+
+def _part_name(number: int, suffix: str) -> str:
+    return f"parts/{number:05d}.{suffix}"
+
+
+def _part_summary(staging: Staging, number: int) -> Mapping[str, Any]:
     try:
-        with (
-            temporary.open("w", encoding="utf-8", newline="") as file,
-            progress(len(listing.keys), "predicting", quiet=quiet) as bar,
-        ):
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(writer.header)
-            for batch in _batches(_read_all(listing, images_config(opened.ingested)), batch_size):
-                failures += [read.failure for read in batch if read.failure]
-                good = [read for read in batch if not read.failure]
-                answers, undecodable = _answers(opened, good, text_rows)
-                failures += undecodable
-                for read, answer in answers:
-                    written = list(writer.rows(read, answer))
-                    table.writerows(written)
-                    done, rows = done + 1, rows + len(written)
-                bar.advance(len(batch))
-        if not done:
-            first = f": {failures[0].key}: {failures[0].reason}" if failures else ""
-            raise CheckFailed(f"{images}: none of {len(failures)} images could be predicted{first}")
-        durable.replace(temporary, target)
+        return dict(json.loads(read_bytes(staging.location(_part_name(number, "json")))))
+    except OSError:
+        raise CheckFailed(
+            f"{staging.location(_part_name(number, 'json'))}: Beam's workers have not written it. If they are on other "
+            "machines, run.staging must be a folder that all of them share. Run it again."
+        ) from None
+
+
+def _write_table(staging: Staging, parts: int, target: str, header: Sequence[str], made: Path) -> None:
+    local = made if is_remote(target) else Path(target)
+    with WholeFile(local) as file:
+        first = io.StringIO(newline="")
+        csv.writer(first, lineterminator="\n").writerow(header)
+        file.write(first.getvalue().encode("utf-8"))
+        for number in range(parts):
+            file.write(read_bytes(staging.location(_part_name(number, CSV))))
+    if is_remote(target):
+        buckets.upload(target, str(local))
+
+
+def _write_records(staging: Staging, parts: int, result: Prediction, made: Path) -> None:
+    """Writes the folder of TFRecord files; on a bucket the summary comes last."""
+    target = result.out
+    folder = made if is_remote(target) else Path(target).with_name(f".{Path(target).name}.{os.getpid()}")
+    summary = {**vars(result), "failures": [failure._asdict() for failure in result.failures]}
+    del summary["out"]
+    text = json.dumps(summary, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+    try:
+        durable.make_folder(folder)
+        names = [f"{shard_name(number, parts).replace('data', 'predictions')}.tfrecord" for number in range(parts)]
+        for number, name in enumerate(names):
+            durable.write_file(folder / name, read_bytes(staging.location(_part_name(number, TFRECORD))))
+        durable.write_file(folder / SUMMARY, text)
+        if is_remote(target):
+            for name in (*names, SUMMARY):
+                buckets.upload(f"{target.rstrip('/')}/{name}", str(folder / name))
+        else:
+            durable.rename_folder(folder, target)
     finally:
-        temporary.unlink(missing_ok=True)
-    return Prediction(str(target), writer.name, done, rows, tuple(sorted(failures)))
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _texts(model: ExportedModel, table: str | None, listing: Listing) -> Texts:
+def _texts(model: ExportedModel, table: str | None, source: Source) -> Texts:
     if table is None:
         return {}
     if not model.texts:
         raise UsageError(f"--texts {table}: this model reads no texts. Leave it out.")
-    return read_texts(table, [column for column, _ in model.texts], listing.keys)
+    return read_texts(table, [column for column, _ in model.texts], source.keys())
 
 
-def _checked_target(out: str) -> Path:
+def _checked_target(out: str, form: str) -> str:
+    if form not in (CSV, TFRECORD):
+        raise UsageError(f"--format {form}: is not known. Use one of: {CSV}, {TFRECORD}.")
     if is_remote(out):
-        raise UsageError(f"--out {out}: tables are written on this machine. Give a path here.")
+        if form == TFRECORD and next(iter(buckets.list_names(f"{out.rstrip('/')}/")), None) is not None:
+            raise UsageError(f"--out {out}: contains files already. Name another folder.")
+        return out
     target = Path(out).expanduser().absolute()
-    if target.is_dir():
+    if form == TFRECORD:
+        if target.exists():
+            raise UsageError(f"--out {out}: exists already. Name a folder that does not exist yet.")
+    elif target.is_dir():
         raise UsageError(f"--out {out}: is a folder. Give the name of a file, e.g. {out.rstrip('/')}/submission.csv.")
     if not target.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {target.parent}. Create it first.")
-    return target
+    return str(target)
 
 
-def _read_all(listing: Listing, options: ImagesConfig) -> Iterator[_Read]:
-    """Reads all images, checked, and converted like the training images."""
-
-    def read(position: int) -> _Read:
-        key = listing.keys[position]
-        try:
-            data = read_bytes(listing.path(position), listing.pin(position))
-            data, frames = servable(data, options)
-        except ImageError as error:
-            return _Read(key, b"", 0, 0, Failure(key, error.code, error.reason))
-        except OSError as error:
-            return _Read(key, b"", 0, 0, Failure(key, "unreadable", f"cannot be read ({error.strerror or error})"))
-        return _Read(key, data, frames.height, frames.width, None, frames.orientation)
-
-    sizes = listing.sizes
-    return map_threads(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
-
-
-def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, CoordinateFrame]:
-    """Converts a file to a format that the model reads; the model repeats the ingest's other changes.
-
-    Args:
-        data: the file.
-        options: the ingest's image options.
-
-    Returns:
-        The file itself if it is JPEG or PNG, else a converted one; and the coordinate frame of the stored pixels.
-
-    Raises:
-        ImageError: the file is refused.
-    """
-    header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
-    if header is not None:
-        return data, frames_of(header.height, header.width, header.orientation, options)
-    if options.reencode == KEEP:
-        # All changes are made here: the model finds the image already turned and resized.
-        stored, _, frames = prepare(data, options)
-        return stored, frames
-    picture, header = convert(data, max_pixels=options.max_pixels)
-    # Lossless, so that only the model encodes it with losses.
-    stored, _ = encode_image(picture, "png", orientation=header.orientation)
-    return stored, frames_of(header.height, header.width, header.orientation, options)
-
-
-def _batches(reads: Iterable[_Read], size: int) -> Iterator[list[_Read]]:
+def _batches(reads: Iterable[ReadImage], size: int) -> Iterator[list[ReadImage]]:
     rest = iter(reads)
     while batch := list(itertools.islice(rest, size)):
         yield batch
 
 
 def _answers(
-    model: ExportedModel, reads: Sequence[_Read], texts: Texts
-) -> tuple[list[tuple[_Read, dict[str, Any]]], list[Failure]]:
+    model: ExportedModel, reads: Sequence[ReadImage], texts: Texts
+) -> tuple[list[tuple[ReadImage, dict[str, Any]]], list[Failure]]:
     """Predicts for every image; if one breaks the batch, each is predicted alone."""
     import tensorflow as tf
 
@@ -264,45 +322,3 @@ def _answers(
         return [pair for pairs, _ in alone for pair in pairs], [f for _, failed in alone for f in failed]
     answers = [{name: values[i] for name, values in outputs.items()} for i in range(len(reads))]
     return list(zip(reads, answers, strict=True)), []
-
-
-class _MaskRows:
-    """Rows of masks."""
-
-    def __init__(self, model: ExportedModel, name: str) -> None:
-        self.name = name
-        self._model = model
-        self._layout: Layout = choose_layout(name, model.classes)
-        self.header: Sequence[str] = self._layout.header
-
-    def rows(self, read: _Read, answer: dict[str, Any]) -> Iterator[list[str]]:
-        masks = answer["masks"]
-        size = read.height, read.width
-        frames = frames_of(*size, read.orientation, images_config(self._model.ingested))
-        runs = [restore_to_file(masks[..., c], self._model.resize, frames) for c in range(len(self._model.classes))]
-        return mask_rows(self._layout, read.key, runs, self._model.classes, size)
-
-
-class _LabelRows:
-    """A row of labels and probabilities per image."""
-
-    name = ""
-
-    def __init__(self, model: ExportedModel) -> None:
-        self._model = model
-        self.header: Sequence[str] = ("image", "labels" if model.multi else "label", *model.classes)
-
-    def rows(self, read: _Read, answer: dict[str, Any]) -> Iterator[list[str]]:
-        if self._model.multi:
-            label = " ".join(self._model.classes[i] for i in np.flatnonzero(answer["classes"]))
-        else:
-            label = answer["labels"].decode("utf-8")
-        yield [read.key, label, *(f"{value:.{_DIGITS}f}" for value in answer["probabilities"].tolist())]
-
-
-def _writer(model: ExportedModel, dialect: str | None) -> _MaskRows | _LabelRows:
-    if model.task == "segmentation":
-        return _MaskRows(model, dialect or model.submission or DEFAULT)
-    if dialect is not None:
-        raise UsageError(f"--dialect {dialect}: this model predicts labels, not masks. Leave it out.")
-    return _LabelRows(model)

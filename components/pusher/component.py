@@ -1,4 +1,4 @@
-"""Inputs and outputs of the Pusher: those of TFX's, and the evaluation."""
+"""Pusher: copies a blessed model to where it is served, and makes it the baseline."""
 
 from __future__ import annotations
 
@@ -23,18 +23,39 @@ class PusherSpec(component_spec.ComponentSpec):
 class Pusher(base_component.BaseComponent):
     """Copies a blessed model into the push folder and makes it the baseline; changes nothing otherwise.
 
+    Before the push, a separate process without our code checks that the model answers. The same model is not pushed a
+    second time. The output `pushed_model` is that of TFX's Pusher.
+
+    Example:
+        ```python
+        pusher = Pusher(
+            trainer.outputs["model"],
+            evaluator.outputs["blessing"],
+            evaluator.outputs["evaluation"],
+            push_directory="pushed",
+        )
+        ```
+
     Args:
-        model: the Trainer's `model`.
-        model_blessing: the Evaluator's `blessing`.
-        evaluation: the Evaluator's `evaluation`; its metrics are written to `BLESSED.json`.
-        push_directory: folder with a subfolder per pushed model, as in TensorFlow Serving; relative to the run.
+        model: the `model` of ImageTrainer.
+        model_blessing: the `blessing` of ImageEvaluator.
+        evaluation: the `evaluation` of ImageEvaluator; its metrics are written to `BLESSED.json`.
+        infra_blessing: the `blessing` of TFX's InfraValidator; without it only the Evaluator decides.
+        push_directory: folder with a subfolder per pushed model, as in TensorFlow Serving; a relative one starts from
+            the working directory of the run.
     """
 
     SPEC_CLASS = PusherSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
     def __init__(
-        self, *, model: BaseChannel, model_blessing: BaseChannel, evaluation: BaseChannel, push_directory: str
+        self,
+        model: BaseChannel,
+        model_blessing: BaseChannel,
+        evaluation: BaseChannel,
+        infra_blessing: BaseChannel | None = None,
+        *,
+        push_directory: str,
     ) -> None:
         destination = tfx.proto.PushDestination(
             filesystem=tfx.proto.PushDestination.Filesystem(base_directory=push_directory)
@@ -42,6 +63,7 @@ class Pusher(base_component.BaseComponent):
         spec = PusherSpec(
             model=model,
             model_blessing=model_blessing,
+            infra_blessing=infra_blessing,
             evaluation=evaluation,
             push_destination=destination,
             custom_config="null",

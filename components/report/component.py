@@ -1,12 +1,20 @@
-"""Inputs and outputs of Report."""
+"""Report: one HTML page of a dataset, its anomalies, its drift and its skew."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.report import executor
+from shardwright.config.evaluation import DriftConfig, SkewConfig
+from shardwright.config.parsing import parse_section
+from shardwright.drift.monitor import open_reference
+from shardwright.fingerprint import canonical_json
 
 
 class ReportSpec(component_spec.ComponentSpec):
@@ -24,25 +32,80 @@ class ReportSpec(component_spec.ComponentSpec):
 class Report(base_component.BaseComponent):
     """Writes the report of the examples and their anomalies. It never stops a run; DataGate does.
 
+    The output `report` has `report.html`, for people, and `verdict.json`, for DataGate.
+
+    Example:
+        ```python
+        report = Report(
+            example_gen.outputs["examples"],
+            validator.outputs["anomalies"],
+            schema_gen.outputs["schema"],
+            drift=Drift(reference="datasets/january"),
+        )
+        ```
+
     Args:
-        examples: ImageExampleGen's output.
-        anomalies: ExampleValidator's output.
+        examples: the `examples` of ImageExampleGen.
+        anomalies: the `anomalies` of TFX's ExampleValidator.
         schema: the schema they were validated against.
-        drift: `gate.drift` and `gate.skew`, if configured, as canonical JSON; the former with the digest of its
-            reference, and its `location` unless `shardwright.drift.monitor.REFERENCE_VARIABLE` is set. Empty for
-            neither.
+        drift: compares the images with an earlier dataset: `Drift(reference="DATASET")`, or a mapping of the keys of
+            `gate.drift` in YAML. The reference is opened now; its digest is part of the cache key.
+        skew: compares the splits with each other: `Skew()`, or a mapping of the keys of `gate.skew`.
+        checks: both as canonical JSON, instead of `drift` and `skew`; see `drift_checks`.
+
+    Raises:
+        ConfigError: a value is wrong; the message names it as a key of `gate` in YAML.
+        UsageError: the reference is not a dataset.
     """
 
     SPEC_CLASS = ReportSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    def __init__(self, examples: BaseChannel, anomalies: BaseChannel, schema: BaseChannel, drift: str = "") -> None:
+    def __init__(
+        self,
+        examples: BaseChannel,
+        anomalies: BaseChannel,
+        schema: BaseChannel,
+        *,
+        drift: DriftConfig | Mapping[str, Any] | None = None,
+        skew: SkewConfig | Mapping[str, Any] | None = None,
+        checks: Any = None,
+    ) -> None:
+        if checks is None:
+            checks = drift_checks(_section(DriftConfig, drift), _section(SkewConfig, skew))
         super().__init__(
             ReportSpec(
                 examples=examples,
                 anomalies=anomalies,
                 schema=schema,
-                drift=drift,
+                drift=checks,
                 report=Channel(type=simple_artifacts.File),
             )
         )
+
+
+def drift_checks(drift: DriftConfig | None, skew: SkewConfig | None, *, with_location: bool = True) -> str:
+    """Returns Report's parameter: the checks as canonical JSON, with the digest of the reference; empty for none.
+
+    Args:
+        drift: `gate.drift`; its reference is an absolute path, a URL, or relative to the working directory.
+        skew: `gate.skew`.
+        with_location: whether the parameter has the location of the reference. Without it, the environment variable
+            `shardwright.drift.monitor.REFERENCE_VARIABLE` has it, and the cache key contains no path.
+
+    Raises:
+        UsageError: the reference is not a dataset.
+    """
+    options: dict[str, Any] = {}
+    if drift is not None:
+        values = asdict(drift)
+        location = values.pop("reference")
+        values["digest"] = open_reference(location).manifest.digest
+        options["drift"] = {**values, "location": location} if with_location else values
+    if skew is not None:
+        options["skew"] = asdict(skew)
+    return canonical_json(options) if options else ""
+
+
+def _section(kind: type[Any], value: Any) -> Any:
+    return parse_section(kind, value, kind.PATH) if isinstance(value, Mapping) else value

@@ -12,6 +12,7 @@ from tfx.types import artifact_utils
 
 from shardwright.components.data_gate.anomalies import find_anomalous_examples, read_anomalies, records_of
 from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.examples import open_examples
 from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema
@@ -34,17 +35,17 @@ class Executor(base_executor.BaseExecutor):
         """See the base class."""
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
-        dataset = ImageDataset.open(examples.uri)
+        dataset = open_examples(examples, self._get_tmp_dir)
         seen = collect_page(dataset)
         sheets = Sheets(seen.found, CHAPTER_BUDGET)
-        troubles = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
-        chapters = [anomaly_chapter(troubles, dataset, sheets)]
+        anomalies = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
+        chapters = [anomaly_chapter(anomalies, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}
         compared = _compared(exec_properties["drift"], dataset, parents)
         for number, watched in enumerate(compared):
-            troubles += watched.anomalies()
+            anomalies += watched.anomalies()
             chapters.append(watched.chapter(record_tiles(sheets), number))
-        write_verdict(report, troubles)
+        write_verdict(report, anomalies)
         write_page(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
         recipe = {"drift": _without_place(exec_properties["drift"])}
         write_lineage(report, kind="report", fingerprint=fingerprint([parents, recipe]), parents=parents, recipe=recipe)
@@ -79,12 +80,12 @@ def _anomalies(input_dict: dict[str, list[Any]], dataset: ImageDataset) -> list[
     artifact = artifact_utils.get_single_instance(input_dict["anomalies"])
     schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
     schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")
-    troubles = []
+    anomalies = []
     for split in artifact_utils.decode_split_names(artifact.split_names):
         found = read_anomalies(Path(artifact.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
         if found:
             found = find_anomalous_examples(found, schema, records_of(dataset.root, split))
-        troubles += [
+        anomalies += [
             Anomaly(row.kind, f"{row.feature or 'whole split'} in {split}", row.what, row.keys) for row in found
         ]
-    return troubles
+    return anomalies

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from tfx.dsl.io import fileio
-from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx_entry
 
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.runtime.artifacts import fetch_folder
@@ -33,10 +32,13 @@ from shardwright.components.runtime.mounts import (
     STREAMED,
     change_uris,
     elsewhere,
+    folder_of,
     opened,
     output_folders,
     url_of,
 )
+from shardwright.components.runtime.page_outputs import fill_page_outputs, take_page_outputs
+from shardwright.components.runtime.tfx_compat import run_task
 from shardwright.errors import ShardwrightError
 from shardwright.escaping import escape_message, escaped_streams
 from shardwright.storage.mirror import put_folder
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
 def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[str]], None]:
     """Returns the task, called with TFX's arguments and paths that can be opened; `arguments` are the service's."""
     if options.jobset is None:
-        return lambda changed: tfx_entry.main(tfx_entry._parse_flags(changed))
+        return run_task
     place = arguments.index(_INVOCATION) + 1
     cluster = Cluster.of_this_pod(os.environ)
     task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared, cluster.namespace))
@@ -85,6 +87,7 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
     root = os.environ.get(MOUNTS_VARIABLE, "/")
     place = arguments.index(_INVOCATION) + 1
     invocation = _with_types(json.loads(arguments[place]), arguments)
+    pages = take_page_outputs(invocation)
     changed = json.loads(json.dumps(opened(invocation, how, root)))
     publishes = this_host(os.environ).publishes
     if not publishes:
@@ -108,7 +111,11 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
         for url, folder in _moved(invocation, changed, "outputs"):
             put_folder(Path(folder), url)
     if how != AS_THEY_ARE:
-        _turn_back(changed["outputs"]["outputFile"], invocation["outputs"]["outputFile"], root)
+        report = json.loads(Path(changed["outputs"]["outputFile"]).read_text(encoding="utf-8"))
+        change_uris(report.get("artifacts", {}), partial(url_of, root=root))
+        if pages:
+            report.setdefault("artifacts", {}).update(_filled(pages, changed, how, root))
+        _write_report(report, invocation["outputs"]["outputFile"])
 
 
 def _with_types(invocation: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
@@ -138,10 +145,16 @@ def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> li
     return [(url, folder) for url, folder in pairs if url != folder]
 
 
-def _turn_back(written: str, output_file: str, root: str) -> None:
+def _filled(pages: dict[str, Any], changed: dict[str, Any], how: str, root: str) -> dict[str, Any]:
+    """Returns the outputs for the pages of the service, written and with their metadata."""
+    urls = {key: listed["artifacts"][0]["uri"] for key, listed in pages.items()}
+    places = {key: url if how == STREAMED else folder_of(url, root) for key, url in urls.items()}
+    own = changed["outputs"]["artifacts"]
+    return fill_page_outputs(pages, places, {key: listed["artifacts"][0]["uri"] for key, listed in own.items()})
+
+
+def _write_report(report: dict[str, Any], output_file: str) -> None:
     """Passes TFX's report of the outputs to the service, with the service's URLs."""
-    report = json.loads(Path(written).read_text(encoding="utf-8"))
-    change_uris(report.get("artifacts", {}), partial(url_of, root=root))
     fileio.makedirs(os.path.dirname(output_file))
     with fileio.open(output_file, "w") as file:
         file.write(json.dumps(report, sort_keys=True))

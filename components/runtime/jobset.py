@@ -225,7 +225,8 @@ class JobSetTask:
             # Not in the folder of the set: another run of the same training continues from its checkpoints.
             STAGING_VARIABLE: os.environ.get(STAGING_VARIABLE) or str(self.shared / "staging"),
         }
-        container["env"] = [{"name": name, "value": value} for name, value in variables.items()]
+        own = [{"name": name, "value": value} for name, value in variables.items()]
+        container["env"] = [*container.get("env", ()), *own]
         return manifest
 
 

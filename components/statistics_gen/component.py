@@ -1,4 +1,4 @@
-"""Inputs and outputs of StatisticsGen."""
+"""StatisticsGen: statistics of the features of images, without their pixels."""
 
 from __future__ import annotations
 
@@ -22,22 +22,29 @@ class StatisticsGenSpec(component_spec.ComponentSpec):
 class StatisticsGen(base_beam_component.BaseBeamComponent):
     """Writes the statistics of every split, like TFX's component of the same name, and those of its slices.
 
-    TFX's own can slice by the values of a feature only, not by functions, and parses the pixels of every image before
-    it drops them.
+    Slices are the classes, and the folders of the images if there are several. The output `statistics` is that of
+    TFX's component, so SchemaGen and ExampleValidator take it. TFX's own component can slice by the values of a feature
+    only, and parses the pixels of every image before it drops them.
+
+    Example:
+        ```python
+        statistics_gen = StatisticsGen(example_gen.outputs["examples"])
+        schema_gen = tfx.components.SchemaGen(statistics=statistics_gen.outputs["statistics"])
+        ```
 
     Args:
-        examples: ImageExampleGen's output.
-        features: names of the features with statistics; others are not read.
+        examples: the `examples` of ImageExampleGen.
+        features: names of the features with statistics; by default all but pixels and run lengths. Others are not read.
     """
 
     SPEC_CLASS = StatisticsGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
-    def __init__(self, examples: BaseChannel, features: Sequence[str]) -> None:
+    def __init__(self, examples: BaseChannel, features: Sequence[str] | None = None) -> None:
         super().__init__(
             StatisticsGenSpec(
                 examples=examples,
-                features=canonical_json(sorted(features)),
+                features="" if features is None else canonical_json(sorted(features)),
                 statistics=Channel(type=standard_artifacts.ExampleStatistics),
             )
         )

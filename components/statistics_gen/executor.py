@@ -17,6 +17,7 @@ from tfx.types import artifact_utils
 from tfx_bsl.arrow import table_util
 
 from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.examples import open_examples
 from shardwright.dataset.reader import ImageDataset
 from shardwright.report.samples import key_folder
 
@@ -25,7 +26,7 @@ SliceFunction = Callable[[pa.RecordBatch], Iterator[tuple[str, pa.RecordBatch]]]
 # The most slices by class (the first classes) and by source (the largest): each slice counts its images again.
 MOST = 24
 CLASS, SOURCE = "class/", "source/"
-_CLASSES, _KEY = "image/class/text", "image/key"
+_CLASSES, _KEY, _PIXELS = "image/class/text", "image/key", "image/encoded"
 
 
 def sources(dataset: ImageDataset) -> list[str]:
@@ -99,8 +100,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """See the base class."""
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
-        dataset = ImageDataset.open(examples.uri)
-        features = [name for name in json.loads(exec_properties["features"]) if name in dataset.manifest.features]
+        dataset = open_examples(examples, self._get_tmp_dir)
+        features = _features(exec_properties["features"], dataset)
         statistics.split_names = examples.split_names
         statistics.span = examples.span
         # Features outside the schema are not parsed: no pixel is copied.
@@ -121,3 +122,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     | f"StatisticsOf[{split}]" >> tfdv.GenerateStatistics(options)
                     | f"Write[{split}]" >> tfdv.WriteStatisticsToBinaryFile(file)
                 )
+
+
+def _features(asked: str, dataset: ImageDataset) -> list[str]:
+    """Returns the features with statistics: those that were asked for, or all but pixels and run lengths."""
+    stored = dataset.manifest.features
+    if asked:
+        return [name for name in json.loads(asked) if name in stored]
+    return sorted(name for name in stored if name != dataset.manifest.stored(_PIXELS) and not name.endswith("/rle"))

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardwright.components.runtime.documents import correct_document
 from shardwright.components.runtime.mounts import MODULE
+from shardwright.components.runtime.page_outputs import CLASSIFICATION_METRICS, PAGE_OUTPUTS, SCHEMA_VERSION
 from shardwright.config import Config
 from shardwright.config.cloud import Resources
 from shardwright.config.trainer import BLESSED
@@ -142,6 +144,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     steps = {step.name: step for step in STEPS}
     _fix_producer_tasks(job, target, steps)
     _set_containers(job, target, steps)
+    _add_page_outputs(job, with_matrix=config.task == "classification" and resolved.labels != MULTI)
     job["labels"] = {**job.get("labels", {}), **target.labels}
     at_run = tuple(f"{option}: {BLESSED!r} is looked up when the pipeline runs" for option in options)
     return Compiled(job, defaults[DATA_ROOT], (*resolved.notes, *at_run))
@@ -153,14 +156,13 @@ def _input_resolver(
     """Returns the component that resolves the input when the pipeline runs."""
     from tfx.orchestration.data_types import RuntimeParameter
 
-    from shardwright.components.input_resolver.component import InputResolver
+    from shardwright.components.input_resolver.component import InputResolver, ResolverRequest
 
+    places = location_json(dataclasses.replace(locations, span=NEWEST))
     return InputResolver(
-        recipe=recipe,
-        places=location_json(dataclasses.replace(locations, span=NEWEST)),
         data_root=RuntimeParameter(DATA_ROOT, str, default=defaults[DATA_ROOT]),
         span=RuntimeParameter(SPAN, str, default=defaults[SPAN]),
-        blessed=baseline,
+        request=ResolverRequest(recipe, places, baseline),
     )
 
 
@@ -168,7 +170,7 @@ def _graph_inputs(
     config: Config, target: Target, resolved: ResolvedInputs, resolver: InputResolver, options: Sequence[str]
 ) -> GraphInputs:
     """Returns the graph's inputs; those that only the run knows are outputs of the resolver."""
-    from shardwright.components.baseline_resolver.executor import IN_FORCE
+    from shardwright.components.baseline_resolver.executor import AT_RUN
     from shardwright.components.image_transform.recipe import transform_recipe
     from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
     from shardwright.pipelines.graph import GraphInputs
@@ -185,7 +187,7 @@ def _graph_inputs(
         schema_file="",
         schema_text=resolved.schema_text,
         push_directory=target.push_directory,
-        baseline_digest=IN_FORCE,
+        baseline_digest=AT_RUN,
         input_location=at_run(LOCATION),
         resolver=resolver,
         custom_job=target.custom_job,
@@ -241,18 +243,13 @@ def _set_defaults(job: dict[str, Any], defaults: Mapping[str, str]) -> None:
 
 def _fix_producer_tasks(job: dict[str, Any], target: Target, steps: Mapping[str, Step]) -> None:
     """Sets how tasks are cached and retried, and corrects the names of the tasks that produce dynamic values."""
+    correct_document(job)
     tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
     for name, task in tasks.items():
         if not steps[name].cached:
             task["cachingOptions"] = {}
         if target.retries:
             task["retryPolicy"] = {"maxRetryCount": target.retries, **_BACKOFF}
-        for parameter in task.get("inputs", {}).get("parameters", {}).values():
-            # TFX adds a suffix that no task's name has: https://github.com/tensorflow/tfx, step_builder.
-            produced = parameter.get("taskOutputParameter")
-            if produced is not None and produced["producerTask"] not in tasks:
-                produced["producerTask"] = produced["producerTask"].removesuffix("_task")
-                task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
 
 
 def _set_containers(job: dict[str, Any], target: Target, steps: Mapping[str, Step]) -> None:
@@ -267,6 +264,22 @@ def _set_containers(job: dict[str, Any], target: Target, steps: Mapping[str, Ste
         resources = target.resources.get(name)
         if resources is not None:
             container["resources"] = _resource_spec(resources)
+
+
+def _add_page_outputs(job: dict[str, Any], *, with_matrix: bool) -> None:
+    """Declares the outputs that the service's pages show; the container writes them.
+
+    Args:
+        job: the pipeline.
+        with_matrix: whether the evaluation has a confusion matrix.
+    """
+    spec = job["pipelineSpec"]
+    for name, outputs in PAGE_OUTPUTS.items():
+        component = spec["components"][spec["root"]["dag"]["tasks"][name]["componentRef"]["name"]]
+        defined = component["outputDefinitions"]["artifacts"]
+        for key, kind in outputs.items():
+            if kind != CLASSIFICATION_METRICS or with_matrix:
+                defined[key] = {"artifactType": {"schemaTitle": kind, "schemaVersion": SCHEMA_VERSION}}
 
 
 def _resource_spec(resources: Resources) -> dict[str, Any]:

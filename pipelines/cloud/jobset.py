@@ -3,7 +3,7 @@
 A task of Kubeflow Pipelines is one pod, so the Trainer's pod starts this set and waits for it
 (`shardwright.components.runtime.jobset`). That module adds the name of the set and the command of its pods.
 
-Source of the fields: kubernetes-sigs/jobset, api/jobset/v1alpha2; of the hosts' names: its `Network`.
+Source of the fields: kubernetes-sigs/jobset at 08dfbdf, api/jobset/v1alpha2; of the hosts' names: its `Network`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ from __future__ import annotations
 from typing import Any
 
 from shardwright.config import KubeflowConfig
+from shardwright.config.pods import JobSetConfig
 from shardwright.pipelines import tpu
+from shardwright.pipelines.cloud.pods import add_to_pod
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 JOB = "trainer"
 # The ports of JAX's coordinator and of the TPU's runtimes.
 _PORTS = (8476, 8471)
-_RESTARTS = 3
+# Kubernetes marks pods that it evicts, and those of a node that is taken away.
+_PREEMPTED = {"type": "DisruptionTarget", "status": "True"}
+_QUEUE = "kueue.x-k8s.io/queue-name"
+# The user and the group of the image.
+_USER = 1000
 _SECONDS_KEPT = 24 * 3600
 # Enough to save the state of a training that is asked to end.
 _SECONDS_TO_END = 120
@@ -46,11 +52,14 @@ def jobset_template(
         "ports": [{"containerPort": port} for port in _PORTS],
         "resources": {"limits": limits, "requests": limits},
         "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
+        "securityContext": _security(section.jobset),
     }
     pod = {
         **placing,
         # A pod that fails ends the whole set, which begins again at the last checkpoint.
         "restartPolicy": "Never",
+        # A claim that is new belongs to root, and the container is not root.
+        "securityContext": {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"},
         "terminationGracePeriodSeconds": _SECONDS_TO_END,
         "containers": [container],
         "volumes": [
@@ -58,23 +67,53 @@ def jobset_template(
             for i, v in enumerate(section.volumes)
         ],
     }
+    if section.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in section.image_pull_secrets]
+    if section.jobset.service_account is not None:
+        pod["serviceAccountName"] = section.jobset.service_account
+    if section.jobset.host_network:
+        pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    template: dict[str, Any] = {"spec": pod}
+    add_to_pod(section.pod_of("Trainer"), template)
     job = {
         "completionMode": "Indexed",
         "completions": found.hosts,
         "parallelism": found.hosts,
         "backoffLimit": 0,
-        "template": {"spec": pod},
+        # The set distinguishes a preemption from a failure by the reason of the Job, `PodFailurePolicy`.
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [_PREEMPTED]}]},
+        "template": template,
     }
     return {
         "apiVersion": API_VERSION,
         "kind": "JobSet",
         # All pods on one slice, which is one node pool.
-        "metadata": {"annotations": _ONE_POOL},
+        "metadata": {"annotations": _ONE_POOL, **_queue(section.jobset)},
         "spec": {
             # With it comes the headless service that lets the pods find each other.
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-            "failurePolicy": {"maxRestarts": _RESTARTS},
+            "failurePolicy": {
+                "maxRestarts": section.jobset.max_restarts,
+                "rules": [
+                    {
+                        "name": "preempted",
+                        "action": "RestartJobSetAndIgnoreMaxRestarts",
+                        "onJobFailureReasons": ["PodFailurePolicy"],
+                    }
+                ],
+            },
             "ttlSecondsAfterFinished": _SECONDS_KEPT,
             "replicatedJobs": [{"name": JOB, "replicas": 1, "template": {"spec": job}}],
         },
     }
+
+
+def _queue(jobset: JobSetConfig) -> dict[str, Any]:
+    """Returns the label by which Kueue admits the set, if a queue is named."""
+    return {} if jobset.queue is None else {"labels": {_QUEUE: jobset.queue}}
+
+
+def _security(jobset: JobSetConfig) -> dict[str, Any]:
+    if jobset.privileged:
+        return {"privileged": True}
+    return {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "allowPrivilegeEscalation": False}

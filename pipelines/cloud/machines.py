@@ -138,16 +138,6 @@ def with_accelerator(config: Config, path: str, tpu_machine: bool, gpu: str | No
     return dataclasses.replace(config, trainer=dataclasses.replace(config.trainer, accelerator=named))
 
 
-def gpu_notes(gpu: str | None) -> tuple[str, ...]:
-    """Returns a note about the image, if it is to train on GPUs."""
-    if gpu is None:
-        return ()
-    return (
-        "trainer.accelerator: gpu needs an image with CUDA packages. Shardwright's Dockerfile installs none: build "
-        "an image on top of it",
-    )
-
-
 def check_hosts(path: str, found: tpu.TpuSlice, hosts: int) -> None:
     """Checks that `trainer.hosts` is the number of hosts of the slice.
 

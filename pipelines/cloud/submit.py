@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.config import Config
 from shardwright.config.vertex import ScheduleConfig
-from shardwright.errors import ConfigError, ShardwrightError, UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, Compiled
+from shardwright.pipelines.cloud.runs import Run, console_link, google_errors, run_of, schedules_of
 from shardwright.pipelines.vertex import compile_vertex, vertex_document
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class SubmitOptions:
         parameters: values of the run's parameters.
         cached: whether finished work is used again.
         cron: replaces `vertex.schedule.cron`.
+        run_name: ID of the run; by default the configuration's name and the time.
         dry_run: show the request and send nothing.
         replace: whether a new schedule replaces those of the same name.
     """
@@ -42,25 +44,37 @@ class SubmitOptions:
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     cached: bool = True
     cron: str | None = None
+    run_name: str | None = None
     dry_run: bool = False
     replace: bool = False
 
 
-def submit(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
-    """Starts a run.
+def submit_request(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
+    """Returns the request of a run as JSON; sends nothing and needs no credentials.
 
-    Returns:
-        Its link, or the request as JSON where nothing is to be sent.
+    Raises:
+        ShardwrightError: the configuration is wrong.
+    """
+    config, compiled = _compile(config, config_file, wanted)
+    with google_errors(), _job(config, compiled, wanted) as job:
+        return _to_json({"pipelineJob": _with_account(config, job.to_dict())})
+
+
+def submit(config: Config, config_file: Path, wanted: SubmitOptions) -> Run:
+    """Starts a run; returns it.
 
     Raises:
         ShardwrightError: the configuration is wrong, there are no credentials, or Vertex AI refuses.
     """
     config, compiled = _compile(config, config_file, wanted)
-    with _google_errors(), _job(config, compiled, wanted) as job:
-        if wanted.dry_run:
-            return _to_json({"pipelineJob": _with_account(config, _to_dict(job._gca_resource))})
-        job.submit(service_account=config.vertex.service_account, network=config.vertex.network)
-        return str(job._dashboard_uri())
+    with google_errors(), _job(config, compiled, wanted) as job:
+        job.submit(
+            service_account=config.vertex.service_account,
+            network=config.vertex.network,
+            reserved_ip_ranges=list(config.vertex.reserved_ip_ranges) or None,
+            experiment=config.vertex.experiment,
+        )
+        return run_of(job.to_dict())
 
 
 def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
@@ -81,27 +95,27 @@ def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
     if options.cron is None:
         raise ConfigError("vertex.schedule.cron", "missing", "Write `TZ=Europe/Paris 0 3 1 * *`, or give --cron.")
     config, compiled = _compile(config, config_file, wanted)
-    with _google_errors(), _job(config, compiled, wanted) as job:
+    with google_errors(), _job(config, compiled, wanted) as job:
         from google.cloud import aiplatform
 
         runs = aiplatform.PipelineJobSchedule(
             pipeline_job=job, display_name=config.name, credentials=_credentials(wanted)
         )
         if wanted.dry_run:
-            request = _to_dict(runs._gca_resource)
+            request = runs.to_dict()
             created = request["createPipelineJobRequest"]
             created["pipelineJob"] = _with_account(config, created["pipelineJob"])
-            request |= {"cron": options.cron, "maxConcurrentRunCount": str(options.concurrent)}
+            request |= {"cron": options.cron, "maxConcurrentRunCount": str(options.max_concurrent_runs)}
             if options.max_runs is not None:
                 request["maxRunCount"] = str(options.max_runs)
             return _to_json({"schedule": request})
-        earlier = _schedules_of(config)
+        earlier = schedules_of(config)
         if earlier and not wanted.replace:
             return _link_of_existing(config.name, options, earlier)
         runs.create(
             cron=options.cron,
             max_run_count=options.max_runs,
-            max_concurrent_run_count=options.concurrent,
+            max_concurrent_run_count=options.max_concurrent_runs,
             service_account=config.vertex.service_account,
             network=config.vertex.network,
         )
@@ -109,17 +123,7 @@ def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
         for one in earlier:
             one.delete()
             print(f"schedule {config.name!r}: replaced {one.resource_name}", file=sys.stderr)
-        return str(runs._dashboard_uri())
-
-
-def _schedules_of(config: Config) -> list[aiplatform.PipelineJobSchedule]:
-    """The schedules of a configuration's name that may still start runs."""
-    from google.cloud import aiplatform
-
-    found = aiplatform.PipelineJobSchedule.list(
-        filter=f'display_name="{config.name}"', project=config.vertex.project, location=config.vertex.region
-    )
-    return [one for one in found if one.display_name == config.name and not one.done()]
+        return console_link(runs.resource_name)
 
 
 def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJobSchedule]) -> str:
@@ -131,10 +135,10 @@ def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatfo
     first, *others = earlier
     fix = "Add --replace to replace it."
     if others:
-        links = ", ".join(one._dashboard_uri() for one in earlier)
+        links = ", ".join(console_link(one.resource_name) for one in earlier)
         raise UsageError(f"schedule {name!r}: {len(earlier)} schedules of that name exist: {links}. {fix}")
     exists = {"cron": first.cron, "concurrent": first.max_concurrent_run_count}
-    asked = {"cron": options.cron, "concurrent": options.concurrent}
+    asked = {"cron": options.cron, "concurrent": options.max_concurrent_runs}
     for key, value in exists.items():
         if value != asked[key]:
             raise UsageError(
@@ -144,7 +148,7 @@ def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatfo
         f"schedule {name!r}: exists already, so nothing was sent. Its runs keep their earlier pipeline. {fix}",
         file=sys.stderr,
     )
-    return str(first._dashboard_uri())
+    return console_link(first.resource_name)
 
 
 def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[Config, Compiled]:
@@ -175,6 +179,8 @@ def _job(config: Config, compiled: Compiled, wanted: SubmitOptions) -> Iterator[
             # None keeps each task's own setting; some are never cached.
             enable_caching=None if wanted.cached else False,
             labels=dict(config.vertex.labels),
+            encryption_spec_key_name=config.vertex.kms_key,
+            job_id=wanted.run_name,
             credentials=_credentials(wanted),
         )
 
@@ -187,38 +193,15 @@ def _credentials(wanted: SubmitOptions) -> Any:
     return AnonymousCredentials()
 
 
-@contextmanager
-def _google_errors() -> Iterator[None]:
-    """Reports errors of Google's libraries in one line."""
-    from google.api_core.exceptions import GoogleAPICallError
-    from google.auth.exceptions import GoogleAuthError
-
-    try:
-        yield
-    except GoogleAuthError as error:
-        raise UsageError(
-            f"Google Cloud: no credentials ({_first_line(error)}). Run `gcloud auth application-default login`, or add "
-            "--dry-run to see the request."
-        ) from None
-    except GoogleAPICallError as error:
-        raise ShardwrightError(f"Vertex AI refused: {_first_line(error)}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
 def _with_account(config: Config, job: dict[str, Any]) -> dict[str, Any]:
     """Adds the fields that the library adds when it sends the job."""
-    further = {"serviceAccount": config.vertex.service_account, "network": config.vertex.network}
+    section = config.vertex
+    further = {
+        "serviceAccount": section.service_account,
+        "network": section.network,
+        "reservedIpRanges": list(section.reserved_ip_ranges) or None,
+    }
     return {**job, **{name: value for name, value in further.items() if value is not None}}
-
-
-def _to_dict(message: Any) -> dict[str, Any]:
-    from google.protobuf import json_format
-
-    plain: dict[str, Any] = json_format.MessageToDict(message._pb)
-    return plain
 
 
 def _to_json(request: dict[str, Any]) -> str:

@@ -5,27 +5,30 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
+
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.loader.profile import LoaderReport
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _FLIPS = ("flip_left_right", "flip_up_down")
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    bench = commands.add_parser("bench", help="measure how fast this machine loads a dataset")
-    subjects = bench.add_subparsers(title="subjects", required=True, metavar="SUBJECT")
-    loader = subjects.add_parser("loader", help="measure loading of a dataset and give advice on options")
+    loader = commands.add_group("bench").add("loader")
     loader.add_argument("dataset", metavar="DIR", help="folder of a dataset on this machine")
     loader.add_argument("--split", default="train", metavar="NAME", help="split to load (default train)")
-    loader.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
+    loader.add_argument("--batch-size", type=int, default=32, metavar="N", help="images in a batch (default 32)")
     loader.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds, for medians (default 5)")
     loader.add_argument("--augment", nargs="*", metavar="NAME", help="augmentations (default: both flips)")
+    loader.add_argument(
+        "--read-rate", type=float, default=500, metavar="MB", help="MB/s that storage gives in a training (default 500)"
+    )
     loader.add_argument("--json", action="store_true", help="print all of it as JSON")
     loader.set_defaults(command=_loader)
 
@@ -34,9 +37,11 @@ def _loader(options: argparse.Namespace) -> int:
     from shardwright.errors import DatasetError, UsageError
     from shardwright.pipelines.runs.logs import log_to_file
 
-    for name in ("batch", "rounds"):
-        if getattr(options, name) < 1:
-            raise UsageError(f"--{name}: {getattr(options, name)} is too few. Give 1 or more.")
+    for name, count in {"--batch-size": options.batch_size, "--rounds": options.rounds}.items():
+        if count < 1:
+            raise UsageError(f"{name}: {count} is too few. Give 1 or more.")
+    if not options.read_rate > 0:
+        raise UsageError(f"--read-rate: {options.read_rate:g} is not a rate. Give MB/s above 0.")
     augment = _FLIPS if options.augment is None else tuple(options.augment)
     # TensorFlow's messages go to a file.
     with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, log_to_file(Path(folder, "bench.log")):
@@ -45,15 +50,41 @@ def _loader(options: argparse.Namespace) -> int:
 
         try:
             report = loader_report(
-                options.dataset, options.split, batch=options.batch, augment=augment, rounds=options.rounds
+                options.dataset,
+                options.split,
+                batch=options.batch_size,
+                augment=augment,
+                rounds=options.rounds,
+                read_rate=options.read_rate * 1e6,
             )
         except LoadingError as error:
             raise DatasetError(error_message(error)) from None
     if options.json:
-        print(json.dumps(dataclasses.asdict(report), indent=1, ensure_ascii=False))
+        plain = dataclasses.asdict(report)
+        for row in plain["encodings"]:
+            # JSON has no infinite numbers.
+            row.update({name: None for name, value in row.items() if value == math.inf})
+        print(json.dumps(plain, indent=1, ensure_ascii=False))
     else:
         _print(report)
     return 0
+
+
+def print_encodings(report: LoaderReport) -> None:
+    """Prints the ways to store the images, and from which rate of reading each gives more images than as stored."""
+    print(f"{'images stored as':<30}{'KB':>8}{'images/s':>10}  more images than as stored, at a rate of reading")
+    for row in report.encodings:
+        rate = f"{row.images:,.0f}" if row.images else "-"
+        pays = "never"
+        if row.pays < math.inf:
+            pays = "always" if not row.pays else f"from {row.pays / 1e6:,.0f} MB/s"
+            pays = pays if row.pays_below == math.inf else f"below {row.pays_below / 1e6:,.0f} MB/s"
+        if not row.images:
+            pays = "TensorFlow has no decoder"
+        elif row is report.encodings[0]:
+            pays = ""
+        changed = "" if row.lossless else " (changes pixels)"
+        print(f"{row.name:<30}{row.bytes / 1e3:>8,.1f}{rate:>10}  {pays}{changed if pays else ''}".rstrip())
 
 
 def _print(report: LoaderReport) -> None:
@@ -64,6 +95,8 @@ def _print(report: LoaderReport) -> None:
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, value, note in rows:
         print(f"{name:{widths[0]}}  {value:{widths[1]}}  {note}".rstrip())
+    print()
+    print_encodings(report)
     print()
     width = max(len(advice.setting) + len(advice.value) for advice in report.advice)
     for advice in report.advice:

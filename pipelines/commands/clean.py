@@ -6,15 +6,15 @@ import argparse
 import dataclasses
 import json
 import os
-from typing import TypeAlias
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from shardwright.pipelines.commands.parsers import Commands
+
 _ENDINGS = (".yaml", ".yml")
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    clean = commands.add_parser("clean", help="remove old runs, never what a blessed model descends from")
+    clean = commands.add("clean")
     clean.add_argument("root", metavar="DIR", help="folder of `shardwright run`, or the configuration that names it")
     clean.add_argument("--keep", type=int, required=True, metavar="N", help="how many runs to keep, the last ones")
     clean.add_argument(

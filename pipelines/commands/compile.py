@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from pathlib import Path
-from typing import TypeAlias
 
+from shardwright.pipelines.commands.parsers import Commands
 from shardwright.progress import print_note
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _LOG = "compile.log"
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    command = commands.add_parser("compile", help="compile the pipeline for Vertex AI or Kubeflow Pipelines")
+    command = commands.add("compile")
     command.add_argument("config", metavar="CONFIG", help="YAML file")
     command.add_argument("--target", required=True, choices=("vertex", "kubeflow"), help="platform that runs it")
     command.add_argument("--out", required=True, metavar="FILE", help=".json file for Vertex AI, .yaml for Kubeflow")
+    command.add_argument("--json", action="store_true", help="print the file, its tasks and parameters as JSON")
     command.set_defaults(command=_compile)
 
 
 def _compile(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
+    from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN
     from shardwright.storage.durable import write_file
 
     config_file, out = Path(options.config).absolute(), Path(options.out)
@@ -50,8 +52,13 @@ def _compile(options: argparse.Namespace) -> int:
         compiled = compile_kubeflow(config, config_file)
         text = kubeflow_document(config, compiled)
     write_file(out, text)
+    tasks = compiled.job["pipelineSpec"]["root"]["dag"]["tasks"]
+    if options.json:
+        parameters = {DATA_ROOT: compiled.data_root, SPAN: config.input.span}
+        row = {"file": str(out), "tasks": sorted(tasks), "parameters": parameters, "notes": list(compiled.notes)}
+        print(json.dumps(row, indent=1, ensure_ascii=False))
+        return 0
     for note in compiled.notes:
         print_note(note)
-    tasks = compiled.job["pipelineSpec"]["root"]["dag"]["tasks"]
     print(f"{out}: {len(tasks)} tasks; parameters data_root (default {compiled.data_root}), span ({config.input.span})")
     return 0

@@ -8,18 +8,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from shardwright.pipelines.commands.parsers import Commands
+
 if TYPE_CHECKING:
     from shardwright.config.dataset import ShardsConfig
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
 MoreOutput: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the commands to the parser of `shardwright`."""
-    subset = commands.add_parser("subset", help="make a dataset of a part of another one")
+    subset = commands.add("subset")
     subset.add_argument("dataset", metavar="DIR", help="a dataset")
     subset.add_argument("--share", type=float, metavar="P", help="part of the images, 0 to 1")
     subset.add_argument("--count", type=int, metavar="N", help="how many images instead, about")
@@ -29,11 +30,11 @@ def add(commands: _Commands) -> None:
     subset.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other images (default 0)")
     add_output_options(subset)
     subset.set_defaults(command=_subset)
-    reshard = commands.add_parser("reshard", help="write the same records in other shards")
+    reshard = commands.add("reshard")
     reshard.add_argument("dataset", metavar="DIR", help="a dataset")
     add_output_options(reshard)
     reshard.set_defaults(command=_reshard)
-    merge = commands.add_parser("merge", help="merge several datasets into one")
+    merge = commands.add("merge")
     merge.add_argument("datasets", metavar="DIR", nargs="+", help="datasets of the same classes and features")
     add_output_options(merge)
     merge.set_defaults(command=_merge)

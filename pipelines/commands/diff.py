@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
+
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.edit.diff import Differences
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _ROWS = 20
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    diff = commands.add_parser("diff", help="compare two datasets; exit code 1 if they differ")
+    diff = commands.add("diff")
     diff.add_argument("one", metavar="A", help="the earlier dataset")
     diff.add_argument("other", metavar="B", help="the later one")
     diff.add_argument("--html", metavar="FILE", help="also write a page")

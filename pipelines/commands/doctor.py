@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from typing import TypeAlias
 
+from shardwright.pipelines.commands.parsers import Commands
 from shardwright.version import __version__
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    doctor = commands.add_parser("doctor", help="print versions and check that all packages can be imported")
+    doctor = commands.add("doctor")
     doctor.add_argument("--json", action="store_true", help="print them as JSON")
     doctor.set_defaults(command=_doctor)
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
+
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.drift.compare import Comparison
     from shardwright.drift.monitor import DriftCheck
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    drift = commands.add_parser("drift", help="check whether images have changed more than by chance")
+    drift = commands.add("drift")
     drift.add_argument("reference", metavar="DIR", help="a dataset: what is expected")
     drift.add_argument(
         "current", metavar="DIR", nargs="?", help="a dataset, or a folder of images; without it splits are compared"
     )
-    drift.add_argument("--images", type=int, default=2000, metavar="N", help="of each side (default 2000)")
+    drift.add_argument("--count", type=int, default=2000, metavar="N", help="of each side (default 2000)")
     drift.add_argument("--alpha", type=float, default=None, metavar="P", help="chance of a false alarm (default 0.006)")
     drift.add_argument("--ignore", nargs="*", default=[], metavar="NAME", help="measures that may change")
     drift.add_argument("--html", metavar="FILE", help="also write a page that shows the images that stand out")
@@ -69,8 +69,8 @@ def _between_datasets(options: argparse.Namespace, alpha: float) -> DriftCheck:
     from shardwright.drift.monitor import check_paths
     from shardwright.progress import progress
 
-    config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
-    with progress(2 * options.images, "measuring images", quiet=options.json) as shown:
+    config = DriftConfig(options.reference, options.count, alpha, tuple(options.ignore))
+    with progress(2 * options.count, "measuring images", quiet=options.json) as shown:
         return check_paths(config, options.current, shown)
 
 
@@ -81,11 +81,11 @@ def _between_splits(options: argparse.Namespace, alpha: float) -> list[DriftChec
     from shardwright.errors import UsageError
     from shardwright.progress import progress
 
-    config = SkewConfig(options.images, alpha, tuple(options.ignore))
+    config = SkewConfig(options.count, alpha, tuple(options.ignore))
     dataset = ImageDataset.open(options.reference)
     if len(dataset.splits) < 2:
         raise UsageError(f"{dataset.root}: has one split only. Give another dataset or a folder to compare with.")
-    with progress(len(dataset.splits) * options.images, "measuring images", quiet=options.json) as shown:
+    with progress(len(dataset.splits) * options.count, "measuring images", quiet=options.json) as shown:
         return check_splits(dataset, config, shown)
 
 

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TypeAlias
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from shardwright.pipelines.commands.parsers import Commands
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    export = commands.add_parser("export", help="write a dataset back as images, masks and a CSV")
+    export = commands.add("export")
     export.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     export.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    export.add_argument("--layout", default="keys", metavar="WAY", help="keys (default) or classes: a folder for each")
-    export.add_argument("--masks", default="csv", metavar="WAY", help="csv (default), png or none")
     export.add_argument(
-        "--runs", default="absolute", metavar="FORM", help="absolute (default), relative, counts, compressed"
+        "--layout",
+        default="keys",
+        choices=("keys", "classes"),
+        help="paths: keys (default), or a folder for each class",
     )
-    export.add_argument("--order", default="column", metavar="ORDER", help="column (default) or row")
-    export.add_argument("--base", type=int, default=1, metavar="N", help="number of the first pixel, 1 (default) or 0")
+    export.add_argument(
+        "--masks", default="csv", choices=("csv", "png", "none"), help="masks: run lengths (default), pictures or none"
+    )
+    export.add_argument(
+        "--encoding",
+        default="absolute",
+        choices=("absolute", "relative", "counts", "compressed"),
+        help="how run lengths are written (default absolute)",
+    )
+    export.add_argument(
+        "--order", default="column", choices=("column", "row"), help="order of the pixels (default column)"
+    )
+    export.add_argument("--start", type=int, default=1, choices=(0, 1), help="number of the first pixel (default 1)")
     export.add_argument(
         "--table",
         default="image_label",
-        metavar="COLUMNS",
-        help="columns of the CSV of masks: image_label (default), image_class or image",
+        choices=("image_label", "image_class", "image"),
+        help="columns of the CSV of masks (default image_label)",
     )
     export.add_argument("--splits", nargs="+", default=[], metavar="NAME", help="only of these splits")
     export.add_argument("--classes", nargs="+", default=[], metavar="NAME", help="only images that have one of these")
@@ -41,9 +52,9 @@ def _export(options: argparse.Namespace) -> int:
     how = ExportOptions(
         options.layout,
         options.masks,
-        options.runs,
+        options.encoding,
         options.order,
-        options.base,
+        options.start,
         options.table,
         tuple(options.splits),
         tuple(options.classes),

@@ -7,22 +7,22 @@ import dataclasses
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.derived import add_output_options, read_keys, write_derived
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOWN = 3
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    forget = commands.add_parser("forget", help="make a dataset without some images, and list what else contains them")
+    forget = commands.add("forget")
     forget.add_argument("dataset", metavar="DIR", help="a dataset")
     forget.add_argument("--keys", metavar="FILE", required=True, help="the keys to forget, one per line")
     forget.add_argument(

@@ -7,17 +7,17 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import TypeAlias
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from shardwright.pipelines.commands.parsers import Commands
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    get = commands.add_parser("get", help="find one record of a dataset by its key, and its image")
+    get = commands.add("get")
     get.add_argument("dataset", metavar="DIR", help="a dataset's folder")
     get.add_argument("key", metavar="KEY", help="the image's path below the folder of images, as the ledger names it")
-    get.add_argument("--out", metavar="FILE", help="write the stored image here, byte for byte; refused if it exists")
+    get.add_argument("--out", metavar="FILE", help="write the stored image here, byte for byte")
+    get.add_argument("--force", action="store_true", help="replace a file that is there")
     get.add_argument("--json", action="store_true", help="print the record as JSON")
     get.set_defaults(command=_get)
 
@@ -30,7 +30,7 @@ def _get(options: argparse.Namespace) -> int:
     found = fetch(options.dataset, options.key)
     view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")
     if options.out is not None:
-        _write(options.out, found.payload, view.image)
+        _write(options.out, found.payload, view.image, force=options.force)
     if options.json:
         place = {"key": found.key, "split": found.split, "shard": found.shard, "record": found.record}
         print(json.dumps({**place, **dataclasses.asdict(view)}, indent=1, ensure_ascii=True))
@@ -39,7 +39,7 @@ def _get(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(target: str, payload: bytes, name: str) -> None:
+def _write(target: str, payload: bytes, name: str, *, force: bool) -> None:
     from shardwright.errors import DatasetError, UsageError
     from shardwright.storage.whole_files import write_bytes
     from shardwright.tfrecords.records import find_feature
@@ -47,8 +47,8 @@ def _write(target: str, payload: bytes, name: str) -> None:
     values = find_feature(payload, name) if name else None
     if not values:
         raise DatasetError(f"{target}: not written: the record has no encoded image. Read it with `load`.")
-    if os.path.lexists(target):
-        raise UsageError(f"--out: {target} exists already. Remove that file, or name another one.")
+    if os.path.lexists(target) and not force:
+        raise UsageError(f"--out: {target} exists already. Name another file, or replace it with --force.")
     folder = Path(target).absolute().parent
     if not folder.is_dir():
         raise UsageError(f"--out: {target} cannot be written (there is no folder {folder}). Check the path.")

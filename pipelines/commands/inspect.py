@@ -8,23 +8,23 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape, unescaped
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.verify.inspect import DatasetView, FileView, RecordView
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
 _SHOWN = 60
 # Used if the terminal does not report its size.
 _COLUMNS, _LINES = 80, 12
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    inspect = commands.add_parser("inspect", help="show what is in a dataset, a file of TFRecords, or a record of it")
+    inspect = commands.add("inspect")
     inspect.add_argument("path", metavar="PATH", help="a dataset's folder, or any TFRecord file, plain or compressed")
     inspect.add_argument("--record", type=int, metavar="N", help="one record of a file, from 0")
     inspect.add_argument("--json", action="store_true", help="print it as JSON")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.lineage.ancestry import Artifact, Family
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _DIGITS = 12
 _LONGEST = 160
 _LINE = 1000
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    lineage = commands.add_parser("lineage", help="show ancestors of a model or a dataset; exit code 1 if changed")
+    lineage = commands.add("lineage")
     lineage.add_argument(
         "path", metavar="PATH", help="a model, a dataset, another artifact, or a run's folder; or a URL"
     )

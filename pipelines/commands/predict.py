@@ -1,4 +1,4 @@
-"""`shardwright predict`: writes a model's predictions for images as a submission table."""
+"""`shardwright predict`: writes a model's predictions for images, as a submission table or as TFRecord files."""
 
 from __future__ import annotations
 
@@ -8,26 +8,36 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
+from shardwright.pipelines.commands.parsers import Commands
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+if TYPE_CHECKING:
+    from shardwright.components.predictor.predict import RunParts
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    predict = commands.add_parser("predict", help="write a model's masks or labels for images as a CSV to submit")
+    predict = commands.add("predict")
     predict.add_argument(
         "model", metavar="MODEL", help="SavedModel of a pipeline, or the folder that models are pushed to"
     )
-    predict.add_argument("images", metavar="IMAGES", help="folder or glob of images")
-    predict.add_argument("--out", required=True, metavar="FILE", help="CSV to write")
+    predict.add_argument("images", metavar="IMAGES", help="folder or glob of images, or a dataset")
+    predict.add_argument("--out", required=True, metavar="PATH", help="CSV to write, or folder of TFRecord files")
+    predict.add_argument(
+        "--format", choices=("csv", "tfrecord"), default="csv", help="a table, or TFRecord files (default csv)"
+    )
+    predict.add_argument("--split", metavar="NAME", help="split of a dataset (default: all)")
     layout = predict.add_mutually_exclusive_group()
     layout.add_argument("--dialect", metavar="NAME", help="layout of masks (default: that of the model's own table)")
     layout.add_argument("--like", metavar="CSV", help="the layout of this table, e.g. a sample submission")
     predict.add_argument("--texts", metavar="CSV", help="texts of the images, for a model that reads texts")
     predict.add_argument("--batch-size", type=int, default=16, metavar="N", help="images per batch (default 16)")
+    predict.add_argument(
+        "--beam", action="append", metavar="OPTION", help="an option of Beam, whose workers then predict; repeatable"
+    )
+    predict.add_argument("--staging", metavar="PATH", help="folder or URL that all of Beam's workers reach")
     predict.add_argument("--json", action="store_true", help="print what was done as JSON")
     predict.set_defaults(command=_predict)
 
@@ -41,10 +51,14 @@ def _predict(options: argparse.Namespace) -> int:
         options.model,
         options.images,
         options.out,
+        form=options.format,
+        split=options.split,
         dialect=dialect,
         texts=options.texts,
         batch_size=options.batch_size,
         quiet=options.json,
+        run_parts=_on_beam(options.beam) if options.beam else None,
+        staging_root=options.staging,
     )
     if options.json:
         failures = [failure._asdict() for failure in found.failures]
@@ -55,6 +69,20 @@ def _predict(options: argparse.Namespace) -> int:
     for failure in found.failures:
         print(f"shardwright: {escape(failure.key)}: {failure.code}: {escape(failure.reason)}", file=sys.stderr)
     return 1 if found.failures else 0
+
+
+def _on_beam(given: list[str]) -> RunParts:
+    """Returns a function that predicts parts on the runner of these options."""
+    import apache_beam as beam
+
+    from shardwright.components.predictor.predict import on_beam
+    from shardwright.components.runtime.beam import in_process_beam
+
+    def make_pipeline() -> beam.Pipeline:
+        with in_process_beam():
+            return beam.Pipeline(argv=list(given))
+
+    return on_beam(make_pipeline, given)
 
 
 def _dialect_of(path: str) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.pipelines.preflight.facts import Facts
     from shardwright.pipelines.preflight.findings import PreflightReport
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    preflight = commands.add_parser("preflight", help="check on a CPU whether a training on TPUs would work")
+    preflight = commands.add("preflight")
     preflight.add_argument("config", metavar="CONFIG", help="YAML file")
     preflight.add_argument("--tpu", required=True, metavar="SLICE", help="generation and topology, v5e-2x4")
     preflight.add_argument("--hosts", type=int, metavar="N", help="machines (default: the fewest of such a slice)")

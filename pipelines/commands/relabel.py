@@ -4,31 +4,41 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
+from shardwright.pipelines.commands.parsers import Commands
 from shardwright.progress import print_note
 
 if TYPE_CHECKING:
     from shardwright.config.input import LabelsConfig
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    relabel = commands.add_parser("relabel", help="give images new annotations, without reading the images again")
+    relabel = commands.add("relabel")
     relabel.add_argument("dataset", metavar="DIR", help="a dataset")
     relabel.add_argument("labels", metavar="FILE", help="a table or COCO JSON, or its URL; as input.labels.path")
     relabel.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    relabel.add_argument("--unlisted", default="auto", metavar="WAY", help="auto (default), empty, reject or fail")
-    relabel.add_argument("--format", default="auto", metavar="NAME", help="as input.labels.format (default: detected)")
-    relabel.add_argument("--runs", default="auto", metavar="FORM", help="as input.labels.runs (default: detected)")
-    relabel.add_argument("--order", default="auto", metavar="ORDER", help="as input.labels.order (default: detected)")
-    relabel.add_argument("--base", type=int, metavar="N", help="as input.labels.base (default: detected)")
     relabel.add_argument(
-        "--columns", nargs="+", default=[], metavar="ROLE=HEADER", help="as input.labels.columns, e.g. image=photo"
+        "--unlisted-images", default="auto", choices=("auto", "empty", "reject", "fail"), help="images without a row"
     )
-    relabel.add_argument("--key-pattern", metavar="REGEX", help="as input.labels.key_pattern")
+    relabel.add_argument("--format", default="auto", metavar="NAME", help="as input.labels.format (default: detected)")
+    relabel.add_argument(
+        "--encoding",
+        default="auto",
+        choices=("auto", "absolute", "relative", "counts"),
+        help="as input.labels.rle.encoding",
+    )
+    relabel.add_argument("--order", default="auto", choices=("auto", "column", "row"), help="as input.labels.rle.order")
+    relabel.add_argument("--start", type=int, choices=(0, 1), help="as input.labels.rle.start (default: detected)")
+    relabel.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ROLE=HEADER",
+        help="as input.labels.columns, for example image=photo; may be repeated",
+    )
+    relabel.add_argument("--key-regex", metavar="REGEX", help="as input.labels.key_regex")
     relabel.add_argument("--json", action="store_true", help="print what was made as JSON")
     relabel.set_defaults(command=_relabel)
 
@@ -45,7 +55,7 @@ def _relabel(options: argparse.Namespace) -> int:
         options.labels,
         options.out,
         read_as=_label_options(options),
-        unlisted=options.unlisted,
+        unlisted=options.unlisted_images,
         quiet=options.json,
     )
     if options.json:
@@ -63,22 +73,20 @@ def _relabel(options: argparse.Namespace) -> int:
 
 def _label_options(options: argparse.Namespace) -> LabelsConfig:
     """Returns the call's options of the file's format as a section `input.labels`."""
-    from shardwright.config.input import LabelsConfig
+    from shardwright.config.input import LabelsConfig, RleConfig
     from shardwright.errors import UsageError
 
     columns = {}
-    for text in options.columns:
+    for text in options.column:
         role, equals, header = text.partition("=")
         if not (role and equals and header):
-            raise UsageError(f"--columns: {text!r} is not ROLE=HEADER. Write e.g. image=photo mask=rle.")
+            raise UsageError(f"--column {text}: is not ROLE=HEADER. Write, for example, --column image=photo.")
         columns[role] = header
     # The section refuses these options without a path.
     return LabelsConfig(
         format=options.format,
         path=options.labels,
         columns=columns,
-        runs=options.runs,
-        order=options.order,
-        base=options.base,
-        key_pattern=options.key_pattern,
+        rle=RleConfig(options.encoding, options.order, options.start),
+        key_regex=options.key_regex,
     )

@@ -6,17 +6,17 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
+
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.report.page import Chapter
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    report = commands.add_parser("report", help="show a dataset as one HTML file")
+    report = commands.add("report")
     report.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     report.add_argument("--out", metavar="FILE", help="file to write (default: DIR.html next to the folder)")
     report.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other samples (default 0)")

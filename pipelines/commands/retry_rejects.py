@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from typing import TypeAlias
 
 from shardwright.escaping import escape
+from shardwright.pipelines.commands.parsers import Commands
 from shardwright.progress import print_note
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOWN = 5
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    retry = commands.add_parser("retry-rejects", help="read again what an ingest rejected, and copy the rest")
+    retry = commands.add("retry-rejects")
+    retry.add_argument("config", metavar="CONFIG", help="YAML file, fixed or unchanged")
     retry.add_argument("dataset", metavar="DIR", help="the dataset that the ingest made")
-    retry.add_argument("--config", required=True, metavar="CONFIG", help="YAML file, fixed or unchanged")
     retry.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     retry.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
     retry.add_argument("--json", action="store_true", help="print what was made as JSON")

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
-from typing import TypeAlias
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from shardwright.pipelines.commands.parsers import Commands
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    schema = commands.add_parser("schema", help="render, infer or compare schemas")
-    actions = schema.add_subparsers(title="actions", required=True, metavar="ACTION")
-    render = actions.add_parser("render", help="write the schema next to the configuration")
+    actions = commands.add_group("schema")
+    render = actions.add("render")
     render.add_argument("config", metavar="CONFIG", help="YAML file")
     render.add_argument("--force", action="store_true", help="replace a file that is there, curated or not")
+    _add_json(render, "the file")
     render.set_defaults(command=_render)
-    infer = actions.add_parser("infer", help="infer a schema with domains as narrow as a dataset's values")
+    infer = actions.add("infer")
     infer.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     infer.add_argument("--out", metavar="FILE", help="file to write (default: print it)")
     infer.add_argument("--margin", type=float, default=0.1, metavar="P", help="room beyond the values (default 0.1)")
+    _add_json(infer, "the file and the schema")
     infer.set_defaults(command=_infer)
-    diff = actions.add_parser("diff", help="compare two schemas; exit code 1 if they differ")
-    diff.add_argument("one", metavar="FILE", help="a schema")
-    diff.add_argument("other", metavar="FILE", help="another one")
+    diff = actions.add("diff")
+    diff.add_argument("one", metavar="OLD", help="a schema")
+    diff.add_argument("other", metavar="NEW", help="another one")
+    _add_json(diff, "the differences")
     diff.set_defaults(command=_diff)
+
+
+def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
 
 
 def _render(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.pipelines.inputs import render_schema_file
 
-    print(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
+    file = str(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
+    print(json.dumps({"file": file}, ensure_ascii=False) if options.json else file)
     return 0
 
 
@@ -48,11 +55,12 @@ def _infer(options: argparse.Namespace) -> int:
     target = None if options.out is None else page_file(options.out, "--out", options.dataset)
     with progress(sum(shard.records for shard in dataset.manifest.shards), "reading records") as shown:
         text = infer_schema(dataset, margin=options.margin, shown=shown)
-    if target is None:
-        print(text, end="")
-    else:
+    if target is not None:
         write_page(target, text)
-        print(options.out)
+    if options.json:
+        print(json.dumps({"file": options.out, "schema": text}, indent=1, ensure_ascii=False))
+    else:
+        print(text if target is None else f"{options.out}\n", end="")
     return 0
 
 
@@ -67,5 +75,8 @@ def _diff(options: argparse.Namespace) -> int:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{name}: cannot be read ({error}). Give a file that `schema render` wrote.") from None
     lines = schema_difference(texts[0], texts[1], options.one, options.other)
-    print("\n".join(lines) if lines else "no difference")
+    if options.json:
+        print(json.dumps(lines, indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(lines) if lines else "no difference")
     return 1 if lines else 0

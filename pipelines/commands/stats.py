@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.report.page import PageInput
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SIZES = 10
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    stats = commands.add_parser("stats", help="print the figures of a dataset: images, classes, sizes")
+    stats = commands.add("stats")
     stats.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     stats.add_argument("--json", action="store_true", help="print the figures as JSON")
     stats.set_defaults(command=_stats)

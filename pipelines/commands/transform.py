@@ -7,15 +7,15 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TypeAlias
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from shardwright.pipelines.commands.parsers import Commands
+
 _LOG = "transform.log"
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    command = commands.add_parser("transform", help="transform a dataset to images of one size, ready to train on")
+    command = commands.add("transform")
     command.add_argument("config", metavar="CONFIG", help="YAML file with the section transform")
     command.add_argument("dataset", metavar="DIR", help="folder or URL that `shardwright ingest` wrote")
     command.add_argument("--out", required=True, metavar="DIR", help="folder to make")

@@ -6,17 +6,17 @@ import argparse
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.config import Config
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    validate = commands.add_parser("validate", help="check a configuration; prints everything that is wrong at once")
+    validate = commands.add("validate")
     validate.add_argument("config", metavar="CONFIG", help="YAML file")
     validate.add_argument("--show", action="store_true", help="print every value, defaults included, as YAML")
     validate.add_argument("--data", action="store_true", help="list the images and read the annotations, too")
@@ -63,9 +63,6 @@ def plain_values(config: Config) -> dict[str, Any]:
         for field in dataclasses.fields(config)
         if field.metadata.get("key", True)
     }
-    # In the file the shares and the options of `split` are one mapping.
-    split = values["split"]
-    values["split"] = {**split.pop("shares"), **split}
     classes = values["input"]["classes"]
     if classes and None in classes.values():
         values["input"]["classes"] = list(classes)
@@ -93,5 +90,5 @@ def _print_data(config: Config, *, quiet: bool) -> None:
     print(f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB")
     print(f"classes      {', '.join(survey.classes) or 'none'}")
     print(f"rejected     {refused:,}")
-    for note in survey.notes:
+    for note in (*config.notes, *survey.notes):
         print(f"note         {note}")

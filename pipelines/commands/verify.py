@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
+from shardwright.pipelines.commands.parsers import Commands
 
 if TYPE_CHECKING:
     from shardwright.verify import VerifyReport
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
-    verify = commands.add_parser("verify", help="read all bytes of a dataset and list what is damaged")
+    verify = commands.add("verify")
     verify.add_argument(
         "dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or any file of TFRecords; or its URL"
     )

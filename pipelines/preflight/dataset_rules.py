@@ -178,11 +178,11 @@ def classes_as_configured(facts: Facts) -> Iterator[Problem]:
 
 def labels_present(facts: Facts) -> Iterator[Problem]:
     """Every example has a label, if the task needs one."""
-    unlisted, single = facts.config.input.unlisted, facts.config.task == "classification"
+    unlisted, single = facts.config.input.unlisted_images, facts.config.task == "classification"
     if facts.dataset is None:
         yield from problem_if(
             unlisted == "unlabelled" and single,
-            "input.unlisted",
+            "input.unlisted_images",
             f"{unlisted!r}: the loader stops at the first example without a label",
             "Use reject, or fail.",
         )
@@ -195,10 +195,10 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
     )
     yield from problem_if(
         facts.dataset.labels == SINGLE and facts.dataset.unlabelled > 0,
-        "input.unlisted",
+        "input.unlisted_images",
         f"{facts.dataset.unlabelled} of {facts.dataset.sampled} examples of {facts.dataset.root} have no label, at the "
         "first of which the loader stops",
-        "Ingest with input.unlisted: reject.",
+        "Ingest with input.unlisted_images: reject.",
     )
 
 

@@ -49,35 +49,40 @@ def accelerator(facts: Facts) -> Iterator[Problem]:
 
 
 def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
-    """Every chip gets the same number of images."""
-    batch, chips = facts.global_batch, facts.slice.chips
-    return problem_if(
-        batch % chips != 0,
-        "trainer.batch_size",
-        f"{batch} images cannot be shared equally by the {chips} chips of {facts.slice.name}",
-        f"Use a multiple of {chips}: {_multiples(batch, chips)}.",
-    )
+    """Every device gets the same number of images."""
+    return _shared_equally(facts, facts.slice.devices, f"the {_devices(facts)} of {facts.slice.name}")
+
+
+def _devices(facts: Facts) -> str:
+    """Returns `8 chips`, or `8 devices (4 chips)` where a chip is two devices of JAX."""
+    chips, devices = facts.slice.chips, facts.slice.devices
+    return f"{chips} chips" if devices == chips else f"{devices} devices ({chips} chips)"
 
 
 def batch_shared_by_hosts(facts: Facts) -> Iterator[Problem]:
     """Every host loads the same number of images."""
+    return _shared_equally(facts, facts.hosts, f"{facts.hosts} hosts")
+
+
+def _shared_equally(facts: Facts, count: int, by: str) -> Iterator[Problem]:
     batch = facts.global_batch
     return problem_if(
-        batch % facts.hosts != 0,
+        batch % count != 0,
         "trainer.batch_size",
-        f"{batch} images cannot be shared equally by {facts.hosts} hosts",
-        f"Use a multiple of {facts.hosts}: {_multiples(batch, facts.hosts)}.",
+        f"{batch} images cannot be shared equally by {by}",
+        f"Use a multiple of {count}: {_multiples(batch, count)}.",
     )
 
 
 def lanes_filled(facts: Facts) -> Iterator[Problem]:
-    """A chip's part of the batch fills its lanes."""
-    batch, step = facts.global_batch, LANES * facts.slice.chips
+    """A device's part of the batch fills its lanes."""
+    batch, step = facts.global_batch, LANES * facts.slice.devices
+    one = "chip" if facts.slice.devices == facts.slice.chips else "device"
     return problem_if(
         batch % step != 0,
         "trainer.batch_size",
-        f"{batch} images are {batch / facts.slice.chips:g} per chip, and a chip computes {LANES} at once",
-        f"Use a multiple of {LANES} x {facts.slice.chips} = {step}: {_multiples(batch, step)}.",
+        f"{batch} images are {batch / facts.slice.devices:g} per {one}, and a {one} computes {LANES} at once",
+        f"Use a multiple of {LANES} x {facts.slice.devices} = {step}: {_multiples(batch, step)}.",
     )
 
 

@@ -42,7 +42,7 @@ class SplitFacts:
 
 
 @dataclass(frozen=True)
-class FeedRate:
+class LoaderTensor:
     """A tensor of the loader's batches.
 
     Attributes:
@@ -87,7 +87,7 @@ class DatasetFacts:
     sampled: int
     unlabelled: int
     statistics: bool = False
-    fed: tuple[FeedRate, ...] = ()
+    fed: tuple[LoaderTensor, ...] = ()
     refusal: str = ""
 
     @property

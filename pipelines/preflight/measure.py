@@ -9,7 +9,7 @@ from typing import Any
 
 from shardwright.config import Config
 from shardwright.errors import ConfigError, DatasetError, ShardwrightError
-from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, FeedRate, dataset_facts
+from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, LoaderTensor, dataset_facts
 from shardwright.pipelines.runs.logs import log_to_file
 from shardwright.pipelines.tpu import TpuSlice
 
@@ -96,7 +96,7 @@ def _try_loader(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[Data
         batches = _load(facts, found.root)
         spec = batches.element_spec
         fed = tuple(
-            FeedRate(name, tuple(one.shape), one.dtype.name)
+            LoaderTensor(name, tuple(one.shape), one.dtype.name)
             for name, one in zip(_NAMES, tf.nest.flatten(spec), strict=False)
         )
         share = -(-facts.global_batch // facts.hosts)

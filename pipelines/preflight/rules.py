@@ -26,13 +26,7 @@ RULES: tuple[Rule, ...] = (
     Rule("square-turns", ERROR, "only square images are turned by 90 degrees", tensor_rules.turns_are_square),
     Rule("task", ERROR, "the dataset was made for the task", dataset_rules.task_as_configured, (DATASET,)),
     Rule("splits-present", ERROR, "every split has examples", dataset_rules.splits_present, (DATASET,)),
-    Rule(
-        "classes",
-        ERROR,
-        "the dataset has the classes of `input.classes`",
-        dataset_rules.classes_as_configured,
-        (DATASET,),
-    ),
+    Rule("classes", ERROR, "the dataset has the configured classes", dataset_rules.classes_as_configured, (DATASET,)),
     Rule("labels", ERROR, "every example has a label", dataset_rules.labels_present),
     Rule(
         "ignored-pixels",

@@ -135,7 +135,7 @@ def _family(run_root: str) -> Family:
 
 
 def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterator[str]:
-    """Yields datasets that artifacts name as parents: the metadata store does not know that of `split.previous`."""
+    """Yields datasets that artifacts name as parents: the metadata store does not know that of `split.keep_from`."""
     for place in used:
         artifact = family.artifacts.get(f"{run_root}/{place}")
         for role, value in () if artifact is None else artifact.links.items():

@@ -7,7 +7,8 @@ import shutil
 from dataclasses import dataclass
 
 from shardwright.config import ImagesConfig
-from shardwright.config.config import TELL
+from shardwright.config.config import WARN
+from shardwright.config.images import KEEP
 from shardwright.config.transform import TransformConfig
 from shardwright.errors import StorageError
 from shardwright.storage import is_remote
@@ -15,7 +16,7 @@ from shardwright.storage import is_remote
 # Bytes per pixel of photographs, rounded up: JPEG of quality 90 takes 0.2 to 0.45, PNG 1.5 to 2.
 _BYTES_A_PIXEL = {"jpeg": 0.5, "png": 2.0, "tensor": 3.0, "raw": 3.0}
 # If sizes are unknown: factors for the bytes of JPEG files, whose pixels take a few bits.
-_TIMES = {"none": 1.0, "jpeg": 1.25, "png": 6.0, "tensor": 10.0, "raw": 10.0}
+_TIMES = {KEEP: 1.0, "jpeg": 1.25, "png": 6.0, "tensor": 10.0, "raw": 10.0}
 # A record's other features and its lines of the index and of the ledger.
 _OVERHEAD = 2_000
 # Checkpoints, copies of the model, statistics, the report, logs.
@@ -52,7 +53,7 @@ def estimate_space(images: int, size: int, stored: ImagesConfig, trained: Transf
         trained: `transform`.
     """
     fixed = stored.size if isinstance(stored.size, tuple) else None
-    encoding = stored.reencode if fixed is None or stored.reencode != "none" else "jpeg"
+    encoding = stored.encoding if fixed is None or stored.encoding != KEEP else "jpeg"
     dataset = _estimate(images, size, fixed, encoding)
     transformed = _estimate(images, size, trained.size, trained.encoding)
     return Space(dataset, transformed)
@@ -85,10 +86,10 @@ def check_disk_space(place: str, needed: int, what: str, *, only_warn: bool = Fa
     if free >= needed:
         return estimate
     if only_warn:
-        return f"{estimate}: too little by this estimate; the run starts all the same (run.space: {TELL})"
+        return f"{estimate}: too little by this estimate; the run starts all the same (run.space: {WARN})"
     raise StorageError(
         f"{estimate}. Free some space (`shardwright clean` removes old runs), or set run.root or run.staging to "
-        f"another disk. If the estimate, from the images' number and sizes, is wrong, set run.space: {TELL}."
+        f"another disk. If the estimate, from the images' number and sizes, is wrong, set run.space: {WARN}."
     )
 
 

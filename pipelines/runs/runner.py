@@ -1,4 +1,4 @@
-"""A BeamDagRunner that reports for every component whether it ran, how long it took, and the URIs of its outputs.
+"""A local run that reports for every component whether it ran, how long it took, and the URIs of its outputs.
 
 The runner's own pipeline and those of the components run on Beam's in-process Fn API runner: Beam 2.77 would otherwise
 first try to download Prism, another runner, for each of them.
@@ -14,10 +14,10 @@ from typing import Any
 from ml_metadata.proto import metadata_store_pb2
 from tfx.dsl.compiler import constants
 from tfx.orchestration import metadata
-from tfx.orchestration.beam import beam_dag_runner
 
 from shardwright.components.runtime.artifacts import flush_artifact
 from shardwright.components.runtime.beam import in_process_beam
+from shardwright.components.runtime.tfx_compat import NodeRunner, runner_of
 
 _STATES = metadata_store_pb2.Execution.State
 
@@ -59,16 +59,16 @@ class RunRecord:
 _record = RunRecord()
 
 
-class _ReportingDoFn(beam_dag_runner.PipelineNodeAsDoFn):
+class _ReportingNodeRunner(NodeRunner):
     """Times a component and keeps its error, which Beam would wrap in another one."""
 
-    def _run_node(self) -> None:
+    def run_node(self) -> None:
         started = time.monotonic()
         try:
-            super()._run_node()
+            super().run_node()
         except BaseException as error:
             if _record.failure is None:
-                _record.failure = (self._node_id, error)
+                _record.failure = (self.node_id, error)
             raise
         report = self._report(time.monotonic() - started)
         if not report.cached:
@@ -79,8 +79,8 @@ class _ReportingDoFn(beam_dag_runner.PipelineNodeAsDoFn):
         _record.on_node(report)
 
     def _report(self, seconds: float) -> NodeReport:
-        node_context = f"{self._pipeline_info.id}.{self._node_id}"
-        with metadata.Metadata(self._mlmd_connection_config) as handle:
+        node_context = f"{self.pipeline_id}.{self.node_id}"
+        with metadata.Metadata(self.metadata_config) as handle:
             store = handle.store
             context = store.get_context_by_type_and_name(constants.NODE_CONTEXT_TYPE_NAME, node_context)
             execution = max(store.get_executions_by_context(context.id), key=lambda row: row.id)
@@ -91,13 +91,7 @@ class _ReportingDoFn(beam_dag_runner.PipelineNodeAsDoFn):
                     (artifact,) = store.get_artifacts_by_id([event.artifact_id])
                     key = event.path.steps[0].key
                     outputs[key] = (*outputs.get(key, ()), artifact.uri)
-        return NodeReport(self._node_id, execution.last_known_state == _STATES.CACHED, seconds, outputs)
-
-
-class ReportingBeamDagRunner(beam_dag_runner.BeamDagRunner):
-    """BeamDagRunner with reports."""
-
-    _PIPELINE_NODE_DO_FN_CLS = _ReportingDoFn
+        return NodeReport(self.node_id, execution.last_known_state == _STATES.CACHED, seconds, outputs)
 
 
 def run_pipeline(pipeline: Any, on_node: Callable[[NodeReport], None]) -> RunRecord:
@@ -114,7 +108,7 @@ def run_pipeline(pipeline: Any, on_node: Callable[[NodeReport], None]) -> RunRec
     _record = RunRecord(on_node=on_node)
     try:
         with in_process_beam():
-            ReportingBeamDagRunner().run(pipeline)
+            runner_of(_ReportingNodeRunner).run(pipeline)
     except Exception:
         if _record.failure is None:
             raise

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -42,6 +43,15 @@ class RunSummary:
     rows: tuple[tuple[str, str], ...]
     blessed: bool
     reasons: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result for programs; lines that continue another one are in a list with it."""
+        rows: dict[str, list[str]] = {}
+        label = ""
+        for row, value in self.rows:
+            label = row or label
+            rows.setdefault(label, []).append(value)
+        return {"blessed": self.blessed, "reasons": list(self.reasons), "summary": rows}
 
     def table(self) -> str:
         """The rows as aligned lines."""
@@ -97,7 +107,7 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
     if totals.get(LOCATED):
         rows.append(("", f"{totals[LOCATED]} contain the place where they were taken (GPS); see images.strip_metadata"))
     if totals.get(DISPLAYED):
-        rows.append(("", f"{totals[DISPLAYED]} turned by Exif, annotated as displayed; see input.labels.frame"))
+        rows.append(("", f"{totals[DISPLAYED]} turned by Exif, annotated as displayed; see input.labels.orientation"))
     return [
         *rows,
         ("splits", ", ".join(f"{split} {n}" for split, n in by_size)),
@@ -108,7 +118,7 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
 
 def _anomalies(decision: dict[str, object]) -> str:
     count = decision["anomalies"]
-    return f"{count} allowed by gate.allow" if count else "none"
+    return f"{count} allowed by gate.allow_anomalies" if count else "none"
 
 
 def _training_rows(model_run: str) -> list[tuple[str, str]]:

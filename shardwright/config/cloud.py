@@ -95,7 +95,12 @@ def check_label(path: str, name: str, value: str) -> None:
 
 @dataclass(frozen=True)
 class BeamConfig:
-    """Options for Beam, for all components and for single ones by their name."""
+    """Options for Beam.
+
+    Attributes:
+        options: Options of all components, such as `--direct_num_workers=4`.
+        per_component: Component -> its further options.
+    """
 
     PATH: ClassVar[str] = "beam"
 

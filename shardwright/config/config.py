@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from shardwright.config.cloud import BeamConfig
 from shardwright.config.dataset import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import EvaluatorConfig, GateConfig
-from shardwright.config.images import FULL, DuplicatesConfig, ImagesConfig
+from shardwright.config.images import FULL, KEEP, DuplicatesConfig, ImagesConfig
 from shardwright.config.input import IN_FOLDERS, WITHOUT_MASKS, InputConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
@@ -29,7 +29,7 @@ from shardwright.storage.paths import is_remote, split_url
 from shardwright.storage.spans import NEWEST, SpanPath
 
 TASKS = ("segmentation", "classification")
-CHECK, TELL = "check", "tell"
+CHECK, WARN = "check", "warn"
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -41,7 +41,7 @@ class RunConfig:
         root: its folder.
         staging: folder of unfinished work; by default one inside `root`.
         space: whether to start a run that needs more space than the disk has, by an estimate: `check` refuses it,
-            `tell` only logs it.
+            `warn` only logs it.
     """
 
     PATH: ClassVar[str] = "run"
@@ -51,7 +51,7 @@ class RunConfig:
     space: str = CHECK
 
     def __post_init__(self) -> None:
-        one_of("run.space", self.space, (CHECK, TELL))
+        one_of("run.space", self.space, (CHECK, WARN))
         if self.staging is not None and is_remote(self.staging) and not split_url(self.staging)[1]:
             raise ConfigError("run.staging", f"{self.staging!r} names no bucket", "Write gs://bucket/folder.")
 
@@ -61,9 +61,28 @@ class Config:
     """One whole configuration, validated.
 
     Attributes:
-        previous: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again.
+        name: Name of the pipeline; by default that of the file.
+        task: `segmentation`, the default, or `classification`.
+        input: The images and their annotations.
+        images: Checks and changes of each image.
+        duplicates: The treatment of images that are the same.
+        split: Names and shares of the splits, and how images come into them.
+        shards: Number and names of the shards of a split.
+        features: Names and forms of the stored features.
+        rejects: How many inputs may be rejected.
+        transform: The pixels, masks, labels and texts that a model is trained on.
+        loader: How examples become batches.
+        trainer: The model and how it learns.
+        evaluator: Limits that a model must reach to be blessed.
+        gate: Checks that stop a run before it trains.
+        beam: Options for Beam.
+        run: The folders of a run.
+        vertex: Options for Vertex AI Pipelines.
+        kubeflow: Options for Kubeflow Pipelines.
+        reuse_from: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again.
             It does not change the result.
         base: Folder that relative paths in the file start from.
+        notes: Lines to log about how the file was understood.
     """
 
     name: str
@@ -84,9 +103,10 @@ class Config:
     run: RunConfig = field(default_factory=RunConfig)
     vertex: VertexConfig = field(default_factory=VertexConfig)
     kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig)
-    previous: str | None = None
-    # Not a key of the file.
+    reuse_from: str | None = None
+    # Not keys of the file.
     base: str = field(default=".", metadata={"key": False})
+    notes: tuple[str, ...] = field(default=(), metadata={"key": False})
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -94,8 +114,8 @@ class Config:
                 "name", f"{self.name!r} is not a pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
             )
         one_of("task", self.task, TASKS)
-        if self.previous is not None and not self.previous.strip():
-            raise ConfigError("previous", "empty", "Name a dataset of `shardwright ingest`, or remove the key.")
+        if self.reuse_from is not None and not self.reuse_from.strip():
+            raise ConfigError("reuse_from", "empty", "Name a dataset of `shardwright ingest`, or remove the key.")
         if self.duplicates.looks_at_pixels and self.images.verify != FULL:
             option = "near" if self.duplicates.pixels is None else "pixels"
             raise ConfigError(
@@ -132,18 +152,18 @@ class Config:
                 f"{self.input.labels.format} contains masks, and task is classification",
                 "Use another format, or task: segmentation.",
             )
-        pattern, of_masks = self.input.labels.pattern, self.input.labels.path is not None
+        pattern, of_masks = self.input.labels.regex, self.input.labels.path is not None
         if self.task == "segmentation" and pattern is not None and not of_masks:
             raise ConfigError(
-                "input.labels.pattern",
+                "input.labels.regex",
                 "the task segmentation takes no labels from names",
-                "Remove input.labels.pattern.",
+                "Remove input.labels.regex.",
             )
         if self.task == "classification" and pattern is not None and of_masks:
             raise ConfigError(
-                "input.labels.pattern",
+                "input.labels.regex",
                 f"{pattern!r} is for file_name only, without a path",
-                "Remove input.labels.pattern.",
+                "Remove input.labels.regex.",
             )
         for name in self.input.labels.code if self.task == "classification" else ():
             raise ConfigError(
@@ -151,17 +171,17 @@ class Config:
             )
 
     def _check_features(self) -> None:
-        if self.features.preset == RLE_TEXT and (self.images.resize != "none" or self.images.orientation == "apply"):
+        if self.features.preset == RLE_TEXT and (self.images.resize != KEEP or self.images.orientation == "apply"):
             raise ConfigError(
                 "features.preset",
                 "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
                 "Use another preset, or leave the pixels where they are.",
             )
-        if self.features.preset in (TFDS, KAGGLE_FLOWERS) and self.images.reencode in ("raw", "tensor"):
+        if self.features.preset in (TFDS, KAGGLE_FLOWERS) and self.images.encoding in ("raw", "tensor"):
             raise ConfigError(
                 "features.preset",
-                f"readers of {self.features.preset} decode JPEG and PNG, and images.reencode is {self.images.reencode}",
-                "Use another preset, or reencode to jpeg or png.",
+                f"readers of {self.features.preset} decode JPEG and PNG, and images.encoding is {self.images.encoding}",
+                "Use another preset, or images.encoding: jpeg or png.",
             )
 
     def resolve(self, path: str) -> str:

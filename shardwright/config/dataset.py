@@ -10,7 +10,7 @@ from typing import ClassVar
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
-DEFAULT_PATTERN = "data-{index:05d}-of-{of:05d}.tfrecord"
+DEFAULT_TEMPLATE = "data-{index:05d}-of-{of:05d}.tfrecord"
 
 
 _PLACEHOLDERS = ("split", "index", "of", "count")
@@ -68,11 +68,15 @@ def check_pattern(pattern: str) -> None:
 
 @dataclass(frozen=True)
 class ShardsConfig:
-    """Number and names of the shards of a split: by bytes a shard, or a count, or records a shard (one of the three).
+    """Number and names of the shards of a split: by one of `target_size`, `count` and `records`.
 
-    `hosts` asks for ten shards or more for each of so many machines, where the data is large enough. `balance: class`
-    distributes every class (of masks: every set of classes) equally over all shards. `pattern` names the files:
-    `{split}`, `{index}` from 0, `{of}` shards, `{count}` records.
+    Attributes:
+        target_size: Bytes of a shard, about; `150MB` is a number, too. The default is 150 MB.
+        count: Number of shards of a split.
+        records: Records of a shard.
+        hosts: Asks for ten shards or more for each of so many machines, where the data is large enough.
+        balance: `class` distributes every class (of masks: every set of classes) equally over all shards.
+        filename_template: Names of the files, with `{split}`, `{index}` from 0, `{of}` shards, `{count}` records.
     """
 
     PATH: ClassVar[str] = "shards"
@@ -82,7 +86,7 @@ class ShardsConfig:
     records: int | None = None
     hosts: int | None = None
     balance: str = "none"
-    pattern: str = DEFAULT_PATTERN
+    filename_template: str = DEFAULT_TEMPLATE
 
     def __post_init__(self) -> None:
         sizes = {"target_size": self.target_size, "count": self.count, "records": self.records}
@@ -102,16 +106,23 @@ class ShardsConfig:
                 raise ConfigError("shards.hosts", problem, "Remove shards.hosts.")
         one_of("shards.balance", self.balance, ("none", "class"))
         try:
-            check_pattern(self.pattern)
+            check_pattern(self.filename_template)
         except PatternError as error:
             raise ConfigError(
-                "shards.pattern", f"{self.pattern!r}: {error}", f"The default is {DEFAULT_PATTERN}."
+                "shards.filename_template",
+                f"{self.filename_template!r}: {error}",
+                f"The default is {DEFAULT_TEMPLATE}.",
             ) from None
 
 
 @dataclass(frozen=True)
 class FeaturesConfig:
-    """Names and forms of the stored features: a preset, and our name -> another name for single ones."""
+    """Names and forms of the stored features.
+
+    Attributes:
+        preset: Names and forms that other readers expect.
+        map: Feature -> another name to store it under.
+    """
 
     PATH: ClassVar[str] = "features"
 
@@ -134,14 +145,17 @@ class FeaturesConfig:
 
 @dataclass(frozen=True)
 class RejectsConfig:
-    """The share of inputs that may be rejected before the run fails; 10 are always allowed.
+    """How many inputs may be rejected before the run fails; 10 are always allowed.
 
-    Images that `input.unlisted: reject` leaves out are not counted.
+    Images that `input.unlisted_images: reject` leaves out are not counted.
+
+    Attributes:
+        max_fraction: Share of the inputs that may be rejected; `1%` is a number, too.
     """
 
     PATH: ClassVar[str] = "rejects"
 
-    max: float = 0.01
+    max_fraction: float = 0.01
 
     def __post_init__(self) -> None:
-        between("rejects.max", self.max, 0, 1)
+        between("rejects.max_fraction", self.max_fraction, 0, 1)

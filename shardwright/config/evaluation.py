@@ -108,11 +108,18 @@ ANOMALY_KIND = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """Limits that a model must reach on `split` to be blessed, and by how much it must beat the last blessed one.
+    """Limits that a model must reach to be blessed, and by how much it must beat the last blessed one.
 
-    `threshold` and `min_area` (in pixels of `transform.size`) turn the model's probabilities into masks; `tuned`:
-    chosen per class on the split `eval`. `flips`: the exported model also predicts on flipped images and takes the
-    mean.
+    Attributes:
+        split: Split that models are judged on.
+        min_dice: Least mean Dice of masks.
+        min_accuracy: Least accuracy of one class an image.
+        min_f1: Least mean F1 of several classes an image.
+        min_improvement: Least difference from the baseline model, in the same metric; negative: it may be worse.
+        threshold: Probability from which a pixel or image has a class; `tuned`: chosen per class on the split `eval`.
+        min_area: Pixels (of `transform.size`) of the smallest region of a mask; `tuned`: chosen per class on the split
+            `eval`.
+        flips: The exported model also predicts on images that are flipped so, and takes the mean.
     """
 
     PATH: ClassVar[str] = "evaluator"
@@ -121,7 +128,7 @@ class EvaluatorConfig:
     min_dice: float = 0.5
     min_accuracy: float = 0.5
     min_f1: float = 0.5
-    min_change: float = 0.0
+    min_improvement: float = 0.0
     threshold: float | str = TUNED
     min_area: int | str = TUNED
     flips: tuple[str, ...] = ()
@@ -130,7 +137,7 @@ class EvaluatorConfig:
         between("evaluator.min_dice", self.min_dice, 0, 1)
         between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
         between("evaluator.min_f1", self.min_f1, 0, 1)
-        between("evaluator.min_change", self.min_change, -1, 1)
+        between("evaluator.min_improvement", self.min_improvement, -1, 1)
         for flip in self.flips:
             one_of("evaluator.flips", flip, FLIPS)
         for name, value, most in (("threshold", self.threshold, 1), ("min_area", self.min_area, 2**31)):
@@ -149,17 +156,22 @@ class EvaluatorConfig:
 class GateConfig:
     """Checks that stop a run before it trains.
 
-    `allow` are kinds of anomalies that do not stop it: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `SKEW`,
-    `LEAKAGE` and `NEAR_LEAKAGE`. `drift` compares the images with another dataset, `skew` the splits with each other.
+    Attributes:
+        allow_anomalies: Kinds of anomalies that do not stop it: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `SKEW`,
+            `LEAKAGE` and `NEAR_LEAKAGE`.
+        drift: Compares the images with another dataset.
+        skew: Compares the splits with each other.
     """
 
     PATH: ClassVar[str] = "gate"
 
-    allow: tuple[str, ...] = ()
+    allow_anomalies: tuple[str, ...] = ()
     drift: DriftConfig | None = None
     skew: SkewConfig | None = None
 
     def __post_init__(self) -> None:
-        for kind in self.allow:
+        for kind in self.allow_anomalies:
             if not ANOMALY_KIND.fullmatch(kind):
-                raise ConfigError("gate.allow", f"{kind!r} is not a kind of anomaly", "Use e.g. INVALID_FEATURE_SHAPE.")
+                raise ConfigError(
+                    "gate.allow_anomalies", f"{kind!r} is not a kind of anomaly", "Use e.g. INVALID_FEATURE_SHAPE."
+                )

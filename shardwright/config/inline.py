@@ -6,6 +6,7 @@ the defaults of the YAML keys; `docs/ingest.md` describes them.
 
 from __future__ import annotations
 
+import difflib
 import os
 import typing
 from collections.abc import Mapping, Sequence
@@ -13,18 +14,23 @@ from typing import Any
 
 from shardwright.config.config import Config
 from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
-from shardwright.config.evaluation import EvaluatorConfig
+from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
-from shardwright.config.input import InputConfig, LabelsConfig
-from shardwright.config.load import read_classes, split_options
-from shardwright.config.parsing import parse_section
+from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
+from shardwright.config.load import label_options, read_classes, split_options
+from shardwright.config.parsing import check_keys, keys_of, parse_section
 from shardwright.config.split import SplitConfig
+from shardwright.config.transform import TextConfig
+from shardwright.errors import ConfigError
 
 Shards = ShardsConfig
 Duplicates = DuplicatesConfig
 Features = FeaturesConfig
 Images = ImagesConfig
 Rejects = RejectsConfig
+Drift = DriftConfig
+Skew = SkewConfig
+Text = TextConfig
 
 
 def RleCsv(path: str, **options: Any) -> LabelsConfig:
@@ -32,34 +38,43 @@ def RleCsv(path: str, **options: Any) -> LabelsConfig:
 
     Args:
         path: the CSV.
-        **options: `columns`, `runs`, `order`, `base`, `frame`, `features`, `key_pattern` of `input.labels`.
+        **options: `columns`, `orientation`, `features`, `key_regex` and `rle` of `input.labels`; the options of `rle`,
+            `encoding`, `order` and `start`, may also be given directly.
+
+    Raises:
+        ConfigError: an option is unknown or wrong.
     """
-    return LabelsConfig(format="rle_csv", path=path, **options)
+    names = list(keys_of(RleConfig))
+    direct = {name: options.pop(name) for name in names if name in options}
+    for name in options.keys() - keys_of(LabelsConfig).keys():
+        if close := difflib.get_close_matches(name, names, n=1):
+            raise ConfigError(f"input.labels.rle.{name}", "unknown key", f"Did you mean input.labels.rle.{close[0]}?")
+    return _labels("rle_csv", path, {**options, "rle": {**options.get("rle", {}), **direct}} if direct else options)
 
 
 def Coco(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a COCO instances file: polygons, run lengths, and with `boxes=True` boxes."""
-    return LabelsConfig(format="coco_json", path=path, **options)
+    return _labels("coco_json", path, options)
 
 
 def MaskImages(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are mask images in a folder: indices, palettes, colours, or a file for each class."""
-    return LabelsConfig(format="mask_images", path=path, **options)
+    return _labels("mask_images", path, options)
 
 
 def PascalVoc(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC: masks, boxes and lists of splits."""
-    return LabelsConfig(format="pascal_voc", path=path, **options)
+    return _labels("pascal_voc", path, options)
 
 
 def LabelCsv(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are classes in a CSV, one or several for each image."""
-    return LabelsConfig(format="label_csv", path=path, **options)
+    return _labels("label_csv", path, options)
 
 
 def Captions(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are texts for each image, in a CSV or JSONL file."""
-    return LabelsConfig(format="captions", path=path, **options)
+    return _labels("captions", path, options)
 
 
 def ClassFolders() -> LabelsConfig:
@@ -67,9 +82,9 @@ def ClassFolders() -> LabelsConfig:
     return LabelsConfig(format="class_folders")
 
 
-def FileNames(pattern: str | None = None) -> LabelsConfig:
-    """Returns labels that are in the names of the images: before the last `_<number>`, or a pattern's group `label`."""
-    return LabelsConfig(format="file_name", pattern=pattern)
+def FileNames(regex: str | None = None) -> LabelsConfig:
+    """Returns labels that are in the names of the images: before the last `_<number>`, or a regex's group `label`."""
+    return LabelsConfig(format="file_name", regex=regex)
 
 
 def Unlabelled() -> LabelsConfig:
@@ -77,9 +92,30 @@ def Unlabelled() -> LabelsConfig:
     return LabelsConfig(format="none")
 
 
+def _labels(form: str, path: str, options: Mapping[str, Any]) -> LabelsConfig:
+    raw = {"format": form, "path": path, **options}
+    check_keys(LabelsConfig, raw, LabelsConfig.PATH)
+    section: LabelsConfig = parse_section(LabelsConfig, label_options(raw), LabelsConfig.PATH)
+    return section
+
+
 def Split(**options: Any) -> SplitConfig:
-    """Returns how images are divided: `Split(train=0.8, eval=0.2)`, with options of the section `split` if wanted."""
-    section: SplitConfig = parse_section(SplitConfig, split_options(options), "split")
+    """Returns how images are divided: `Split(train=0.8, eval=0.2)`, with options of the section `split` if wanted.
+
+    Raises:
+        ConfigError: an option is unknown or wrong.
+    """
+    known = keys_of(SplitConfig)
+    shares = {
+        name: value
+        for name, value in options.items()
+        if name not in known and isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    others = {name: value for name, value in options.items() if name not in shares}
+    if shares:
+        others["ratios"] = {**others.get("ratios", {}), **shares}
+    check_keys(SplitConfig, others, SplitConfig.PATH)
+    section: SplitConfig = parse_section(SplitConfig, split_options(others)[0], SplitConfig.PATH)
     return section
 
 

@@ -25,6 +25,9 @@ WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "none")
 # Meaning of a mask's value that belongs to no class.
 REFUSE = "refuse"
 OTHERS = (REFUSE, "background", "ignore")
+# The rules by which polygons become masks.
+COCO_RULE, CENTRE_RULE = "coco", "centre"
+POLYGONS = (COCO_RULE, CENTRE_RULE)
 # No image has a class.
 WITHOUT_CLASSES = ("captions", "none")
 _IN_FILES = {
@@ -36,34 +39,72 @@ _WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
 
 
 @dataclass(frozen=True)
+class RleConfig:
+    """The form of run lengths in a table; what is not given is detected from the table's header and values.
+
+    Attributes:
+        encoding: `absolute` starts and lengths, `relative` starts (each from the end of the run before, as in
+            SIIM-ACR), or COCO's `counts`, as a list or compressed.
+        order: Direction in which positions count: down the `column` or along the `row`.
+        start: First absolute position, 0 or 1.
+    """
+
+    PATH: ClassVar[str] = "input.labels.rle"
+
+    encoding: str = "auto"
+    order: str = "auto"
+    start: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("input.labels.rle.encoding", self.encoding, ("auto", "absolute", "relative", "counts"))
+        one_of("input.labels.rle.order", self.order, ("auto", "column", "row"))
+        if self.start not in (None, 0, 1):
+            raise ConfigError("input.labels.rle.start", f"{self.start!r} is not a first position", "Use 0 or 1.")
+        if self.start is not None and self.encoding in ("relative", "counts"):
+            raise ConfigError(
+                "input.labels.rle.start",
+                f"{self.start}, but {self.encoding} runs have no first position",
+                "Remove input.labels.rle.start.",
+            )
+        if self.order == "row" and self.encoding == "counts":
+            raise ConfigError(
+                "input.labels.rle.order", "COCO counts go column by column", "Remove input.labels.rle.order."
+            )
+
+    @property
+    def given(self) -> dict[str, str | int]:
+        """The options that are not detected."""
+        options: dict[str, str | int | None] = {"encoding": self.encoding, "order": self.order, "start": self.start}
+        return {name: value for name, value in options.items() if value is not None and value != "auto"}
+
+
+@dataclass(frozen=True)
 class LabelsConfig:
     """The location and the format of the annotations.
 
-    The form of run lengths is detected from the table's header and values unless it is given here: `runs` are
-    `absolute` starts (and lengths), `relative` ones (each from the end of the run before, as in SIIM-ACR) or COCO's
-    `counts` (list or compressed); in `order`, positions go down the `column` or along the `row`; `base` is the first
-    absolute start, 0 or 1.
-
-    `pattern` is a regular expression with a group `label` for the format `file_name`: searched in the path below the
-    image folder. Without it the label is the part of the file's name before the last `_<number>`. For `mask_images` it
-    has a group `image` and, where a file has the mask of one class, a group `label`: searched in the mask's path below
-    its folder, without extension.
-
-    `others` is the meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`),
-    `background`, or left out of loss and metrics (`ignore`).
-
-    `frame` is the frame of masks and boxes: the `stored` pixels or the `displayed` picture, turned by its Exif
-    orientation; `auto`: the one of the mask's own size, if only one of them has it, else `displayed`.
-
-    Tables of classes: `multi` allows several classes an image, which `separator` divides in one field (empty: a field
-    is one class); both are detected by default. `features` are further columns that become `image/meta/<column>`:
-    header -> type (`auto`, `int`, `float`, `text`, and lists of them), `*` for all of them.
-
-    For `tfrecord` the columns are features of the records: `{image: image/encoded, label: image/class/label, key: id}`.
-
-    `key_pattern` is a regular expression for sets whose rows name images by parts of their paths: searched in the path
-    below the image folder; the matches of its groups, joined by `_`, are the image's name. `boxes` keeps the boxes of
-    COCO files as features.
+    Attributes:
+        format: Format of the annotations; `auto` detects it.
+        path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`.
+        columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and
+            `key` names an image.
+        rle: Form of run lengths in a table.
+        regex: Regular expression. For `file_name` it is searched in the path below the image folder and has a group
+            `label`; without it the label is the part of the file's name before the last `_<number>`. For `mask_images`
+            it is searched in the mask's path without extension, and has a group `image` and, where a file has the mask
+            of one class, a group `label`.
+        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif
+            orientation. `auto` is the frame of the mask's own size if only one has it, else `displayed`.
+        multi_label: Whether an image may have several classes; detected by default.
+        separator: Text between the classes in a field of a table; empty: a field is one class. Detected by default.
+        features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column ->
+            type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`).
+        key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path
+            below the image folder. The matches of its groups, joined by `_`, are the image's name.
+        boxes: Whether boxes of COCO files become features.
+        unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error
+            (`refuse`), `background`, or left out of loss and metrics (`ignore`).
+        polygons: Rule by which polygons of COCO files become masks: `coco`, pixel by pixel as `pycocotools` draws them,
+            or `centre`, the pixels whose centre is in the polygon.
     """
 
     PATH: ClassVar[str] = "input.labels"
@@ -71,17 +112,16 @@ class LabelsConfig:
     format: str = "auto"
     path: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    runs: str = "auto"
-    order: str = "auto"
-    base: int | None = None
-    pattern: str | None = None
-    frame: str = "auto"
-    multi: bool | None = None
+    rle: RleConfig = field(default_factory=RleConfig)
+    regex: str | None = None
+    orientation: str = "auto"
+    multi_label: bool | None = None
     separator: str | None = None
     features: Mapping[str, str] = field(default_factory=dict)
-    key_pattern: str | None = None
+    key_regex: str | None = None
     boxes: bool = False
-    others: str = REFUSE
+    unlisted_values: str = REFUSE
+    polygons: str = COCO_RULE
 
     def __post_init__(self) -> None:
         one_of("input.labels.format", self.format, LABEL_FORMATS)
@@ -94,8 +134,8 @@ class LabelsConfig:
             raise ConfigError(
                 "input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove input.labels.path."
             )
-        if self.pattern is not None:
-            self._check_pattern(self.pattern)
+        if self.regex is not None:
+            self._check_pattern(self.regex)
         for role in self.columns:
             one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption", "key"))
             if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
@@ -105,19 +145,16 @@ class LabelsConfig:
                 raise ConfigError(
                     f"input.labels.columns.{role}", f"{kind} has no columns", f"Remove input.labels.columns.{role}."
                 )
-        one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
-        one_of("input.labels.order", self.order, ("auto", "column", "row"))
-        one_of("input.labels.others", self.others, OTHERS)
+        one_of("input.labels.unlisted_values", self.unlisted_values, OTHERS)
         in_folders = self.path is not None and self.format in ("auto", *IN_FOLDERS)
-        if self.others != REFUSE and not in_folders and self.format != TFRECORD:
-            raise ConfigError("input.labels.others", "there are no mask images", "Remove input.labels.others.")
-        one_of("input.labels.frame", self.frame, ("auto", "stored", "displayed"))
-        if self.base not in (None, 0, 1):
-            raise ConfigError("input.labels.base", f"{self.base!r} is not a first position", "Use 0 or 1.")
-        if self.base is not None and self.runs in ("relative", "counts"):
-            raise ConfigError("input.labels.base", f"{self.runs} runs have no base", "Remove input.labels.base.")
-        if self.order == "row" and self.runs == "counts":
-            raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove input.labels.order.")
+        if self.unlisted_values != REFUSE and not in_folders and self.format != TFRECORD:
+            raise ConfigError(
+                "input.labels.unlisted_values", "there are no mask images", "Remove input.labels.unlisted_values."
+            )
+        one_of("input.labels.orientation", self.orientation, ("auto", "stored", "displayed"))
+        one_of("input.labels.polygons", self.polygons, POLYGONS)
+        if self.polygons != COCO_RULE and (self.path is None or self.format not in ("auto", "coco_json")):
+            raise ConfigError("input.labels.polygons", "only COCO JSON has polygons", "Remove input.labels.polygons.")
         for name in self.code if self.format != TFRECORD else ():
             if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, "coco_json"):
                 raise ConfigError(
@@ -131,7 +168,7 @@ class LabelsConfig:
     @property
     def of_classes(self) -> list[str]:
         """Names of the given options that only a table of classes has."""
-        return [name for name in ("multi", "separator") if getattr(self, name) is not None]
+        return [name for name in ("multi_label", "separator") if getattr(self, name) is not None]
 
     @property
     def of_tables(self) -> list[str]:
@@ -143,9 +180,11 @@ class LabelsConfig:
         for name in self.of_classes:
             if self.path is None or self.format not in ("auto", "label_csv"):
                 raise ConfigError(f"input.labels.{name}", "is for a CSV of classes", f"Remove input.labels.{name}.")
-        if self.separator and self.multi is False:
-            problem = f"{self.separator!r}, but an image has one class (input.labels.multi: false)"
-            raise ConfigError("input.labels.separator", problem, "Remove separator or multi.")
+        if self.separator and self.multi_label is False:
+            problem = f"{self.separator!r}, but an image has one class (input.labels.multi_label: false)"
+            raise ConfigError(
+                "input.labels.separator", problem, "Remove input.labels.separator or input.labels.multi_label."
+            )
         if self.separator is not None and any(c.isalnum() or c in "._-" for c in self.separator):
             raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
         for header, kind in self.features.items():
@@ -156,15 +195,15 @@ class LabelsConfig:
                 )
         if self.features.get("*", "auto") != "auto":
             raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
-        if self.key_pattern is not None:
+        if self.key_regex is not None:
             if self.path is None or self.format in IN_FOLDERS:
                 raise ConfigError(
-                    "input.labels.key_pattern", "no file names the images", "Remove input.labels.key_pattern."
+                    "input.labels.key_regex", "no file names the images", "Remove input.labels.key_regex."
                 )
-            if not _groups("input.labels.key_pattern", self.key_pattern):
+            if not _groups("input.labels.key_regex", self.key_regex):
                 raise ConfigError(
-                    "input.labels.key_pattern",
-                    f"{self.key_pattern!r} has no group",
+                    "input.labels.key_regex",
+                    f"{self.key_regex!r} has no group",
                     r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
                 )
         if self.boxes and (self.path is None or self.format not in ("auto", "coco_json")):
@@ -176,26 +215,23 @@ class LabelsConfig:
         of_masks = self.path is not None
         if self.format not in ("auto", "mask_images" if of_masks else "file_name"):
             raise ConfigError(
-                "input.labels.pattern",
+                "input.labels.regex",
                 f"{pattern!r} is for file_name, without a path, and mask_images only",
-                "Remove input.labels.pattern.",
+                "Remove input.labels.regex.",
             )
-        _groups("input.labels.pattern", pattern)
+        _groups("input.labels.regex", pattern)
         groups = re.compile(pattern).groupindex
         if of_masks and "image" not in groups:
-            raise ConfigError(
-                "input.labels.pattern", f"{pattern!r} has no group `image`", "Write '(?P<image>.+)_mask'."
-            )
+            raise ConfigError("input.labels.regex", f"{pattern!r} has no group `image`", "Write '(?P<image>.+)_mask'.")
         if not of_masks and "label" not in groups:
             raise ConfigError(
-                "input.labels.pattern", f"{pattern!r} has no group `label`", "Write e.g. '(?P<label>[a-z]+)-[0-9]+'."
+                "input.labels.regex", f"{pattern!r} has no group `label`", "Write e.g. '(?P<label>[a-z]+)-[0-9]+'."
             )
 
     @property
     def code(self) -> dict[str, str | int]:
-        """The given ones of `runs`, `order` and `base`."""
-        given: dict[str, str | int | None] = {"runs": self.runs, "order": self.order, "base": self.base}
-        return {name: value for name, value in given.items() if value is not None and value != "auto"}
+        """The given options of `rle`, as `rle.order`."""
+        return {f"rle.{name}": value for name, value in self.rle.given.items()}
 
 
 def _groups(path: str, pattern: str) -> int:
@@ -215,23 +251,28 @@ UNLISTED = ("auto", "empty", "unlabelled", "reject", "fail")
 class InputConfig:
     """The images and their annotations.
 
-    `classes` is `None` (detected) or an ordered mapping from name to the id the annotations use; a YAML list of names
-    stands for ids in the order of the list, with `None` for "the annotations use the names".
-
-    Where `images` or `labels.path` name spans (`{SPAN}`, `{YYYY}-{MM}-{DD}`, `{VERSION}`), `span` selects the spans to
-    read: the `newest`, `all`, a number (or date), or [first, last]; `version` the version of each. `on_conflict`
-    decides about images that several spans contain with different bytes: the `newest` counts, or `fail`, or `with_span`
-    puts the span into the key of every image.
+    Attributes:
+        images: Folder or glob of images, also `gs://` and `s3://`. It may name spans: `{SPAN}`, `{YYYY}-{MM}-{DD}`,
+            `{VERSION}`.
+        labels: The annotations.
+        classes: Names in the order of their labels, names with the numbers that the annotations use, or a JSON or CSV
+            file of them. Detected by default.
+        unlisted_images: Treatment of images without annotations: `empty` (no masks), `unlabelled` (no class), `reject`,
+            or `fail`.
+        span: Spans to read: `newest`, `all`, a number or date, or `[first, last]`.
+        version: Version of each span to read: `newest` or a number.
+        on_conflict: Treatment of images that several spans contain with different bytes: the `newest` counts, the run
+            stops (`fail`), or `with_span` puts the span into the key of every image.
     """
 
     PATH: ClassVar[str] = "input"
 
-    images: str
+    images: str = field(metadata={"place": True})
     labels: LabelsConfig = field(default_factory=LabelsConfig)
-    classes: Mapping[str, int | None] | None = None
-    unlisted: str = "auto"
-    span: str = NEWEST
-    version: str = NEWEST
+    classes: Mapping[str, int | None] | None = field(default=None, metadata={"ordered": True})
+    unlisted_images: str = "auto"
+    span: str = field(default=NEWEST, metadata={"place": True})
+    version: str = field(default=NEWEST, metadata={"place": True})
     on_conflict: str = NEWEST
 
     def __post_init__(self) -> None:
@@ -242,14 +283,14 @@ class InputConfig:
         one_of("input.on_conflict", self.on_conflict, ON_CONFLICT)
         if not self.images:
             raise ConfigError("input.images", "empty", "Give a folder or a glob of images.")
-        one_of("input.unlisted", self.unlisted, UNLISTED)
+        one_of("input.unlisted_images", self.unlisted_images, UNLISTED)
         if self.classes is not None and not self.classes:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
         if self.classes is not None and self.labels.format in WITHOUT_CLASSES:
             raise ConfigError("input.classes", f"{self.labels.format} contains no classes", "Remove input.classes.")
-        if self.classes is None and self.labels.others != REFUSE:
-            problem = f"{self.labels.others!r}, but without input.classes every value of a mask is a class"
-            raise ConfigError("input.labels.others", problem, "Give input.classes.")
+        if self.classes is None and self.labels.unlisted_values != REFUSE:
+            problem = f"{self.labels.unlisted_values!r}, but without input.classes every value of a mask is a class"
+            raise ConfigError("input.labels.unlisted_values", problem, "Give input.classes.")
         for name in self.classes or ():
             if not name.strip() or not may_be_named(name):
                 raise ConfigError("input.classes", f"{name!r} cannot be part of a feature's name", "Rename the class.")

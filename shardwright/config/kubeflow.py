@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from shardwright.config.cloud import MOST_RETRIES, RETRIES, Resources, check_components, check_image, check_resources
 from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.pods import ALL, JobSetConfig, PodConfig, check_jobset, check_pod, check_secret_names
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES
 
@@ -37,7 +38,14 @@ class KubeflowTrainer:
 
 @dataclass(frozen=True)
 class Toleration:
-    """A taint that pods may live with, as Kubernetes writes it."""
+    """A taint that pods may live with, as Kubernetes writes it.
+
+    Attributes:
+        key: Key of the taint.
+        operator: `Exists` or `Equal`.
+        value: Value, with `Equal`.
+        effect: Effect of the taint; by default any.
+    """
 
     key: str
     operator: str = "Exists"
@@ -73,7 +81,10 @@ class KubeflowConfig:
         node_selectors: component -> labels of the nodes it may run on.
         tolerations: component -> taints it lives with.
         volumes: claims mounted in every pod.
+        pods: component, or `all` -> further settings of its pods.
+        image_pull_secrets: Secrets with the credentials of the image's registry.
         trainer: the accelerator of the pod that trains.
+        jobset: the JobSet that trains on a slice of several hosts.
     """
 
     PATH: ClassVar[str] = "kubeflow"
@@ -88,7 +99,10 @@ class KubeflowConfig:
     node_selectors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     tolerations: Mapping[str, tuple[Toleration, ...]] = field(default_factory=dict)
     volumes: tuple[Volume, ...] = ()
+    pods: Mapping[str, PodConfig] = field(default_factory=dict)
+    image_pull_secrets: tuple[str, ...] = ()
     trainer: KubeflowTrainer = field(default_factory=KubeflowTrainer)
+    jobset: JobSetConfig = field(default_factory=JobSetConfig)
 
     def __post_init__(self) -> None:
         check_image("kubeflow.image", self.image)
@@ -119,6 +133,24 @@ class KubeflowConfig:
                 _check_toleration(f"kubeflow.tolerations.{component}[{i}]", toleration)
         _check_volumes(self.volumes)
         _check_trainer(self.trainer)
+        check_components("kubeflow.pods", (name for name in self.pods if name != ALL))
+        for component, pod in self.pods.items():
+            check_pod(f"kubeflow.pods.{component}", pod)
+        self._check_mounts()
+        check_secret_names("kubeflow.image_pull_secrets", self.image_pull_secrets)
+        check_jobset("kubeflow.jobset", self.jobset)
+
+    def pod_of(self, component: str) -> PodConfig:
+        """Returns the settings of a component's pods: its own over those of all."""
+        return self.pods.get(component, PodConfig()).over(self.pods.get(ALL, PodConfig()))
+
+    def _check_mounts(self) -> None:
+        mounted = {volume.path.rstrip("/") for volume in self.volumes}
+        for component, pod in self.pods.items():
+            for number, volume in enumerate(pod.scratch):
+                if volume.path.rstrip("/") in mounted:
+                    path = f"kubeflow.pods.{component}.scratch[{number}].path"
+                    raise ConfigError(path, f"{volume.path!r} is a path of kubeflow.volumes, too", "Use another path.")
 
 
 def _check_toleration(path: str, toleration: Toleration) -> None:

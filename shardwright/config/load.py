@@ -17,19 +17,18 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import difflib
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from shardwright.config import config as config_config
-from shardwright.config.parsing import parse_float, parse_section, parse_string
-from shardwright.config.split import SplitConfig
+from shardwright.config.parsing import check_keys, parse_section, parse_string
+from shardwright.config.split import EVAL, NAMES_OF_EVAL
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
 from shardwright.images.colours import colour_number
@@ -228,26 +227,49 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
 def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipeline") -> config_config.Config:
     """Validates a configuration that is already a mapping; see `load_config`."""
     values = dict(raw)
+    if "base" in values:
+        raise ConfigError("base", "unknown key", "Remove base; relative paths start from the current folder.")
     values.setdefault("name", default_name)
     values.setdefault("task", "segmentation")
-    if not isinstance(values.get("input"), Mapping) or "images" not in values["input"]:
+    check_keys(config_config.Config, values, "")
+    if values.get("input") is None or (isinstance(values["input"], Mapping) and "images" not in values["input"]):
         raise ConfigError("input.images", "missing", "Give a folder or a glob of images.")
-    values["input"] = dict(values["input"])
-    for name in ("span", "version"):
-        if name in values["input"]:
-            values["input"][name] = Choice.written(values["input"][name])
-    if values["input"].get("classes") is not None:
-        values["input"]["classes"] = read_classes(values["input"]["classes"], base)
-    labels = values["input"].get("labels")
-    if isinstance(labels, Mapping) and "features" in labels:
-        values["input"]["labels"] = {**labels, "features": _features(labels["features"])}
+    if isinstance(values["input"], Mapping):
+        values["input"] = _input_options(values["input"], base)
+    notes: tuple[str, ...] = ()
     if "split" in values:
-        values["split"] = split_options(values["split"])
-    fields = {k: v for k, v in values.items() if k != "base"}
-    if "base" in values:
-        raise ConfigError("base", "not a key", "Remove base.")
-    config = parse_section(config_config.Config, fields, "")
-    return dataclasses.replace(config, base=base)
+        values["split"], renamed = split_options(values["split"])
+        notes = tuple(f"the split {name} is understood as {split}" for name, split in renamed.items())
+        evaluator = values.get("evaluator")
+        if isinstance(evaluator, Mapping) and str(evaluator.get("split")) in renamed:
+            values["evaluator"] = {**evaluator, "split": renamed[str(evaluator["split"])]}
+    config = parse_section(config_config.Config, values, "")
+    return dataclasses.replace(config, base=base, notes=notes)
+
+
+def _input_options(raw: Mapping[str, Any], base: str) -> dict[str, Any]:
+    options = dict(raw)
+    for name in ("span", "version"):
+        if name in options:
+            options[name] = Choice.written(options[name])
+    if options.get("classes") is not None:
+        options["classes"] = read_classes(options["classes"], base)
+    if "labels" in options:
+        options["labels"] = label_options(options["labels"])
+    return options
+
+
+def label_options(raw: object) -> object:
+    """Reads what people write in `input.labels` as its options.
+
+    Raises:
+        ConfigError: it is a text.
+    """
+    if isinstance(raw, str):
+        raise ConfigError("input.labels", f"{raw!r} is not a mapping", f"Write labels: {{path: {raw}}}.")
+    if isinstance(raw, Mapping) and "features" in raw:
+        return {**raw, "features": _features(raw["features"])}
+    return raw
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
@@ -261,32 +283,43 @@ def _name_from(file: Path) -> str:
     return name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
 
 
-def split_options(raw: object) -> object:
-    """Separates the shares from the options, which are on one level in the file: `{train: 0.9, by: hash}`."""
+def split_options(raw: object) -> tuple[object, dict[str, str]]:
+    """Reads what people write in `split` as its options.
+
+    Returns:
+        The options, and the other names of `eval` that were found: `val` -> `eval`.
+
+    Raises:
+        ConfigError: the shares do not go with the method, or a split has two names.
+    """
     if not isinstance(raw, Mapping):
-        return raw
-    known = {f.name for f in dataclasses.fields(SplitConfig)} - {"shares"}
-    options = {k: v for k, v in raw.items() if k in known}
-    shares = {str(k): _share(str(k), v, known) for k, v in raw.items() if k not in known}
-    if raw.get("by") == "kfold" and shares:
-        for name in ("train", "eval"):
-            if name in shares:
-                raise ConfigError(f"split.{name}", "follows from split.folds", f"Remove split.{name}.")
+        return raw, {}
+    options, renamed = dict(raw), dict[str, str]()
+    for key in ("ratios", "from_lists"):
+        if isinstance(options.get(key), Mapping):
+            options[key] = _with_eval(f"split.{key}", options[key], renamed)
+    if str(options.get("unlisted_images")) in renamed:
+        options["unlisted_images"] = EVAL
+    if options.get("method") == "kfold" and isinstance(options.get("ratios"), Mapping):
+        for name in ("train", EVAL):
+            if name in options["ratios"]:
+                raise ConfigError(
+                    f"split.ratios.{name}", "follows from split.num_folds", f"Remove split.ratios.{name}."
+                )
         # `test: 0` puts all images into folds, while leaving it out means the default share.
-        shares = {name: share for name, share in shares.items() if share != 0}
-        return {**options, "shares": shares}
-    return {**options, "shares": shares} if shares else options
+        options["ratios"] = {name: share for name, share in options["ratios"].items() if share != 0}
+    return options, renamed
 
 
-def _share(name: str, value: object, options: Collection[str]) -> float:
-    try:
-        return parse_float(value, f"split.{name}")
-    except ConfigError:
-        close = difflib.get_close_matches(name, options, n=1, cutoff=0.8)
-        if not close:
-            raise
-        fix = f"Did you mean split.{close[0]}? (To define a split named {name!r}, give its share, for example 0.1.)"
-        raise ConfigError(f"split.{name}", "unknown option", fix) from None
+def _with_eval(path: str, splits: Mapping[Any, Any], renamed: dict[str, str]) -> dict[Any, Any]:
+    """Returns the splits with `eval` in place of another name of it, which is noted in `renamed`."""
+    others = [name for name in splits if name in NAMES_OF_EVAL]
+    if (others and EVAL in splits) or len(others) > 1:
+        second = EVAL if EVAL in splits else others[1]
+        problem = f"is another name of {EVAL}, and {path}.{second} is given, too"
+        raise ConfigError(f"{path}.{others[0]}", problem, f"Give one of them, as {EVAL}.")
+    renamed.update(dict.fromkeys(others, EVAL))
+    return {EVAL if name in others else name: value for name, value in splits.items()}
 
 
 def _features(raw: object) -> object:

@@ -90,7 +90,15 @@ ORDERS = ("fast", "exact")
 
 @dataclass(frozen=True)
 class LoaderConfig:
-    """How examples become batches."""
+    """How examples become batches.
+
+    Attributes:
+        normalize: How pixels become floats: 0 to 1 (`unit`), as ImageNet models of PyTorch or Caffe expect, by the
+            statistics of the dataset, or not at all.
+        augment: Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`.
+        order: `fast`, or `exact`: the same order on any number of hosts, which a training can continue at a step.
+        shuffle_buffer: Number of examples that `order: fast` shuffles.
+    """
 
     PATH: ClassVar[str] = "loader"
 

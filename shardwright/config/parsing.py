@@ -33,7 +33,7 @@ def between(path: str, value: float, low: float, high: float) -> None:
 
 def may_be_named(name: str) -> bool:
     """Returns whether a class may have this name, which becomes a part of features' names, in UTF-8."""
-    return "/" not in name and not any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in name)
+    return not any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in name)
 
 
 _SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -56,13 +56,12 @@ def parse_section(cls: type[Any], raw: object, path: str) -> Any:
         raw = {}
     if not isinstance(raw, Mapping):
         raise ConfigError(path, f"{raw!r} is not a mapping", "Write keys and values below it.")
-    hints = typing.get_type_hints(cls, include_extras=False)
-    known = [f.name for f in dataclasses.fields(cls) if f.metadata.get("key", True)]
+    hints = keys_of(cls)
     values = {}
     for key, value in raw.items():
         here = f"{path}.{key}" if path else str(key)
-        if key not in known:
-            raise ConfigError(here, "unknown key", _suggest(str(key), known))
+        if key not in hints:
+            raise ConfigError(here, "unknown key", _suggest(str(key), value, list(hints), path, cls))
         values[key] = _value(hints[key], value, here)
     missing = [
         f.name
@@ -74,9 +73,73 @@ def parse_section(cls: type[Any], raw: object, path: str) -> Any:
     return cls(**values)
 
 
-def _suggest(key: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}."
+def check_keys(cls: type[Any], raw: object, path: str) -> None:
+    """Refuses unknown keys of a section and of the sections in it, before any value is looked at.
+
+    Raises:
+        ConfigError: a key is unknown; the message suggests the key that is close, or the section that has it.
+    """
+    if not isinstance(raw, Mapping):
+        return
+    known = keys_of(cls)
+    for key, value in raw.items():
+        here = f"{path}.{key}" if path else str(key)
+        if key not in known:
+            raise ConfigError(here, "unknown key", _suggest(str(key), value, list(known), path, cls))
+        for inner, inside, below in _sections_in(known[key], value, here):
+            check_keys(inner, inside, below)
+
+
+def keys_of(cls: type[Any]) -> dict[str, Any]:
+    """Returns the keys of a section with the types of their values."""
+    hints = typing.get_type_hints(cls)
+    return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.metadata.get("key", True)}
+
+
+def section_of(hint: Any) -> type[Any] | None:
+    """Returns the section that a type is, or that it is optionally."""
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    found: list[type[Any]] = [
+        option for option in options if isinstance(option, type) and dataclasses.is_dataclass(option)
+    ]
+    return found[0] if found else None
+
+
+def _sections_in(hint: Any, value: object, path: str) -> list[tuple[type[Any], object, str]]:
+    """Returns the sections in a value, each with its part of the value and its path."""
+    if (section := section_of(hint)) is not None:
+        return [(section, value, path)]
+    args = get_args(hint)
+    if isinstance(value, Mapping) and len(args) == 2 and isinstance(get_origin(hint), type):
+        return [found for k, v in value.items() for found in _sections_in(args[1], v, f"{path}.{k}")]
+    if isinstance(value, list) and args and args[-1] is Ellipsis:
+        return [found for i, v in enumerate(value) for found in _sections_in(args[0], v, f"{path}[{i}]")]
+    return []
+
+
+# Names that other tools use.
+_USUAL = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size"}
+_CLOSE = 0.75
+
+
+def _suggest(key: str, value: object, known: list[str], path: str, cls: type[Any]) -> str:
+    prefix = f"{path}." if path else ""
+    if "ratios" in known and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"Shares of splits are keys of {prefix}ratios: write {prefix}ratios: {{{key}: {value}}}."
+    close = [_USUAL[key]] if _USUAL.get(key) in known else difflib.get_close_matches(key, known, n=1, cutoff=_CLOSE)
+    words = key.split("_")
+    named = close or [name for name in known if name in words]
+    if len(named) == 1:
+        return f"Did you mean {prefix}{named[0]}?"
+    elsewhere = [] if path else [f"{name}.{key}" for name, hint in keys_of(cls).items() if _has(hint, key)]
+    if len(elsewhere) == 1:
+        return f"Did you mean {elsewhere[0]}?"
+    return f"Known here: {', '.join(known)}."
+
+
+def _has(hint: Any, key: str) -> bool:
+    section = section_of(hint)
+    return section is not None and key in keys_of(section)
 
 
 def _value(hint: Any, value: object, path: str) -> Any:
@@ -108,6 +171,8 @@ def _value(hint: Any, value: object, path: str) -> Any:
 
 
 def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...]:
+    if isinstance(value, str) and args[0] is str:
+        value = [value]  # One name stands for a list of one.
     if not isinstance(value, list):
         raise ConfigError(path, f"{value!r} is not a list", "Write it in square brackets.")
     if len(args) == 2 and args[1] is Ellipsis:
@@ -125,6 +190,8 @@ def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str,
 
 def parse_string(value: object, path: str) -> str:
     """Returns a text; YAML reads some words as other things."""
+    if isinstance(value, (list, Mapping)):
+        raise ConfigError(path, f"{value!r} is not a text", "Give one value.")
     if not isinstance(value, str):
         raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
     if "\0" in value:

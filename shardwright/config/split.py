@@ -12,6 +12,9 @@ from shardwright.errors import ConfigError
 
 METHODS = ("hash", "group", "stratified", "kfold", "predefined")
 FAIL = "fail"
+EVAL = "eval"
+# Other names of `eval` in `split.ratios` and `split.from_lists`.
+NAMES_OF_EVAL = ("val", "valid", "validation")
 # Words for the three splits; the first of each line is ours.
 _SYNONYMS = {
     "train": ("train", "training", "trn"),
@@ -21,32 +24,37 @@ _SYNONYMS = {
 _CANONICAL = {synonym: name for name, synonyms in _SYNONYMS.items() for synonym in synonyms}
 # COCO names its folders train2017, val2017, test2017.
 _YEAR = re.compile(r"[_-]?(?:19|20)[0-9]{2}$")
-_EXAMPLE = "Write for example {train: 0.8, eval: 0.1, test: 0.1}."
+_EXAMPLE = "Write for example ratios: {train: 0.8, eval: 0.1, test: 0.1}."
 
 
 @dataclass(frozen=True)
 class GroupConfig:
-    """The group of an image: a column of the table of labels, or the group of a regular expression on the key."""
+    """The group of an image: all images of a group are in one split. Give one of the two.
+
+    Attributes:
+        column: Column of the table of labels.
+        regex: Regular expression on the key, with one group.
+    """
 
     PATH: ClassVar[str] = "split.group"
 
     column: str | None = None
-    pattern: str | None = None
+    regex: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.column is None) == (self.pattern is None):
-            raise ConfigError("split.group", "needs one of column and pattern", "Write e.g. {column: patient_id}.")
-        if self.pattern is None:
+        if (self.column is None) == (self.regex is None):
+            raise ConfigError("split.group", "needs one of column and regex", "Write e.g. {column: patient_id}.")
+        if self.regex is None:
             return
         try:
-            groups = re.compile(self.pattern).groups
+            groups = re.compile(self.regex).groups
         except re.error as error:
             raise ConfigError(
-                "split.group.pattern", f"{self.pattern!r} is not a regular expression ({error})", "Fix it."
+                "split.group.regex", f"{self.regex!r} is not a regular expression ({error})", "Fix it."
             ) from None
         if groups != 1:
             raise ConfigError(
-                "split.group.pattern", f"{self.pattern!r} has {groups} groups", "Give it one, e.g. '^([^/]+)/'."
+                "split.group.regex", f"{self.regex!r} has {groups} groups", "Give it one, e.g. '^([^/]+)/'."
             )
 
 
@@ -54,102 +62,117 @@ class GroupConfig:
 class SplitConfig:
     """Names and shares of the splits, and how images come into them.
 
-    `by: hash` uses a salted hash of the key; `group` one of the group's name, so that a whole group is in one split;
-    `stratified` gives every class its share in every split. `kfold` makes `fold` of `folds` the split `eval` and the
-    others `train`, by hash or, with `stratify`, by classes; their shares follow from that. `predefined` uses the splits
-    of the input: a `column` of the table of labels, `lists` of keys in files, or the format or the folders; an image
-    without a split fails the run, or goes into `rest`.
-
-    `previous` is an earlier dataset: its images stay in their splits, and only new images are divided. `blessed` is the
-    dataset of the baseline model (`shardwright.ingest.baseline`).
+    Attributes:
+        ratios: Split -> its share, for example `{train: 0.8, eval: 0.1, test: 0.1}`. A split named `val`, `valid` or
+            `validation` is understood as `eval`.
+        method: `hash`: a salted hash of the key. `group`: one of the group's name. `stratified`: every class has its
+            share in every split. `kfold`: one fold is `eval`, the others are `train`, by hash or, with `stratify`, by
+            classes. `predefined`: the splits of the input.
+        salt: Text that the hash begins with; another one divides the images differently.
+        group: Images that must be in one split.
+        num_folds: Number of folds of `method: kfold`.
+        fold_index: The fold that is `eval`, from 0.
+        stratify: Whether folds are divided by classes.
+        from_column: Column of the table of labels with the split of each image, for `method: predefined`.
+        from_lists: Split -> file with the keys of its images, for `method: predefined`.
+        unlisted_images: Split of the images that have none in the input, for `method: predefined`; `fail` stops the
+            run.
+        keep_from: Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the
+            dataset of the baseline model.
     """
 
     PATH: ClassVar[str] = "split"
 
-    shares: Mapping[str, float] = field(default_factory=lambda: {"train": 0.8, "eval": 0.1, "test": 0.1})
-    by: str = "hash"
+    ratios: Mapping[str, float] = field(default_factory=lambda: {"train": 0.8, "eval": 0.1, "test": 0.1})
+    method: str = "hash"
     salt: str = ""
     group: GroupConfig | None = None
-    folds: int | None = None
-    fold: int | None = None
+    num_folds: int | None = None
+    fold_index: int | None = None
     stratify: bool = False
-    column: str | None = None
-    lists: Mapping[str, str] | None = None
-    rest: str = FAIL
-    previous: str | None = None
+    from_column: str | None = None
+    from_lists: Mapping[str, str] | None = None
+    unlisted_images: str = FAIL
+    keep_from: str | None = None
 
     def __post_init__(self) -> None:
-        one_of("split.by", self.by, METHODS)
+        one_of("split.method", self.method, METHODS)
         self._check_method()
-        if self.by == "kfold":
+        if self.method == "kfold":
             self._share_folds()
-        if not self.shares:
-            raise ConfigError("split", "no splits", _EXAMPLE)
-        for name, share in self.shares.items():
-            _check_name(f"split.{name}", name)
+        if not self.ratios:
+            raise ConfigError("split.ratios", "no splits", _EXAMPLE)
+        for name, share in self.ratios.items():
+            _check_name(f"split.ratios.{name}", name)
             if not 0 < share <= 1:
-                raise ConfigError(f"split.{name}", f"{share!r} is not a share", "Use a number above 0, at most 1.")
-        total = sum(self.shares.values())
+                raise ConfigError(
+                    f"split.ratios.{name}", f"{share!r} is not a share", "Use a number above 0, at most 1."
+                )
+        total = sum(self.ratios.values())
         if abs(total - 1) > 1e-6:
-            raise ConfigError("split", f"the shares add up to {total:g}", "Make them add up to 1.")
-        for name in self.lists or ():
-            _check_name(f"split.lists.{name}", name)
-        if self.rest != FAIL:
-            one_of("split.rest", self.rest, (FAIL, *self.shares, *(self.lists or ())))
+            raise ConfigError("split.ratios", f"the shares add up to {total:g}", "Make them add up to 1.")
+        for name in self.from_lists or ():
+            _check_name(f"split.from_lists.{name}", name)
+        if self.unlisted_images != FAIL:
+            one_of("split.unlisted_images", self.unlisted_images, (FAIL, *self.ratios, *(self.from_lists or ())))
 
     @property
     def names(self) -> tuple[str, ...]:
         """All splits there can be, sorted."""
-        listed = set(self.lists or self.shares)
-        return tuple(sorted(listed if self.rest == FAIL else {*listed, self.rest}))
+        listed = set(self.from_lists or self.ratios)
+        return tuple(sorted(listed if self.unlisted_images == FAIL else {*listed, self.unlisted_images}))
 
     def _check_method(self) -> None:
         for name, allowed in _METHODS_OF.items():
             value = getattr(self, name)
-            if value is not None and value is not False and value != FAIL and self.by not in allowed:
+            if value is not None and value is not False and value != FAIL and self.method not in allowed:
                 raise ConfigError(
                     f"split.{name}",
-                    f"has no effect with split.by: {self.by}",
-                    f"Remove split.{name}, or use split.by: {' or '.join(allowed)}.",
+                    f"has no effect with split.method: {self.method}",
+                    f"Remove split.{name}, or use split.method: {' or '.join(allowed)}.",
                 )
-        if self.by == "group" and self.group is None:
-            raise ConfigError("split.group", "missing", "Write e.g. {column: patient_id} or {pattern: '^([^/]+)/'}.")
-        if self.lists is not None and self.column is not None:
-            raise ConfigError("split.lists", "split.column is given, too", "Remove split.lists or split.column.")
-        if self.lists is not None and not self.lists:
+        if self.method == "group" and self.group is None:
+            raise ConfigError("split.group", "missing", "Write e.g. {column: patient_id} or {regex: '^([^/]+)/'}.")
+        if self.from_lists is not None and self.from_column is not None:
             raise ConfigError(
-                "split.lists", "empty", "Write e.g. {train: train.txt, eval: val.txt}, or remove split.lists."
+                "split.from_lists", "split.from_column is given, too", "Remove split.from_lists or split.from_column."
             )
-        if self.stratify and self.previous is not None:
+        if self.from_lists is not None and not self.from_lists:
             raise ConfigError(
-                "split.previous",
+                "split.from_lists", "empty", "Write e.g. {train: train.txt, eval: val.txt}, or remove split.from_lists."
+            )
+        if self.stratify and self.keep_from is not None:
+            raise ConfigError(
+                "split.keep_from",
                 "the folds of its images in train are not known, so stratified folds cannot be continued",
-                "Remove split.previous or split.stratify.",
+                "Remove split.keep_from or split.stratify.",
             )
 
     def _share_folds(self) -> None:
-        if self.folds is None or self.fold is None:
-            missing = "folds" if self.folds is None else "fold"
-            raise ConfigError(f"split.{missing}", "missing", "Write e.g. {by: kfold, folds: 5, fold: 0}.")
-        at_least("split.folds", self.folds, 2)
-        between("split.fold", self.fold, 0, self.folds - 1)
-        rest = {name: share for name, share in self.shares.items() if name not in ("train", "eval")}
+        if self.num_folds is None or self.fold_index is None:
+            missing = "num_folds" if self.num_folds is None else "fold_index"
+            raise ConfigError(f"split.{missing}", "missing", "Write e.g. {method: kfold, num_folds: 5, fold_index: 0}.")
+        at_least("split.num_folds", self.num_folds, 2)
+        between("split.fold_index", self.fold_index, 0, self.num_folds - 1)
+        rest = {name: share for name, share in self.ratios.items() if name not in ("train", "eval")}
         left = 1 - sum(rest.values())
         if left <= 0:
-            raise ConfigError("split", f"the shares leave {left:g} for the folds", "Make them add up to less than 1.")
-        folds = {"train": left * (self.folds - 1) / self.folds, "eval": left / self.folds}
-        object.__setattr__(self, "shares", {**folds, **rest})
+            raise ConfigError(
+                "split.ratios", f"the shares leave {left:g} for the folds", "Make them add up to less than 1."
+            )
+        folds = {"train": left * (self.num_folds - 1) / self.num_folds, "eval": left / self.num_folds}
+        object.__setattr__(self, "ratios", {**folds, **rest})
 
 
 # Options that only some methods take.
 _METHODS_OF = {
     "group": ("group", "stratified", "kfold"),
-    "folds": ("kfold",),
-    "fold": ("kfold",),
+    "num_folds": ("kfold",),
+    "fold_index": ("kfold",),
     "stratify": ("kfold",),
-    "column": ("predefined",),
-    "lists": ("predefined",),
-    "rest": ("predefined",),
+    "from_column": ("predefined",),
+    "from_lists": ("predefined",),
+    "unlisted_images": ("predefined",),
 }
 
 

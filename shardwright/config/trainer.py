@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from shardwright.config.parsing import at_least, between, one_of
@@ -68,7 +68,7 @@ def check_model(model: str, encoder: str, weights: str | None) -> None:
             f"{weights!r} are weights of an encoder, and trainer.encoder is compact",
             f"Use trainer.encoder: {ENCODERS[1]}, or remove trainer.weights.",
         )
-    if not weights.endswith(WEIGHT_FILES):
+    if not weights.endswith(WEIGHT_FILES) and not weights.startswith(DIGEST):
         raise ConfigError("trainer.weights", f"{weights!r} is not a file of weights", f"Use {', '.join(WEIGHT_FILES)}.")
 
 
@@ -112,11 +112,18 @@ OPTIMIZERS = ("adamw", "adam", "sgd")
 SCHEDULES = ("cosine", "linear", "constant")
 PRECISIONS = ("float32", "bfloat16")
 FRESH, BLESSED = "none", "blessed"
+# Begins what replaces the path of a file in a recipe: its checksum in hex follows.
+DIGEST = "blake3:"
 
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """A training saves its state every so many steps, and at the end of an epoch; it keeps the last ones."""
+    """The state that a training saves, also at the end of each epoch.
+
+    Attributes:
+        every: Steps between two checkpoints.
+        keep: Number of checkpoints that are kept.
+    """
 
     PATH: ClassVar[str] = "trainer.checkpoint"
 
@@ -130,12 +137,34 @@ class CheckpointConfig:
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """The model and how it learns. `model: auto` is `unet` for segmentation and `cnn` for classification.
+    """The model and how it learns.
 
-    `batch_size` counts the images of all devices and hosts together. `warm_up` is the share of the steps in which the
-    learning rate rises, `patience` the number of epochs without a better one after which a training ends. `text` are
-    columns of `transform.text` that the model reads with the image; `ema` keeps a running mean of the weights;
-    `accumulate` batches make one update.
+    Attributes:
+        model: `auto` is `unet` for segmentation and `cnn` for classification; `package.module:function` is a function
+            of your own.
+        epochs: Times that the split train is read.
+        batch_size: Images of a step, on all devices and hosts together.
+        learning_rate: Learning rate after the warm-up.
+        base_filters: Filters of the first layers of a model; deeper layers have multiples.
+        seed: Seed of the initial weights and of the order.
+        loss: Loss; `auto` fits the task.
+        class_weights: `balanced` weights classes by their frequency.
+        encoder: Encoder of the model.
+        weights: File of weights of the encoder; by default they are random.
+        optimizer: Optimizer.
+        weight_decay: Weight decay of `adamw`; the default is 0.001.
+        schedule: Course of the learning rate after the warm-up.
+        warm_up: Share of the steps in which the learning rate rises.
+        patience: Epochs without a better one after which a training ends; by default it never does.
+        precision: Precision between the layers.
+        warm_start: Initial weights: `none`, those of the `blessed` model, or the path of a model.
+        text: Columns of `transform.text` that the model reads with the image.
+        ema: Momentum of a running mean of the weights, which is kept in their place.
+        accumulate: Batches whose gradients make one update.
+        callbacks: Import path of a function that returns Keras callbacks.
+        accelerator: What the training must run on.
+        hosts: Number of machines that train together.
+        checkpoint: The saved state.
     """
 
     PATH: ClassVar[str] = "trainer"
@@ -144,7 +173,7 @@ class TrainerConfig:
     epochs: int = 10
     batch_size: int = 16
     learning_rate: float = 1e-3
-    width: int = 16
+    base_filters: int = 16
     seed: int = 1
     loss: str = "auto"
     class_weights: str = "none"
@@ -160,9 +189,10 @@ class TrainerConfig:
     text: tuple[str, ...] = ()
     ema: float | None = None
     accumulate: int = 1
-    accelerator: str = "auto"
-    hosts: int = 1
-    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    callbacks: str | None = None
+    accelerator: str = field(default="auto", metadata={"place": True})
+    hosts: int = field(default=1, metadata={"place": True})
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata={"place": True})
 
     def __post_init__(self) -> None:
         check_model(self.model, self.encoder, self.weights)
@@ -170,7 +200,7 @@ class TrainerConfig:
         at_least("trainer.epochs", self.epochs, 1)
         at_least("trainer.batch_size", self.batch_size, 1)
         between("trainer.learning_rate", self.learning_rate, 1e-8, 10)
-        between("trainer.width", self.width, 4, 256)
+        between("trainer.base_filters", self.base_filters, 4, 256)
         at_least("trainer.seed", self.seed, 0)
         one_of("trainer.optimizer", self.optimizer, OPTIMIZERS)
         one_of("trainer.schedule", self.schedule, SCHEDULES)
@@ -190,6 +220,12 @@ class TrainerConfig:
         if self.ema is not None:
             between("trainer.ema", self.ema, 0.5, 0.99999)
         between("trainer.accumulate", self.accumulate, 1, 1024)
+        if self.callbacks is not None and not is_import_path(self.callbacks):
+            raise ConfigError(
+                "trainer.callbacks",
+                f"{self.callbacks!r} is not an import path",
+                "Write package.module:function, for example mine.training:callbacks.",
+            )
         for column in self.text:
             if self.text.count(column) > 1:
                 raise ConfigError("trainer.text", f"{column!r} twice", "Name each column once.")
@@ -210,3 +246,17 @@ class TrainerConfig:
                 f"{self.batch_size} images cannot be split over {self.hosts} hosts equally",
                 f"Use {-(-self.batch_size // self.hosts) * self.hosts}.",
             )
+
+    def effective(self, task: str) -> TrainerConfig:
+        """Returns the section with the model that `auto` means, and without options that do not shape the model.
+
+        Args:
+            task: `segmentation` or `classification`.
+        """
+        return replace(
+            self,
+            model=MODELS[task][0] if self.model == "auto" else self.model,
+            accelerator=TrainerConfig.accelerator,
+            hosts=TrainerConfig.hosts,
+            checkpoint=CheckpointConfig(),
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from shardwright.config.dataset import KAGGLE_FLOWERS, PRESETS, TF_VISION, TFDS
@@ -26,16 +26,18 @@ _MOST_WORDS = 1_000_000
 class TextConfig:
     """How a column of texts is stored: as words, in lower case, divided by all but letters, digits and apostrophes.
 
-    `vocabulary` is the number of the most frequent words of the split train. `output: counts` stores them sparsely,
-    `dense` as one number for each of them, `ids` the words in their order: 0 pads up to `length`, 1 is any other word,
-    2 the most frequent one.
+    Attributes:
+        vocabulary: Number of the most frequent words of the split train.
+        output: `counts` stores words sparsely, `dense` as one number for each of them, `ids` in their order: 0 pads up
+            to `length`, 1 is any other word, 2 the most frequent one.
+        length: Number of words of `output: ids`.
     """
 
     PATH: ClassVar[str] = "transform.text"
 
-    vocabulary: int = 1000
-    output: str = COUNTS
-    length: int | None = None
+    vocabulary: int = field(default=1000, metadata={"always": True})
+    output: str = field(default=COUNTS, metadata={"always": True})
+    length: int | None = field(default=None, metadata={"always": True})
 
     def __post_init__(self) -> None:
         between("transform.text.vocabulary", self.vocabulary, 1, _MOST_WORDS)
@@ -53,24 +55,32 @@ class TextConfig:
 
 @dataclass(frozen=True)
 class TransformConfig:
-    """The pixels that are trained on. `size` is [height, width]; with `resize: keep` images keep theirs.
+    """The pixels, masks, labels and texts that a model is trained on.
 
-    `quality`, `optimize` and `chroma` are of JPEG (`optimize` of PNG too); `masks` stores run lengths or a PNG of 0 and
-    1 a class; `labels: one_hot` or `multi_hot` adds a number for each class; `preset` selects names and forms of
-    features (`shardwright.dataset.features`); `text` has the options of columns of texts, by their names.
+    Attributes:
+        size: `[height, width]` of all images; by default [352, 544].
+        resize: How images are brought to `size`; with `keep` they keep theirs.
+        encoding: Encoding of the stored pixels.
+        quality: JPEG quality.
+        optimize: Whether JPEG and PNG files are made smaller, encoded more slowly.
+        chroma: Chroma samples of JPEG files.
+        masks: Masks as run lengths (`rle`), or as a PNG of 0 and 1 for each class.
+        labels: `one_hot` or `multi_hot` adds a number for each class to the index.
+        preset: Names and forms of features that other readers expect.
+        text: Column of texts -> its options.
     """
 
     PATH: ClassVar[str] = "transform"
 
-    size: tuple[int, int] | None = None
-    resize: str = "stretch"
-    encoding: str = "jpeg"
-    quality: int = 90
+    size: tuple[int, int] | None = field(default=None, metadata={"always": True})
+    resize: str = field(default="stretch", metadata={"always": True})
+    encoding: str = field(default="jpeg", metadata={"always": True})
+    quality: int | None = field(default=90, metadata={"always": True})
     optimize: bool = False
     chroma: int = 420
     masks: str = RLE
     labels: str = INDEX
-    preset: str = TF_VISION
+    preset: str = field(default=TF_VISION, metadata={"written_as": "features.preset"})
     text: Mapping[str, TextConfig] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,7 +94,10 @@ class TransformConfig:
         for side in self.size or ():
             between("transform.size", side, 8, 16384)
         one_of("transform.encoding", self.encoding, ENCODINGS)
-        between("transform.quality", self.quality, 1, 100)
+        if self.quality is not None:
+            between("transform.quality", self.quality, 1, 100)
+        elif self.encoding == "jpeg":
+            raise ConfigError("transform.quality", "null", "Give a value or remove the key.")
         if self.chroma not in CHROMAS:
             raise ConfigError("transform.chroma", f"{self.chroma!r} is not known", "Use 444, 422 or 420.")
         one_of("transform.masks", self.masks, (RLE, PNG))
@@ -102,3 +115,18 @@ class TransformConfig:
                 f"readers of {self.preset} decode JPEG and PNG, and transform.encoding is {self.encoding}",
                 "Use another preset, or encoding: jpeg or png.",
             )
+
+    def effective(self, task: str) -> TransformConfig:
+        """Returns the section with its options without effect reset, such as the quality of a PNG.
+
+        Args:
+            task: `segmentation` or `classification`.
+        """
+        jpeg = self.encoding == "jpeg"
+        return replace(
+            self,
+            quality=self.quality if jpeg else None,
+            optimize=self.optimize and self.encoding in ("jpeg", "png"),
+            chroma=self.chroma if jpeg else TransformConfig.chroma,
+            masks=self.masks if task == "segmentation" else TransformConfig.masks,
+        )

@@ -17,7 +17,8 @@ from shardwright.config.cloud import (
     check_label,
     check_resources,
 )
-from shardwright.config.parsing import at_least, between
+from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.pods import check_variables
 from shardwright.errors import ConfigError
 
 # The components whose workers may be on any machine, since they read and write buckets directly.
@@ -25,8 +26,29 @@ ON_DATAFLOW = ("ImageExampleGen", "StatisticsGen", "ImageTransform")
 
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+_GIGABYTE = 10**9
 _SERVICE_ACCOUNT = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
+_KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
+_ATTACHMENT = re.compile(r"projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+")
+_RESERVATION = re.compile(r"projects/[^/]+/zones/[^/]+/reservations/[^/]+")
+_ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?")
+ON_DEMAND, SPOT, FLEX_START, RESERVATION = "on_demand", "spot", "flex_start", "reservation"
+CAPACITIES = (ON_DEMAND, SPOT, FLEX_START, RESERVATION)
+_DISKS = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _CRON_FIELDS = 5
+
+
+@dataclass(frozen=True)
+class DiskConfig:
+    """A boot disk.
+
+    Attributes:
+        type: `pd-ssd`, `pd-standard` or `hyperdisk-balanced`; by default that of the machine type.
+        size: bytes; by default 100 GB.
+    """
+
+    type: str | None = None
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +61,14 @@ class VertexTrainer:
         gpu: kind of accelerator, `NVIDIA_L4`.
         gpus: how many.
         max_hours: hours after which Vertex AI ends the job.
+        capacity: `on_demand`; `spot` machines, which may be taken away; `flex_start`, which waits for machines; or
+            `reservation`.
+        max_wait_hours: hours that `flex_start` waits at most.
+        reservation: `projects/PROJECT/zones/ZONE/reservations/NAME`.
+        disk: the boot disk.
+        env: environment variables of the container.
+        restart_on_worker_restart: whether the whole job starts again when one machine does.
+        persistent_resource: ID of the persistent resource that runs it.
     """
 
     machine: str | None = None
@@ -46,6 +76,13 @@ class VertexTrainer:
     gpu: str | None = None
     gpus: int = 0
     max_hours: float = 168
+    capacity: str = ON_DEMAND
+    max_wait_hours: float | None = None
+    reservation: str | None = None
+    disk: DiskConfig = field(default_factory=DiskConfig)
+    env: Mapping[str, str] = field(default_factory=dict)
+    restart_on_worker_restart: bool = False
+    persistent_resource: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,12 +111,12 @@ class ScheduleConfig:
     Attributes:
         cron: five fields, after `TZ=ZONE ` if wanted.
         max_runs: after how many it ends, `None` for never.
-        concurrent: number of concurrent runs.
+        max_concurrent_runs: number of concurrent runs.
     """
 
     cron: str | None = None
     max_runs: int | None = None
-    concurrent: int = 1
+    max_concurrent_runs: int = 1
 
 
 @dataclass(frozen=True)
@@ -96,8 +133,12 @@ class VertexConfig:
         image: Shardwright's image.
         retries: how often a task that fails is run again.
         network: a peered network, `projects/NUMBER/global/networks/NAME`.
+        reserved_ip_ranges: names of ranges of that network that runs and jobs may use.
+        network_attachment: attachment of a Private Service Connect interface, for the job that trains.
+        kms_key: key that encrypts runs and jobs, `projects/…/locations/…/keyRings/…/cryptoKeys/NAME`.
+        experiment: experiment of Vertex AI that runs are added to.
         labels: labels of runs and jobs.
-        machines: component -> resources of its machine.
+        resources: component -> resources of its machine.
         trainer: the machine that trains.
         dataflow: what runs on Dataflow.
         schedule: when.
@@ -114,8 +155,12 @@ class VertexConfig:
     image: str | None = None
     retries: int = RETRIES
     network: str | None = None
+    reserved_ip_ranges: tuple[str, ...] = ()
+    network_attachment: str | None = None
+    kms_key: str | None = None
+    experiment: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    machines: Mapping[str, Resources] = field(default_factory=dict)
+    resources: Mapping[str, Resources] = field(default_factory=dict)
     trainer: VertexTrainer = field(default_factory=VertexTrainer)
     dataflow: DataflowConfig = field(default_factory=DataflowConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -128,12 +173,22 @@ class VertexConfig:
         for name in ("pipeline_root", "data_root", "push_directory"):
             check_bucket(f"vertex.{name}", getattr(self, name))
         check_image("vertex.image", self.image)
+        _matches("vertex.kms_key", self.kms_key, _KMS_KEY, "Write projects/P/locations/L/keyRings/R/cryptoKeys/K.")
+        _matches("vertex.experiment", self.experiment, _ID, "Use a-z, 0-9 and -, at most 128.")
+        attachment = "Write projects/P/regions/R/networkAttachments/NAME."
+        _matches("vertex.network_attachment", self.network_attachment, _ATTACHMENT, attachment)
+        for number, name in enumerate(self.reserved_ip_ranges):
+            _matches(f"vertex.reserved_ip_ranges[{number}]", name, _ID, "Write the name of the range.")
+        if self.network is not None and self.network_attachment is not None:
+            raise ConfigError(
+                "vertex.network_attachment", "vertex.network is given, too", "Use peering (network) or an attachment."
+            )
         between("vertex.retries", self.retries, 0, MOST_RETRIES)
         for label, value in self.labels.items():
             check_label("vertex.labels", label, value)
-        check_components("vertex.machines", self.machines)
-        for component, resources in self.machines.items():
-            check_resources(f"vertex.machines.{component}", resources)
+        check_components("vertex.resources", self.resources)
+        for component, resources in self.resources.items():
+            check_resources(f"vertex.resources.{component}", resources)
         _check_dataflow(self.dataflow)
         _check_trainer(self.trainer)
         _check_schedule(self.schedule)
@@ -149,7 +204,7 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
         raise ConfigError(
             "vertex.dataflow.components.Evaluator",
             "the Evaluator works on folders of its machine, where TFMA's workers would look for the model",
-            "Give it a large machine (vertex.machines.Evaluator) and processes on it (docs/dataflow.md).",
+            "Give it a large machine (vertex.resources.Evaluator) and processes on it (docs/dataflow.md).",
         )
     check_components("vertex.dataflow.components", dataflow.components, ON_DATAFLOW)
     at_least("vertex.dataflow.max_workers", dataflow.max_workers, 1)
@@ -158,10 +213,37 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
 def _check_trainer(trainer: VertexTrainer) -> None:
     at_least("vertex.trainer.gpus", trainer.gpus, 0)
     at_least("vertex.trainer.max_hours", trainer.max_hours, 0.1)
-    if trainer.machine is None and (trainer.topology or trainer.gpu or trainer.gpus):
-        raise ConfigError("vertex.trainer.machine", "missing", "Add it: g2-standard-8 or ct5lp-hightpu-4t.")
     if (trainer.gpu is None) != (trainer.gpus == 0):
         raise ConfigError("vertex.trainer.gpus", f"{trainer.gpus} of {trainer.gpu}", "Give both gpu and gpus, or none.")
+    if trainer.machine is None and trainer != VertexTrainer(max_hours=trainer.max_hours):
+        raise ConfigError("vertex.trainer.machine", "missing", "Add it: g2-standard-8 or ct5lp-hightpu-4t.")
+    _check_capacity(trainer)
+    if trainer.disk.type is not None:
+        one_of("vertex.trainer.disk.type", trainer.disk.type, _DISKS)
+    if trainer.disk.size is not None:
+        between("vertex.trainer.disk.size", trainer.disk.size, 100 * _GIGABYTE, 64_000 * _GIGABYTE)
+    check_variables("vertex.trainer.env", tuple(trainer.env))
+    _matches("vertex.trainer.persistent_resource", trainer.persistent_resource, _ID, "Write the ID of the resource.")
+
+
+def _check_capacity(trainer: VertexTrainer) -> None:
+    path = "vertex.trainer"
+    one_of(f"{path}.capacity", trainer.capacity, CAPACITIES)
+    _matches(f"{path}.reservation", trainer.reservation, _RESERVATION, "Write projects/P/zones/Z/reservations/NAME.")
+    if (trainer.reservation is None) != (trainer.capacity != RESERVATION):
+        raise ConfigError(
+            f"{path}.reservation",
+            f"{trainer.reservation!r} with {path}.capacity: {trainer.capacity}",
+            "Give both capacity: reservation and the reservation, or neither.",
+        )
+    if trainer.max_wait_hours is not None:
+        at_least(f"{path}.max_wait_hours", trainer.max_wait_hours, 0)
+        if trainer.capacity != FLEX_START:
+            raise ConfigError(
+                f"{path}.max_wait_hours",
+                f"has no effect with {path}.capacity: {trainer.capacity}",
+                "Use capacity: flex_start.",
+            )
 
 
 def _check_schedule(schedule: ScheduleConfig) -> None:
@@ -174,4 +256,4 @@ def _check_schedule(schedule: ScheduleConfig) -> None:
             )
     if schedule.max_runs is not None:
         at_least("vertex.schedule.max_runs", schedule.max_runs, 1)
-    at_least("vertex.schedule.concurrent", schedule.concurrent, 1)
+    at_least("vertex.schedule.max_concurrent_runs", schedule.max_concurrent_runs, 1)

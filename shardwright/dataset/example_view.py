@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from shardwright.dataset.manifest import IGNORED, Manifest
+from shardwright.checksum import image_feature
+from shardwright.dataset.manifest import AREA, IGNORED, Manifest, mask_feature
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import text_number
 from shardwright.images.header import ImageError, ImageHeader
@@ -39,18 +40,19 @@ class ExampleReader:
         stored, features = manifest.stored, manifest.features
         self.classes = manifest.classes
         self.names = {name: stored(name) for name in _SCALARS}
+        self.checksum = stored(image_feature(manifest.image_checksum))
         quality = [stored(f"image/quality/{name}") for name in Quality._fields]
         self.quality = quality if all(name in features for name in quality) else None
         hashes = stored("image/hash/perceptual"), stored("image/hash/average")
         self.hashes = hashes if all(name in features for name in hashes) else None
-        runs = [stored(f"image/segmentation/{name}/rle") for name in manifest.classes]
+        runs = [stored(mask_feature(name)) for name in manifest.classes]
         self.runs = runs if runs and all(features.get(name) == "int64" for name in runs) else None
-        ignored = stored(f"image/segmentation/{IGNORED}/rle")
+        ignored = stored(mask_feature(IGNORED))
         self.ignored = ignored if manifest.ignores and features.get(ignored) == "int64" else None
-        areas = [stored(f"image/segmentation/{name}/area") for name in manifest.classes]
+        areas = [stored(mask_feature(name, AREA)) for name in manifest.classes]
         self.areas = areas if areas and all(features.get(name) == "int64" for name in areas) else None
         images = manifest.recipe.get("images", {})
-        self.encoding = manifest.recipe.get("encoding") or images.get("reencode")
+        self.encoding = manifest.recipe.get("encoding") or images.get("encoding")
 
     def read(self, key: str, payload: bytes) -> ExampleView:
         """Returns a view of a record.
@@ -71,7 +73,6 @@ _SCALARS = (
     "image/width",
     "image/channels",
     "image/orientation",
-    "image/sha256",
     "image/class/label",
 )
 
@@ -189,7 +190,7 @@ class ExampleView:
     @property
     def content(self) -> int:
         """64 bits of the hash of the original file; 0 where it is not stored."""
-        stored = self.example.texts(self.reader.names["image/sha256"])
+        stored = self.example.texts(self.reader.checksum)
         return int(stored[0][:16], 16) if stored and _HEX.match(stored[0]) else 0
 
     def drawn(self, share: float, seed: int = 0) -> bool:

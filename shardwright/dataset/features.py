@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from shardwright.checksum import ALGORITHMS, image_feature
 from shardwright.config.dataset import KAGGLE_FLOWERS, RLE_TEXT, TF_VISION, TFDS
 from shardwright.dataset.manifest import MASKS, NONE, SINGLE
 from shardwright.errors import ConfigError
@@ -38,7 +39,7 @@ SIZE, ONE_HOT = "size", "one_hot_class"
 _LABEL, _TEXT = "image/class/label", "image/class/text"
 _HEIGHT, _WIDTH = "image/height", "image/width"
 _MASK = re.compile(r"image/segmentation/(?P<name>[^/]+)/(?P<what>rle|area)")
-# Every image has these.
+# Every image has these, and the checksum of one algorithm (`common_features`).
 COMMON_FEATURES = {
     "image/encoded": "bytes",
     "image/format": "bytes",
@@ -48,10 +49,18 @@ COMMON_FEATURES = {
     "image/orientation": "int64",
     "image/filename": "bytes",
     "image/key": "bytes",
-    "image/sha256": "bytes",
+    **{image_feature(algorithm): "bytes" for algorithm in ALGORITHMS},
     "image/class/label": "int64",
     "image/class/text": "bytes",
 }
+
+
+def common_features(algorithm: str) -> dict[str, str]:
+    """Returns name and kind of the features that every image has with that `images.checksum`."""
+    others = {image_feature(other) for other in ALGORITHMS if other != algorithm}
+    return {name: kind for name, kind in COMMON_FEATURES.items() if name not in others}
+
+
 _SAME, _PNG, _RUN_TEXT = "same", "png", "run_text"
 
 

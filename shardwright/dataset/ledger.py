@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from shardwright.fingerprint import canonical_json
 from shardwright.untrusted import is_file_name, is_text, parse_untrusted_json
@@ -18,7 +18,7 @@ WRITTEN = "written"
 DUPLICATE = "duplicate"
 REJECTED = "rejected"
 STATUSES = (WRITTEN, DUPLICATE, REJECTED)
-# The reject of `input.unlisted: reject`, which users ask for: `rejects.max` does not count it.
+# The reject of `input.unlisted_images: reject`, which users ask for: `rejects.max_fraction` does not count it.
 UNLISTED = "unlisted"
 
 
@@ -65,6 +65,19 @@ _MERGE_WIDTH = 256
 _ROWS_IN_MEMORY = 4096
 
 
+class Keyed(Protocol):
+    """A row that is sorted by its key."""
+
+    @property
+    def key(self) -> str:
+        """The key."""
+        ...
+
+    def to_json(self) -> str:
+        """Returns the row as one line of JSON with a value `key`, without the line end."""
+        ...
+
+
 class RowSorter:
     """Sorts rows by key.
 
@@ -74,11 +87,11 @@ class RowSorter:
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
-        self._rows: list[LedgerRow] = []
+        self._rows: list[Keyed] = []
         self._pieces: list[Path] = []
         self.count = 0
 
-    def add(self, row: LedgerRow) -> None:
+    def add(self, row: Keyed) -> None:
         """Takes one row."""
         self._rows.append(row)
         self.count += 1

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from shardwright.checksum import BLAKE3, stored_algorithm
 from shardwright.dataset.ledger import STATUSES
-from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
+from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
 from shardwright.display.html import box, class_names, isolate, line, rows
 from shardwright.display.numbers import number, size_text
 from shardwright.errors import DatasetError
@@ -67,6 +68,8 @@ MULTI = "multi"
 NONE = "none"
 # In place of a class's name: the mask of the pixels that neither loss nor metric counts.
 IGNORED = "ignore"
+MASK_PREFIX = "image/segmentation/"
+RLE, AREA = "rle", "area"
 
 # Length and checksums of a record.
 _LEAST_RECORD = 16
@@ -75,6 +78,23 @@ _LEAST_RECORD = 16
 # turns and whose masks or boxes were drawn on the turned picture.
 LOCATED, DISPLAYED = "gps", "displayed_frame"
 MARKS = (LOCATED, DISPLAYED)
+
+
+def mask_feature(name: str, what: str = RLE) -> str:
+    """Returns the name of a feature of a mask.
+
+    A slash in the name of a class is `%2F` there, and a percent sign `%25`; `mask_class` reverses this.
+
+    Args:
+        name: the class, or `IGNORED`.
+        what: `RLE`, the runs, or `AREA`.
+    """
+    return f"{MASK_PREFIX}{name.replace('%', '%25').replace('/', '%2F')}/{what}"
+
+
+def mask_class(encoded: str) -> str:
+    """Returns the class whose name is a part of a feature's name; see `mask_feature`."""
+    return encoded.replace("%2F", "/").replace("%25", "%")
 
 
 class IndexRow(NamedTuple):
@@ -111,7 +131,7 @@ class ShardInfo:
         path: file, relative to the dataset's folder, with forward slashes.
         records: number of records.
         bytes: size of the file.
-        sha256: hash of the file, 64 hex digits.
+        checksum: of the file, 64 hex digits.
         first_key: key of the first record, `None` in a shard without records.
         last_key: key of the last record, likewise.
     """
@@ -120,7 +140,7 @@ class ShardInfo:
     path: str
     records: int
     bytes: int
-    sha256: str
+    checksum: str
     first_key: str | None
     last_key: str | None
 
@@ -143,7 +163,8 @@ class Manifest:
         names: name of a feature under `features.preset: tf_vision` -> its name here, of those that have another one.
         totals: `inputs`, `written`, `duplicate`, `rejected`; `records/<split>`; `rejected/<code>`; `MARKS`.
         shards: all shards, by split and number.
-        parts: sha256 of every index and ledger file, by relative path.
+        parts: checksum of every index, ledger and facts file, by relative path.
+        checksum: name of the algorithm of all checksums of files, and of fingerprints and digests.
         digest: hash of everything above.
     """
 
@@ -160,6 +181,7 @@ class Manifest:
     shards: tuple[ShardInfo, ...]
     parts: Mapping[str, str]
     names: Mapping[str, str] = field(default_factory=dict)
+    checksum: str = BLAKE3
     format_version: int = FORMAT_VERSION
     digest: str = ""
 
@@ -208,11 +230,16 @@ class Manifest:
     def ignores(self) -> bool:
         """True if examples have a mask of pixels that neither loss nor metric counts."""
         # A table may have a class of this name; the mask is then that of the class.
-        return IGNORED not in self.classes and self.stored(f"image/segmentation/{IGNORED}/rle") in self.features
+        return IGNORED not in self.classes and self.stored(mask_feature(IGNORED)) in self.features
 
     def stored(self, name: str) -> str:
         """Returns the stored name of one of our features; see `names`."""
         return self.names.get(name, name)
+
+    @property
+    def image_checksum(self) -> str:
+        """The algorithm of the checksums of images in the examples; the default one if they contain none."""
+        return stored_algorithm(self.features, self.names)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -235,7 +262,9 @@ _RECIPE = record(
         "images": record(
             {},
             {
-                **dict.fromkeys(("verify", "orientation", "resize", "reencode", "convert", "strip_metadata"), text),
+                **dict.fromkeys(
+                    ("verify", "orientation", "resize", "encoding", "unsupported_formats", "strip_metadata"), text
+                ),
                 **dict.fromkeys(("max_pixels", "quality", "chroma"), count),
                 "optimize": truth,
                 "size": optional(either(count, listed(count, length=2))),
@@ -271,13 +300,14 @@ _MANIFEST = record(
                     "path": relative_path,
                     "records": count,
                     "bytes": count,
-                    "sha256": digest,
+                    "checksum": digest,
                     "first_key": optional(text),
                     "last_key": optional(text),
                 }
             )
         ),
         "parts": mapped(digest, key=relative_path),
+        "checksum": choice(BLAKE3),
         "digest": digest,
     }
 )
@@ -285,13 +315,17 @@ _MANIFEST = record(
 
 def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
     indexes = {index_path(shard.path) for shard in shards}
-    if indexes >= parts.keys():
+    facts = {facts_path(shard.path) for shard in shards}
+    known = indexes | facts
+    if known >= parts.keys():
         raise ValueError(f"parts lacks a file of {LEDGER_FOLDER}")
     if missing := sorted(indexes - parts.keys()):
         raise ValueError(f"parts lacks {missing[0]!a}")
-    foreign = sorted(name for name in parts.keys() - indexes if not name.startswith(LEDGER_FOLDER))
+    if facts & parts.keys() and not facts <= parts.keys():
+        raise ValueError(f"parts lacks {min(facts - parts.keys())!a}")
+    foreign = sorted(name for name in parts.keys() - known if not name.startswith(LEDGER_FOLDER))
     if foreign:
-        raise ValueError(f"parts: {foreign[0]!a} is neither the index of a shard nor a part of the ledger")
+        raise ValueError(f"parts: {foreign[0]!a} is neither index nor facts of a shard, nor a part of the ledger")
 
 
 def _shard(row: Mapping[str, Any]) -> ShardInfo:

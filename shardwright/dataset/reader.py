@@ -7,7 +7,6 @@ where they are read to their ends, the hashes of indexes and of the ledger. The 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,11 +15,13 @@ from typing import IO
 
 from markupsafe import Markup
 
+from shardwright.checksum import checksum_of, new_checksum
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.examples import Example, Examples
+from shardwright.dataset.facts import FactsCollector, ShardFacts
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow, Manifest, ShardInfo, manifest_html
-from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
+from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
 from shardwright.display.html import gallery, isolate, join
 from shardwright.display.html import line as html_line
 from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
@@ -264,7 +265,7 @@ class ImageDataset:
     def placed_records(self, shard: LocatedShard, *, proven: bool = False) -> Iterator[tuple[str, int, bytes]]:
         """Yields the key, offset of the frame and serialized example of every record of a shard; see `records`."""
         entries = self._index(shard)
-        for offset, payload in iter_records(shard.file, shard.sha256 if proven else None):
+        for offset, payload in iter_records(shard.file, shard.checksum if proven else None):
             key, expected = next(entries, ("", -1))
             if offset != expected:
                 raise DatasetError(
@@ -281,6 +282,27 @@ class ImageDataset:
             DatasetError: the index is missing or damaged.
         """
         return self._index(shard)
+
+    def facts(self, shard: LocatedShard) -> ShardFacts:
+        """Returns the facts of the records of a shard, from their file; the records are read only if there is none.
+
+        Raises:
+            DatasetError: the facts, or the records, are damaged.
+        """
+        path = facts_path(shard.path)
+        if path not in self.manifest.parts:
+            collected = FactsCollector(self.manifest, len(self.shards(shard.split)))
+            for key, _, payload in self.placed_records(shard):
+                collected.add(key, payload)
+            return ShardFacts.decode(collected.encode(), self.manifest, shard.records, shard.file)
+        file = os.path.join(self.root, path)
+        try:
+            data = read_bytes(file)
+        except OSError as error:
+            raise DatasetError(f"{file}: not readable facts ({error}). Re-create the dataset.") from None
+        if checksum_of(data) != self.manifest.parts[path]:
+            raise DatasetError(f"{file}: not the facts of the manifest: the checksum differs. Re-create the dataset.")
+        return ShardFacts.decode(data, self.manifest, shard.records, file)
 
     def keys(self, split: str) -> list[str]:
         """Returns the keys of a split in the order of its records; the loader's number `i` is that of `keys[i]`.
@@ -352,26 +374,26 @@ class ImageDataset:
 
     def _proven(self, lines: IO[bytes], path: str) -> Iterator[bytes]:
         """Yields the lines of a part; raises after the last one if it is not the part in the manifest."""
-        digest = hashlib.sha256()
+        digest = new_checksum()
         for line in lines:
             digest.update(line)
             yield line
         if digest.hexdigest() != self.manifest.parts.get(path):
-            raise ValueError("its SHA-256 is not that of the manifest")
+            raise ValueError("its BLAKE3 is not that of the manifest")
 
 
-def iter_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
+def iter_records(file: str, checksum: str | None) -> Iterator[tuple[int, bytes]]:
     """Yields the offset and serialized example of every record of a shard's file.
 
     Args:
         file: the file, or its URL.
-        sha256: the manifest's; `None` to check single records only.
+        checksum: the manifest's; `None` to check single records only.
 
     Raises:
         DatasetError: it is damaged, or, after the last record, not that of the manifest.
     """
     try:
-        yield from read_records(file, sha256=sha256)
+        yield from read_records(file, checksum=checksum)
     except RecordError as error:
         raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
 

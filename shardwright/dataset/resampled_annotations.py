@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.config.transform import INDEX, MULTI_HOT, ONE_HOT
-from shardwright.dataset.manifest import IGNORED, NONE, SINGLE
+from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, NONE, SINGLE, mask_feature
 from shardwright.errors import ConfigError
 from shardwright.images.boxes import PREFIX as BOXES
 from shardwright.images.boxes import move_boxes
@@ -25,7 +25,6 @@ from shardwright.tfrecords import encode, records
 ADDED_FEATURES = {"image/original/height": "int64", "image/original/width": "int64"}
 CLASSES = "image/class/text"
 _LABEL = "image/class/label"
-_MASK = "image/segmentation/"
 
 
 class ResampledAnnotations(NamedTuple):
@@ -47,7 +46,7 @@ Example = Mapping[str, records.DecodedFeature | encode.EncodedFeature]
 
 def moves_pixels(name: str) -> bool:
     """Returns whether `resample_annotations` needs the values of a feature; all others may stay encoded."""
-    return name == _LABEL or name.startswith(BOXES) or (name.startswith(_MASK) and name.endswith("/rle"))
+    return name == _LABEL or name.startswith(BOXES) or (name.startswith(MASK_PREFIX) and name.endswith("/rle"))
 
 
 def resample_annotations(
@@ -143,14 +142,14 @@ def _move_masks(
     plan: Geometry,
 ) -> list[int]:
     """Puts the masks into the new frame; returns the area of each class."""
-    ignored = [IGNORED] if IGNORED not in classes and f"{_MASK}{IGNORED}/rle" in example else []
+    ignored = [IGNORED] if IGNORED not in classes and mask_feature(IGNORED) in example else []
     names = [*classes, *ignored]
-    masks = stored_runs([np.asarray(parsed(example, f"{_MASK}{name}/rle")) for name in names])
+    masks = stored_runs([np.asarray(parsed(example, mask_feature(name))) for name in names])
     areas = []
     for name, runs in zip(names, rle.resample_all(masks, plan), strict=True):
         areas.append(rle.area(runs))
-        features[f"{_MASK}{name}/rle"] = encode.ints(runs.reshape(-1))
-        features[f"{_MASK}{name}/area"] = areas[-1]
+        features[mask_feature(name)] = encode.ints(runs.reshape(-1))
+        features[mask_feature(name, AREA)] = areas[-1]
     return areas[: len(classes)]
 
 

@@ -22,14 +22,14 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from shardwright.checksum import ALGORITHMS, BLAKE3, image_feature, stored_algorithm
 from shardwright.dataset.features import COMMON_FEATURES
-from shardwright.dataset.manifest import MULTI, NONE
+from shardwright.dataset.manifest import MASK_PREFIX, MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.progress import SILENT, Progress
 from shardwright.tfrecords.lazy_example import LazyExample
 
-_MASK_PREFIX = "image/segmentation/"
 _OF_PIXELS = ("image/hash/", "image/quality/")
 TRAINING, SERVING = "TRAINING", "SERVING"
 # The features that an image has without annotations.
@@ -78,6 +78,9 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
             known[name].ClearField("presence")
             known[name].ClearField("shape")
             known[name].value_count.min = 0
+    # The base has the feature of the default algorithm.
+    known[image_feature(BLAKE3)].name = image_feature(stored_algorithm(features, {}))
+    known = {feature.name: feature for feature in schema.feature}
     for name, kind in features.items():
         if name not in known:
             _add(schema, name, kind)
@@ -89,11 +92,11 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
 
 def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
     feature = schema.feature.add(name=name, type=_TYPES[kind])
-    if name.startswith(_MASK_PREFIX) and name.endswith("/rle"):
+    if name.startswith(MASK_PREFIX) and name.endswith("/rle"):
         # Runs are pairs: start and length, from 0, column by column.
         feature.value_count.min = 0
         feature.int_domain.min = 0
-    elif name.startswith(_MASK_PREFIX) and name.endswith("/area"):
+    elif name.startswith(MASK_PREFIX) and name.endswith("/area"):
         feature.presence.min_fraction = 1
         feature.presence.min_count = 1
         feature.shape.dim.add(size=1)
@@ -172,7 +175,7 @@ def _essence(schema: schema_pb2.Schema) -> list[str]:
 
 # A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
 _MOST_VALUES = 20
-_FREE = ("image/key", "image/filename", "image/sha256", "image/encoded", "image/class/text")
+_FREE = ("image/key", "image/filename", *map(image_feature, ALGORITHMS), "image/encoded", "image/class/text")
 _HASHES = "image/hash/"
 _RUNS = "/rle"
 

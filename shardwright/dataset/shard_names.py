@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from shardwright.config.dataset import DEFAULT_PATTERN, check_pattern
+from shardwright.config.dataset import DEFAULT_TEMPLATE, check_pattern
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ShardNames:
             take the file for compressed.
     """
 
-    pattern: str = DEFAULT_PATTERN
+    pattern: str = DEFAULT_TEMPLATE
 
     def __post_init__(self) -> None:
         check_pattern(self.pattern)
@@ -42,7 +42,7 @@ class ShardNames:
         return self.pattern.format(split=split, index=index, of=of, count=count)
 
 
-LEDGER_FOLDER = "ledger/"
+LEDGER_FOLDER, FACTS_FOLDER = "ledger/", "facts/"
 
 
 def shard_name(index: int, count: int) -> str:
@@ -58,6 +58,11 @@ def shard_path(split: str, index: int, count: int) -> str:
 def index_path(shard: str) -> str:
     """Returns the path of the index of a shard, whose own path is given; both relative to the dataset's folder."""
     return f"index/{PurePosixPath(shard).with_suffix('.jsonl')}"
+
+
+def facts_path(shard: str) -> str:
+    """Returns the path of the facts of a shard, likewise."""
+    return f"{FACTS_FOLDER}{PurePosixPath(shard).with_suffix('.json')}"
 
 
 def ledger_path(index: int, count: int) -> str:

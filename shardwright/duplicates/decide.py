@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.duplicates.clusters import UnionFind
 from shardwright.duplicates.hamming import Positions
 from shardwright.errors import CheckFailed
+from shardwright.union_find import UnionFind
 
 CONFLICTING = "conflicting_duplicates"
 _SHOWN = 3
@@ -161,7 +161,8 @@ def _note(
     found = f"{rule.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
     if rule.action == "fail":
         raise CheckFailed(f"{found}. {rule.option} is fail: remove all but one of each, or set it to first or keep.")
-    what = "kept, each group on one side of the split" if rule.action == "keep" else "the first of each is kept"
+    kept = "kept (a split that is drawn has each group on one side)"
+    what = kept if rule.action == "keep" else "the first of each is kept"
     decision.notes.append(f"{found}: {what}")
     if not disagreeing:
         return

@@ -13,7 +13,7 @@ from shardwright.duplicates.clusters import equal_clusters, near_clusters
 from shardwright.duplicates.decide import DuplicateDecision, DuplicateRule, decide, groups_of
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 
-_OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near_action"}
+_OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near.action"}
 _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]
 
@@ -66,9 +66,9 @@ def find_duplicates(
         found.append(("pixel", options.pixels, _same_pixels, equal_clusters(probed.pixels, alive & probed.sound)))
     if options.near is not None:
         assert probed is not None
-        hashes = probed.hashes[:, ImageHashes._fields.index(options.near_hash)]
+        hashes = probed.hashes[:, ImageHashes._fields.index(options.near.hash)]
         firsts = _near(options, probed, alive & probed.sound)
-        found.append(("near", options.near_action, _near_looks(options.near_hash, hashes), firsts))
+        found.append(("near", options.near.action, _near_looks(options.near.hash, hashes), firsts))
     members = {i for _, _, _, firsts in found for group in groups_of(firsts, alive) for i in group.tolist()}
     labels = labels_of(members) if members else {}
     rules = [
@@ -108,8 +108,8 @@ def _near(options: DuplicatesConfig, probed: PixelHashes, there: _Alive) -> _Fir
     assert options.near is not None
     positions = np.flatnonzero(there)
     columns = {name: probed.hashes[positions, i] for i, name in enumerate(ImageHashes._fields)}
-    confirm = None if options.confirm is None else columns[options.confirm]
-    limit = options.near if options.confirm_distance is None else options.confirm_distance
+    confirm = None if options.near.confirm_hash is None else columns[options.near.confirm_hash]
+    limit = options.near.max_distance if options.near.confirm_distance is None else options.near.confirm_distance
     firsts = np.arange(len(there))
-    firsts[positions] = positions[near_clusters(columns[options.near_hash], options.near, confirm, limit)]
+    firsts[positions] = positions[near_clusters(columns[options.near.hash], options.near.max_distance, confirm, limit)]
     return firsts

@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from shardwright.checksum import ALGORITHMS, image_feature
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.features import ONE_HOT, SIZE
-from shardwright.dataset.manifest import IGNORED, Manifest
+from shardwright.dataset.manifest import AREA, IGNORED, RLE, Manifest, mask_feature
 from shardwright.images.boxes import LABEL, TEXT
 from shardwright.tfrecords.records import DecodedFeature
 
-_MASK = "image/segmentation/"
 # Compared as the image and as its classes.
 _COMPARED = frozenset(("image/encoded", "image/key", "image/class/label", "image/class/text"))
 # Features that follow from the image differ if the image does.
 _OF_IMAGE = (
-    *("image/format", "image/height", "image/width", "image/channels", "image/orientation", "image/sha256", SIZE),
+    *("image/format", "image/height", "image/width", "image/channels", "image/orientation", SIZE),
+    *map(image_feature, ALGORITHMS),
     *("image/quality/", "image/hash/"),
 )
 # Numbers of classes, which mean the same only where both datasets have the same classes.
@@ -42,7 +43,7 @@ class ComparedFeatures:
         for manifest in (one, other):
             ours = {theirs: name for name, theirs in manifest.names.items()}
             kinds = {ours.get(name, name): kind for name, kind in manifest.features.items()}
-            masks = {f"{_MASK}{name}/{what}" for name in (*manifest.classes, IGNORED) for what in ("rle", "area")}
+            masks = {mask_feature(name, what) for name in (*manifest.classes, IGNORED) for what in (RLE, AREA)}
             names.append({name: kind for name, kind in kinds.items() if not (runs and name in masks)})
         both = names[0].items() & names[1].items()
         self.only = _missing(names[0], names[1]), _missing(names[1], names[0])

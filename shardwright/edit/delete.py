@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 
+from shardwright.checksum import image_feature
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
@@ -16,15 +17,14 @@ from shardwright.storage import is_remote, open_file
 from shardwright.storage.mirror import local_folder
 from shardwright.tfrecords.records import find_feature
 
-_IMAGE_HASH = "image/sha256"
 # Roles of ancestors that a model was not trained on.
 _ONLY_COMPARED = ("previous", "reference", "baseline")
 
 
 def contents_of(dataset: ImageDataset, keys: Collection[str]) -> set[bytes]:
-    """Returns the SHA-256 of the original files of images, from their records and from the dataset's origins."""
+    """Returns the content IDs of the original files of images, from their records and from the dataset's origins."""
     contents: set[bytes] = set()
-    name = dataset.manifest.stored(_IMAGE_HASH)
+    name = dataset.manifest.stored(image_feature(dataset.manifest.image_checksum))
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     for number, shard in enumerate(shards):
         for key, offset in dataset.entries(shard):
@@ -33,7 +33,7 @@ def contents_of(dataset: ImageDataset, keys: Collection[str]) -> set[bytes]:
                 contents.update(bytes.fromhex(bytes(value).decode("ascii")) for value in found or ())
     try:
         with open_file(os.path.join(dataset.root, INPUTS_FILE)) as lines:
-            contents.update(row.sha256 for row in read_inputs(lines) if row.key in keys)
+            contents.update(row.content_id for row in read_inputs(lines) if row.key in keys)
     except (OSError, ValueError, TypeError, KeyError):
         pass  # A dataset need not have them, and its records have the hashes of all written images.
     return contents

@@ -12,7 +12,6 @@ to its end and compared with its hash. A caller that has done so before passes t
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from shardwright.checksum import digest_of, new_checksum
 from shardwright.config.dataset import ShardsConfig
 from shardwright.dataset.ledger import WRITTEN, LedgerRow
 from shardwright.dataset.manifest import Manifest
@@ -39,7 +39,7 @@ from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file
 from shardwright.storage.paths import check_not_inside, staging_next_to
 
-# Shard's file -> offset of a record -> SHA-256 of its serialized example, for shards that had the manifest's hash.
+# Shard's file -> offset of a record -> BLAKE3 of its serialized example, for shards that had the manifest's hash.
 RecordDigests = Mapping[str, Mapping[int, bytes]]
 # If more of a shard's bytes are selected, the whole shard is read: one stream is then hardly more work.
 SPARSE = 1 / 3
@@ -114,7 +114,7 @@ def _read_known(digests: RecordDigests, group: Iterable[_Selected]) -> Iterator[
                 yield (len(files) - 1, offset, length), (key, shard.file, offset)
 
     for (key, file, offset), payload in records_at(files, frames()):
-        if payload is None or hashlib.sha256(payload).digest() != digests[file][offset]:
+        if payload is None or digest_of(payload) != digests[file][offset]:
             raise _not_as_in_manifest(file)
         yield key, payload
 
@@ -125,7 +125,7 @@ def _read_whole(group: Iterable[_Selected]) -> Iterator[tuple[str, bytes]]:
             read = _ReadThrough(file)
             for key, offset, _ in records:
                 yield key, read_record_at(read, offset, shard.file)
-            if read.sha256() != shard.sha256:
+            if read.checksum() != shard.checksum:
                 raise _not_as_in_manifest(shard.file)
 
 
@@ -139,7 +139,7 @@ class _ReadThrough:
     """A file that is read from beginning to end, also between the selected records, so that its hash is known."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._at, self._digest = file, 0, hashlib.sha256()
+        self._file, self._at, self._digest = file, 0, new_checksum()
 
     def seek(self, offset: int, /) -> None:
         """Reads on to an offset."""
@@ -153,7 +153,7 @@ class _ReadThrough:
         self._at += len(data)
         return data
 
-    def sha256(self) -> str:
+    def checksum(self) -> str:
         """Returns the hash of the whole file, hex."""
         while self.read(_PIECE):
             continue
@@ -246,7 +246,7 @@ def derive(
                     selected = select_records(sources, split, how.choose, how.digests)
                     records = (how.outcome(key, payload) for key, payload in selected)
                     for shard, count in _counts(cuts, len(sizes[split])):
-                        _write(staging, shard, records, count, ShardNames(shards.pattern))
+                        _write(staging, plan, shard, records, count, ShardNames(shards.filename_template))
                         shown.advance()
                     # The last shard of a source is compared with its hash at the end of the iteration.
                     next(records, None)
@@ -298,7 +298,12 @@ def _tidy(out: str | os.PathLike[str]) -> None:
 
 
 def _write(
-    staging: Staging, shard: PlannedShard, records: Iterator[RecordResult], count: int, names: ShardNames
+    staging: Staging,
+    plan: DatasetPlan,
+    shard: PlannedShard,
+    records: Iterator[RecordResult],
+    count: int,
+    names: ShardNames,
 ) -> None:
     taken = [0]
 
@@ -307,7 +312,7 @@ def _write(
             taken[0] += 1
             yield next(records)
 
-    staging.write_shard(shard, outcomes(), names)
+    staging.write_shard(shard, outcomes(), names, facts=plan.facts(shard))
     # A shard that an earlier run has finished is not written again; its records are skipped.
     for _ in outcomes():
         continue

@@ -98,9 +98,9 @@ class ExportOptions:
         for name, value, known in (
             ("--layout", self.layout, (BY_KEY, BY_CLASS)),
             ("--masks", self.masks, (TABLE, PICTURES, NEITHER)),
-            ("--runs", self.runs, (ABSOLUTE, RELATIVE, COUNTS, COMPRESSED)),
+            ("--encoding", self.runs, (ABSOLUTE, RELATIVE, COUNTS, COMPRESSED)),
             ("--order", self.order, (COLUMN, ROW)),
-            ("--base", self.base, (0, 1)),
+            ("--start", self.base, (0, 1)),
             ("--table", self.table, tuple(_MASK_HEADS)),
         ):
             if value not in known:

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shardwright.config.canonical import recipe_options
 from shardwright.config.dataset import TF_VISION, ShardsConfig
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.ledger import REJECTED, UNLISTED
-from shardwright.dataset.manifest import IGNORED, MASKS, Manifest
+from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE, Manifest, mask_feature
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.resampled_annotations import typed
@@ -26,7 +27,6 @@ from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
-from shardwright.ingest.features import mask_feature
 from shardwright.ingest.survey import SourceGuard
 from shardwright.masks.rle import RleError, Runs, area, union
 from shardwright.staging.staging import RecordResult
@@ -37,7 +37,6 @@ from shardwright.tfrecords.records import decode_example
 AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL)
 _MOST_PIXELS = 2**29
-_MASK_PREFIX = "image/segmentation/"
 _SHOWN = 3
 # All options are detected.
 _DETECTED = LabelsConfig()
@@ -68,7 +67,7 @@ def relabel(
         labels: a file of annotations, or its URL.
         out: folder to make.
         read_as: options of their format that are not to be detected.
-        unlisted: the treatment of images without annotations, as in `input.unlisted`.
+        unlisted: the treatment of images without annotations, as in `input.unlisted_images`.
         shards: number and names of shards.
         quiet: show no progress.
 
@@ -94,7 +93,7 @@ def relabel(
     rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
     writer = _Writer(source, survey, rows, rejected, manifest.labels == MASKS)
-    kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(_MASK_PREFIX)}
+    kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(MASK_PREFIX)}
     changes = {
         "classes": survey.classes,
         "labels": MASKS if manifest.labels == MASKS else survey.labels,
@@ -102,11 +101,11 @@ def relabel(
     }
     # The file was read twice, and its hash is in the recipe.
     read.check_unchanged()
-    options: dict[str, Any] = {"labels": read.sha256(file), "unlisted": way}
+    options: dict[str, Any] = {"labels": read.checksum(file), "unlisted": way}
     if given := _given(read_as):
         options["read_as"] = given
     if export is not None:
-        options["export"] = [read.sha256(path) for path in export.files]
+        options["export"] = [read.checksum(path) for path in export.files]
     made = derive(
         [dataset], out, Derived("relabel", options, outcome=writer.outcome, changes=changes), shards=shards, quiet=quiet
     )
@@ -115,8 +114,7 @@ def relabel(
 
 def _given(read_as: LabelsConfig) -> dict[str, Any]:
     """Returns the options that are not the defaults, without the path."""
-    options = {name: value for name, value in vars(read_as).items() if name != "path"}
-    return {name: value for name, value in options.items() if value != getattr(_DETECTED, name)}
+    return {name: value for name, value in recipe_options(read_as).items() if name != "path"}
 
 
 def _check(dataset: ImageDataset, unlisted: str) -> None:
@@ -192,8 +190,7 @@ class _Writer:
         self._source, self._survey, self._rows, self._rejected, self._masked = source, survey, rows, rejected, masked
         # The classes, and then the mask of ignored pixels.
         self._names = (*survey.classes, *([IGNORED] if survey.ignore else []))
-        names = [mask_feature(name) for name in self._names]
-        self.kinds = {f"{name}/{what}": "int64" for name in names for what in ("rle", "area")}
+        self.kinds = {mask_feature(name, what): "int64" for name in self._names for what in (RLE, AREA)}
 
     def outcome(self, key: str, payload: bytes) -> RecordResult:
         """Returns the result of a record."""
@@ -201,7 +198,7 @@ class _Writer:
             return RecordResult(key, None, REJECTED, *self._rejected[key])
         example = decode_example(payload)
         features: dict[str, FeatureValue] = {
-            name: typed(values) for name, values in example.items() if not name.startswith(_MASK_PREFIX)
+            name: typed(values) for name, values in example.items() if not name.startswith(MASK_PREFIX)
         }
         rows = self._rows.get(key, [])
         listed = [row.label for row in rows if row.label >= 0]
@@ -214,8 +211,8 @@ class _Writer:
                 return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
             labels = [label for label, runs in enumerate(masks[: len(self._survey.classes)]) if len(runs)]
             for name, runs in zip(self._names, masks, strict=True):
-                features[f"{mask_feature(name)}/rle"] = ints(runs.reshape(-1))
-                features[f"{mask_feature(name)}/area"] = area(runs)
+                features[mask_feature(name)] = ints(runs.reshape(-1))
+                features[mask_feature(name, AREA)] = area(runs)
         features["image/class/label"] = ints(labels)
         features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
         return RecordResult(key, encode_example(features))

@@ -7,7 +7,6 @@ If all images are selected, or none has a class, only the keys are read.
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.checksum import DIGEST_BYTES, digest_of
 from shardwright.dataset.example_view import ExampleReader, sampling_hash
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.reader import ImageDataset, LocatedShard
@@ -25,7 +25,7 @@ from shardwright.fingerprint import text_number
 # The number of selected images of a stratum is known in the end. So digests are kept for this many times the expected
 # number, and for the image of the lowest hash. If that is not enough, which is rare, a shard is read whole again.
 _MARGIN = 4
-_HASH_BYTES = hashlib.sha256().digest_size
+_HASH_BYTES = DIGEST_BYTES
 
 
 class Selection(NamedTuple):
@@ -122,7 +122,7 @@ class _Stratum:
             self._lowest = min(value, self._lowest)
             self._known.append(len(self.hashes) - 1)
             self._locations.extend((shard, offset))
-            self._digests += hashlib.sha256(payload).digest()
+            self._digests += digest_of(payload)
 
     def lowest(self, count: int) -> npt.NDArray[np.int64]:
         """Returns the images with the lowest hashes."""

@@ -2,8 +2,8 @@
 
 Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes: a model that predicts
 nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty against empty
-counts 1, rewards such a model; it is reported as `kaggle_dice`.) Only sums are added up, so any partition of the images
-gives the same figure.
+counts 1, rewards such a model; it is reported as `kaggle_dice`.) Only sums of whole numbers are added up, so any
+partition of the images, in any order, gives the same figure to the last bit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from shardwright.masks.regions import IGNORE_VALUE
 
 Floats = npt.NDArray[np.float64]
 
+# Every float64 is a whole number of these parts. Sums of whole numbers do not depend on the order of the images.
+KAGGLE_UNITS = 1 << 1074
+
 
 @dataclass(frozen=True)
 class MaskSums:
@@ -28,7 +31,7 @@ class MaskSums:
         intersection: predicted and true, float64 [C].
         prediction: predicted, float64 [C].
         truth: true, float64 [C].
-        kaggle: the images' own Dice, added up, float64 [C].
+        kaggle: the images' own Dice, added up exactly: for each class a whole number of `1 / KAGGLE_UNITS`.
         found: images that show the class and are predicted to, float64 [C].
         predicted: images that are predicted to show the class, float64 [C].
         shown: images that show the class, float64 [C].
@@ -38,7 +41,7 @@ class MaskSums:
     intersection: Floats
     prediction: Floats
     truth: Floats
-    kaggle: Floats
+    kaggle: tuple[int, ...]
     found: Floats
     predicted: Floats
     shown: Floats
@@ -47,8 +50,8 @@ class MaskSums:
     @classmethod
     def zero(cls, classes: int) -> MaskSums:
         """The sums over no image."""
-        i, p, t, kaggle, found, predicted, shown = np.zeros((7, classes))
-        return cls(i, p, t, kaggle, found, predicted, shown, images=0)
+        i, p, t, found, predicted, shown = np.zeros((6, classes))
+        return cls(i, p, t, (0,) * classes, found, predicted, shown, images=0)
 
     @classmethod
     def of_images(cls, intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> MaskSums:
@@ -61,7 +64,7 @@ class MaskSums:
         """
         i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
         found, predicted, shown = (m.sum(0, dtype=np.float64) for m in ((p > 0) & (t > 0), p > 0, t > 0))
-        kaggle = image_dice(i, p, t).sum(0)
+        kaggle = tuple(sum(map(_units, column)) for column in image_dice(i, p, t).T.tolist())
         return cls(i.sum(0), p.sum(0), t.sum(0), kaggle, found, predicted, shown, images=len(i))
 
     @classmethod
@@ -84,7 +87,7 @@ class MaskSums:
             self.intersection + other.intersection,
             self.prediction + other.prediction,
             self.truth + other.truth,
-            self.kaggle + other.kaggle,
+            tuple(one + more for one, more in zip(self.kaggle, other.kaggle, strict=True)),
             self.found + other.found,
             self.predicted + other.predicted,
             self.shown + other.shown,
@@ -111,8 +114,8 @@ class MaskSums:
         the means are 0.
         """
         dice, iou, f1 = self.dice(), self.iou(), self.f1()
-        kaggle = self.kaggle.sum() / max(self.images * len(classes), 1)
-        values = {"mean_dice": _mean(dice), "mean_iou": _mean(iou), "mean_f1": _mean(f1), "kaggle_dice": float(kaggle)}
+        kaggle = sum(self.kaggle) / (KAGGLE_UNITS * max(self.images * len(classes), 1))
+        values = {"mean_dice": _mean(dice), "mean_iou": _mean(iou), "mean_f1": _mean(f1), "kaggle_dice": kaggle}
         for index, name in enumerate(classes):
             if not np.isnan(dice[index]):
                 values[f"dice/{name}"] = float(dice[index])
@@ -215,6 +218,11 @@ def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] 
         return True
     name = headline(task, multi=multi)
     return (candidate[name], -candidate["loss"]) > (best[name], -best["loss"])
+
+
+def _units(value: float) -> int:
+    above, below = value.as_integer_ratio()
+    return above * (KAGGLE_UNITS // below)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.errors import DatasetError
-from shardwright.evaluation.metrics import MaskSums
+from shardwright.evaluation.metrics import KAGGLE_UNITS, MaskSums
 from shardwright.masks.regions import IGNORE_VALUE, areas_and_hits, remove_small
 from shardwright.masks.rle import draw, encode
 from shardwright.storage.durable import write_file
 from shardwright.untrusted import parse_untrusted_json
 
-DECISION_FILE = "decision.json"
+THRESHOLDS_FILE = "thresholds.json"
 DEFAULT_THRESHOLD = 0.5
 _STEPS = 100
 # In float32, as in the model.
@@ -52,16 +52,16 @@ class Thresholds:
         return cls((threshold,) * classes, (min_area,) * classes)
 
 
-def write_decision(file: Path, decision: Thresholds, classes: Sequence[str]) -> None:
+def write_thresholds(file: Path, chosen: Thresholds, classes: Sequence[str]) -> None:
     """Writes thresholds as JSON, by class name."""
     value = {
         name: {"threshold": threshold, "min_area": area}
-        for name, threshold, area in zip(classes, decision.thresholds, decision.min_areas, strict=True)
+        for name, threshold, area in zip(classes, chosen.thresholds, chosen.min_areas, strict=True)
     }
     write_file(file, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Thresholds:
+def read_thresholds(file: str | os.PathLike[str], classes: Sequence[str]) -> Thresholds:
     """Reads thresholds.
 
     Raises:
@@ -75,13 +75,13 @@ def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Thres
         raise DatasetError(f"{file}: the thresholds cannot be read ({error!r}). Export the model again.") from None
 
 
-def decided_masks(probabilities: npt.NDArray[Any], decision: Thresholds) -> npt.NDArray[np.uint8]:
+def threshold_masks(probabilities: npt.NDArray[Any], chosen: Thresholds) -> npt.NDArray[np.uint8]:
     """Converts a batch of probabilities, float32 [N, H, W, C], to masks of 0 and 1 of the same shape."""
-    masks = np.asarray(probabilities >= np.array(decision.thresholds, np.float32), np.uint8)
+    masks = np.asarray(probabilities >= np.array(chosen.thresholds, np.float32), np.uint8)
     height, width = masks.shape[1:3]
     for image, c in np.ndindex(len(masks), masks.shape[-1]):
-        if decision.min_areas[c] > 1:
-            runs = remove_small(encode(masks[image, ..., c]), height, decision.min_areas[c])
+        if chosen.min_areas[c] > 1:
+            runs = remove_small(encode(masks[image, ..., c]), height, chosen.min_areas[c])
             masks[image, ..., c] = draw(runs, height, width)
     return masks
 
@@ -167,7 +167,7 @@ class RegionCounts:
             hits, predicted = self._images_of(c, area)
             truth = np.array(self._truth[c], np.int64)
             one = MaskSums.of_images(hits[:, None], predicted[:, None], truth[:, None])
-            score = float(np.nan_to_num(one.dice()[0]) + one.kaggle[0] / max(one.images, 1))
+            score = float(np.nan_to_num(one.dice()[0]) + one.kaggle[0] / (KAGGLE_UNITS * max(one.images, 1)))
             if score > best_score + 1e-9:
                 best, best_score = int(area), score
         return best

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs
@@ -43,6 +44,7 @@ class Images:
         skip: positions that are not images.
         size_of: height and width of the image at a position, `None` where it cannot be read.
         max_pixels: the most pixels an image, or a mask of one, may have.
+        root: the folder that the keys are below.
         paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
     """
 
@@ -50,6 +52,7 @@ class Images:
     skip: frozenset[int]
     size_of: Callable[[int], tuple[int, int] | None]
     max_pixels: int
+    root: str = ""
     paths: frozenset[str] = frozenset()
 
 
@@ -122,9 +125,10 @@ class Survey:
         ignore: whether masks may mark regions that are not to be counted (`IGNORE`).
         features: name -> kind (`int64`, `float32`, `bytes`) of the features in `Annotation.values`.
         splits: position of a key -> name of the split that the annotations state.
-        frame: what `input.labels.frame: auto` means here; see `shardwright.masks.coordinate_frame`.
+        frame: what `input.labels.orientation: auto` means here; see `shardwright.masks.coordinate_frame`.
         hint: what may help where nothing matches an image, a whole line without its end.
         ordered: whether the classes of an image are a list, whose order and repeats count, and not a set.
+        values: class -> the value that mask images have for it, where the values were detected.
     """
 
     classes: tuple[str, ...]
@@ -140,6 +144,7 @@ class Survey:
     frame: str = "auto"
     hint: str = ""
     ordered: bool = False
+    values: Mapping[str, int] = field(default_factory=dict)
 
 
 class MaskCode(Protocol):
@@ -173,20 +178,42 @@ class ClassesInText(Protocol):
         """Indices of the classes that occur in a text."""
 
 
+@dataclass(frozen=True)
+class FormatInput:
+    """The arguments that every format has.
+
+    Attributes:
+        images: what is listed.
+        classes: `input.classes`.
+        notes: what was detected so far, for the user.
+    """
+
+    images: Images
+    classes: Mapping[str, int | None] | None
+    notes: tuple[str, ...] = ()
+
+
 class AnnotationFormat(ABC):
     """An input format.
 
     Attributes:
-        unlisted: what `input.unlisted: auto` means here: `empty` or `fail`.
+        format: its name in `input.labels.format`.
+        unlisted: what `input.unlisted_images: auto` means here: `empty` or `fail`.
         name: what errors call it: the table's file name, or empty.
         mask_column: header of the column of masks, or empty.
         dialect: how masks are written, where there are any; final after `survey`.
     """
 
+    format = ""
     unlisted = "fail"
     name = ""
     mask_column = ""
     dialect: MaskCode = Dialect()
+
+    def __init__(self, given: FormatInput) -> None:
+        self._images = given.images
+        self._classes = given.classes
+        self._notes = given.notes
 
     @abstractmethod
     def survey(self) -> Survey:
@@ -200,6 +227,14 @@ class AnnotationFormat(ABC):
     def annotations(self) -> Iterator[Annotation]:
         """Streams the annotations of images of the listing. Called after `survey`."""
 
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """Returns `input.labels` with all that was detected. Called after `survey`.
+
+        Args:
+            options: the options that the annotations were opened with.
+        """
+        return replace(options, format=self.format)
+
     def attachments(self) -> Listing | None:
         """Further files that the annotations consist of, such as mask images; their content counts like the input's."""
         return None
@@ -208,8 +243,7 @@ class AnnotationFormat(ABC):
 class Unlabelled(AnnotationFormat):
     """See `AnnotationFormat`: every image of the listing belongs to the dataset, without a class."""
 
-    def __init__(self, images: Images) -> None:
-        self._images = images
+    format = "none"
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""

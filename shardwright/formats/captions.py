@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import UsageError
-from shardwright.formats.base import Images
+from shardwright.formats.base import FormatInput
 from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
@@ -26,7 +26,7 @@ _SHOWN = 40
 class CaptionCsv(CsvFormat):
     """See `CsvFormat`."""
 
-    kind = NONE
+    format, kind = "captions", NONE
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]
@@ -41,19 +41,16 @@ class CaptionJsonl(RowFormat):
     """See `RowFormat`.
 
     Args:
+        given: see `FormatInput`.
         path: the file.
-        images: what is listed.
         names: how lines name images.
-        notes: what was detected so far, for the user.
         columns: `input.labels.columns`: names of the members for `image` and `caption`, where they are unusual.
     """
 
-    kind = NONE
+    format, kind = "captions", NONE
 
-    def __init__(
-        self, path: str, images: Images, names: NameIndex, notes: tuple[str, ...], columns: Mapping[str, str]
-    ) -> None:
-        super().__init__(path, images, names, None, notes)
+    def __init__(self, given: FormatInput, path: str, names: NameIndex, columns: Mapping[str, str]) -> None:
+        super().__init__(given, path, names)
         self._members = columns
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:

@@ -26,39 +26,24 @@ from typing import NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import split_word
-from shardwright.errors import UsageError
-from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Survey, shorten
+from shardwright.errors import Reading, UsageError
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, shorten
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.storage import Refusal
 
 # All before the last `_<number>`.
 _LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)_[0-9]+(?:\.[^./]*)?\Z")
 _AROUND = "images"
-_PREDEFINED = "  split: {by: predefined}"
-_NO_LABELS = "  input: {labels: {format: none}}"
+_PREDEFINED = "  split: {method: predefined}"
+_FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
 
 
 class KeyFormat(AnnotationFormat):
-    """A source without a table; see `shardwright.formats.base.AnnotationFormat`.
+    """A source without a table; see `shardwright.formats.base.AnnotationFormat`."""
 
-    Args:
-        keys: sorted keys of the listing.
-        skip: positions that are not images; they add no class.
-        classes: `input.classes`.
-        notes: what was detected so far, for the user.
-    """
-
-    def __init__(
-        self,
-        keys: Sequence[str],
-        skip: frozenset[int],
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-    ) -> None:
-        self._keys = keys
-        self._skip = skip
-        self._classes = classes
-        self._notes = notes
+    def __init__(self, given: FormatInput) -> None:
+        super().__init__(given)
+        self._keys = given.images.keys
         self._index: Mapping[str, int] = {}
 
     @abstractmethod
@@ -97,7 +82,7 @@ class KeyFormat(AnnotationFormat):
 
     def _labels(self) -> Iterator[tuple[int, str]]:
         for i, key in enumerate(self._keys):
-            if i not in self._skip:
+            if i not in self._images.skip:
                 yield i, self._label(key)
 
 
@@ -105,20 +90,16 @@ class FileNames(KeyFormat):
     """See `KeyFormat`.
 
     Args:
-        pattern: `input.labels.pattern`: a regular expression with a group `label`, searched in the key; `None` for the
+        given: see `FormatInput`.
+        pattern: `input.labels.regex`: a regular expression with a group `label`, searched in the key; `None` for the
             text before the last `_<number>` of the file name.
     """
 
-    def __init__(
-        self,
-        keys: Sequence[str],
-        skip: frozenset[int],
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-        pattern: str | None,
-    ) -> None:
-        super().__init__(keys, skip, classes, notes)
-        self._pattern = _LABEL_NUMBER if pattern is None else LimitedPattern(pattern, "input.labels.pattern")
+    format = "file_name"
+
+    def __init__(self, given: FormatInput, pattern: str | None) -> None:
+        super().__init__(given)
+        self._pattern = _LABEL_NUMBER if pattern is None else LimitedPattern(pattern, "input.labels.regex")
 
     def _label(self, key: str) -> str:
         return _find(self._pattern, key)
@@ -128,8 +109,8 @@ class FileNames(KeyFormat):
 
     def _unlabelled(self) -> tuple[str, str]:
         if self._pattern is _LABEL_NUMBER:
-            return "no_label", "the file's name is not label_number, as cat_0.png; see input.labels.pattern"
-        return "no_label", f"input.labels.pattern {self._pattern.pattern!r} finds no label in it"
+            return "no_label", "the file's name is not label_number, as cat_0.png; see input.labels.regex"
+        return "no_label", f"input.labels.regex {self._pattern.pattern!r} finds no label in it"
 
 
 def name_label(key: str) -> str:
@@ -149,35 +130,28 @@ class FolderLevel(NamedTuple):
         level: its number, from 0.
         note: how that was detected, for the user, or empty.
         problem: why the tree has no single reading, as a message, or empty.
+        readings: in that case, those that fit.
     """
 
     level: int
     note: str = ""
     problem: str = ""
+    readings: tuple[Reading, ...] = ()
 
 
 class ClassFolders(KeyFormat):
     """See `KeyFormat`.
 
     Args:
-        keys: sorted keys of the listing.
-        skip: positions that are not images.
-        classes: `input.classes`.
-        notes: what was detected so far.
+        given: see `FormatInput`.
         level: which folder is the class; see `class_level`.
         folders: of an export, folder -> class, an empty text for images without one.
     """
 
-    def __init__(
-        self,
-        keys: Sequence[str],
-        skip: frozenset[int],
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-        level: int = 0,
-        folders: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(keys, skip, classes, notes)
+    format = "class_folders"
+
+    def __init__(self, given: FormatInput, level: int = 0, folders: Mapping[str, str] | None = None) -> None:
+        super().__init__(given)
         self._level = level
         self._folders = folders or {}
 
@@ -230,14 +204,16 @@ def class_level(
         inner += int(_is_around([path for path in folders if path[level : level + 1]], inner))
         note = f"folders: {shorten(sorted(splits))} are splits, and the folders below are the classes"
         return FolderLevel(
-            inner, f"{note}. split.by: predefined keeps these splits; any other divides the images again"
+            inner, f"{note}. split.method: predefined keeps these splits; any other divides the images again"
         )
     if not below and not others and asked:
         return FolderLevel(level)
     if not below and others and len(splits) == 1:
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
-    return FolderLevel(level, problem=_either(splits, others, below, level))
+    as_split, as_class = _readings(splits, others, below, level)
+    problem = _either(splits, others, below, as_split, as_class)
+    return FolderLevel(level, problem=problem, readings=(as_split, as_class))
 
 
 def fit(values: Iterable[str], classes: Mapping[str, int | None] | None) -> int:
@@ -257,7 +233,7 @@ def check_either(found: FolderLevel) -> None:
         UsageError: it has two; the message contains the configuration of each.
     """
     if found.problem:
-        raise UsageError(found.problem)
+        raise UsageError(found.problem).with_readings(*found.readings)
 
 
 def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
@@ -266,26 +242,40 @@ def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
     return around and any(len(path) > level + 1 for path in folders)
 
 
-def _either(splits: set[str], others: set[str], below: set[str], level: int) -> str:
+def _readings(splits: set[str], others: set[str], below: set[str], level: int) -> tuple[Reading, Reading]:
+    """Returns the reading of folders as splits, and that as classes."""
     above = "[^/]+/" * level
-    as_class = "  input: {labels: {format: class_folders}}"
-    as_split = _NO_LABELS
+    as_class = {_FORMAT: "class_folders"}
+    as_split = {_FORMAT: "none"}
     if others:
-        as_class = _pattern(f"^{above}(?P<label>[^/]+)/")
+        as_class = _by_pattern(f"^{above}(?P<label>[^/]+)/")
     if below:
-        as_split = _pattern(f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/")
+        as_split = _by_pattern(f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/")
+    return (
+        Reading("The folders are splits", {**as_split, "split.method": "predefined"}),
+        Reading("The folders are classes", as_class),
+    )
+
+
+def _either(splits: set[str], others: set[str], below: set[str], as_split: Reading, as_class: Reading) -> str:
     among = f", next to {shorten(sorted(others))}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
     return (
         f"input.labels: the folders ({shorten(sorted(splits))}){among} may be splits or classes{direct}. "
-        f"Paste one of these:\n\n# The folders are splits{labels}.\n{as_split}\n{_PREDEFINED}"
-        f"\n\n# The folders are classes.\n{as_class}"
+        f"Paste one of these:\n\n# {as_split.meaning}{labels}.\n{_shown_labels(as_split)}\n{_PREDEFINED}"
+        f"\n\n# {as_class.meaning}.\n{_shown_labels(as_class)}"
     )
 
 
-def _pattern(pattern: str) -> str:
-    return f"  input: {{labels: {{format: file_name, pattern: '{pattern}'}}}}"
+def _by_pattern(pattern: str) -> dict[str, str]:
+    return {_FORMAT: "file_name", _PATTERN: pattern}
+
+
+def _shown_labels(reading: Reading) -> str:
+    """The lines of YAML that choose a reading, without those of `split`."""
+    pattern = f", regex: '{reading.options[_PATTERN]}'" if _PATTERN in reading.options else ""
+    return f"  input: {{labels: {{format: {reading.options[_FORMAT]}{pattern}}}}}"
 
 
 def is_split_folder(name: str) -> bool:

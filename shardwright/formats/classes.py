@@ -60,16 +60,17 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     if by_id:
         pairs = [f"{number} is {name}" for name, number in classes.items()]
         note = f"ids by input.classes: {shorten(pairs, SHOWN_CLASSES)}"
-        index = {value: _by_id(value, where, classes, by_id) for value, where in values.items()}
-        return ClassMap(names, index, (note,))
+        index = {value: _by_id(value, classes, by_id) for value in values}
+        if missing := {value: where for value, where in values.items() if index[value] is None}:
+            raise _unknown(missing, [f"{name} ({known})" for name, known in classes.items()])
+        return ClassMap(names, {value: number for value, number in index.items() if number is not None}, (note,))
     rest = [value for value in values if value not in by_name]
     numbers = {value: as_integer(value) for value in rest}
     if not rest:
         return ClassMap(names, {value: by_name[value] for value in values})
-    first = next((value for value, number in numbers.items() if number is None), None)
-    if first is not None or len(rest) < len(values):
-        value = first if first is not None else next(iter(rest))
-        raise _unknown(value, values[value], names)
+    words = [value for value, number in numbers.items() if number is None]
+    if words or len(rest) < len(values):
+        raise _unknown({value: values[value] for value in words or rest}, names)
     return _by_position(names, values, {value: number for value, number in numbers.items() if number is not None})
 
 
@@ -80,22 +81,19 @@ def check_names(names: Mapping[str, str]) -> None:
             raise UsageError(f"{where}: the class {name!r} cannot be part of a feature's name. Rename it.")
 
 
-def _by_id(value: str, where: str, classes: Mapping[str, int | None], by_id: Mapping[int, int]) -> int:
+def _by_id(value: str, classes: Mapping[str, int | None], by_id: Mapping[int, int]) -> int | None:
     number = as_integer(value)
     if number is not None and number in by_id:
         return by_id[number]
-    if value in classes:
-        return list(classes).index(value)
-    raise _unknown(value, where, [f"{name} ({known})" for name, known in classes.items()])
+    return list(classes).index(value) if value in classes else None
 
 
 def _by_position(names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int]) -> ClassMap:
     """Ids of a plain list: from 0 where a 0 occurs, else from 1."""
     base = 0 if 0 in numbers.values() else 1
-    for value, number in numbers.items():
-        if not base <= number < base + len(names):
-            known = [f"{name} ({base + i})" for i, name in enumerate(names)]
-            raise _unknown(value, values[value], known)
+    beyond = {value: values[value] for value, number in numbers.items() if not base <= number < base + len(names)}
+    if beyond:
+        raise _unknown(beyond, [f"{name} ({base + i})" for i, name in enumerate(names)])
     why = "0 occurs" if base == 0 else "0 does not occur"
     note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to override this"
     return ClassMap(names, {value: number - base for value, number in numbers.items()}, (note,))
@@ -112,8 +110,16 @@ def _detect_classes(values: Mapping[str, str]) -> ClassMap:
     return ClassMap(names, {name: i for i, name in enumerate(names)}, (f"{len(names)} classes detected: {shown}",))
 
 
-def _unknown(value: str, where: str, known: tuple[str, ...] | list[str]) -> UsageError:
+def _unknown(missing: Mapping[str, str], known: tuple[str, ...] | list[str]) -> UsageError:
+    """The error for values, each with its first position, that are not classes."""
     shown = shorten(known, SHOWN_CLASSES)
+    (value, where), *others = missing.items()
+    if not others:
+        return UsageError(
+            f"{where}: the class {value!r} is not in input.classes. Known are: {shown}. Add it or fix the row."
+        )
+    names = shorten([repr(name) for name in missing], SHOWN_CLASSES)
     return UsageError(
-        f"{where}: the class {value!r} is not in input.classes. Known are: {shown}. Add it or fix the row."
+        f"{where}: {len(missing)} classes are not in input.classes: {names}. Known are: {shown}. Add them, or fix the "
+        "rows."
     )

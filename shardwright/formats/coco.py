@@ -21,9 +21,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from shardwright.config.input import CENTRE_RULE, LabelsConfig
 from shardwright.dataset.manifest import MULTI
-from shardwright.errors import UsageError
-from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey, Values, shorten
+from shardwright.errors import Reading, UsageError
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.images.boxes import Box, BoxError, box_features, box_values
@@ -59,36 +60,23 @@ class CocoJson(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
+        given: see `FormatInput`.
         path: the file.
-        images: what is listed.
         names: how the file names images.
-        classes: `input.classes`.
-        notes: what was detected so far, for the user.
-        boxes: whether boxes become features.
+        options: `input.labels`.
         masks: whether masks are read.
     """
 
-    dialect = CocoMasks()
+    format = "coco_json"
 
-    def __init__(
-        self,
-        path: str,
-        images: Images,
-        names: NameIndex,
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-        *,
-        boxes: bool,
-        masks: bool,
-    ) -> None:
+    def __init__(self, given: FormatInput, path: str, names: NameIndex, options: LabelsConfig, *, masks: bool) -> None:
+        super().__init__(given)
+        self.dialect = CocoMasks(centres=options.polygons == CENTRE_RULE)
         self.name = os.path.basename(path)
         self._path = path
-        self._images = images
-        self._keys = images.keys
+        self._keys = given.images.keys
         self._names = names
-        self._classes = classes
-        self._notes = notes
-        self._boxes = boxes
+        self._boxes = options.boxes
         self._masks = masks
         self._map: ClassMap | None = None
         self._sound_ones: list[tuple[int, _Image, str, _Instance]] = []
@@ -179,7 +167,7 @@ class CocoJson(AnnotationFormat):
             raise UsageError(
                 f"{self._path}: none of its {len(sound)} annotations has a segmentation, and {boxes} have a bbox: it "
                 "holds boxes, no masks. Use task: classification with input.labels.boxes: true to ingest them."
-            )
+            ).with_readings(Reading("the boxes of images", {"task": "classification", "input.labels.boxes": True}))
 
     def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
         """Id -> image; adds what is wrong with `images` to the survey."""
@@ -207,7 +195,11 @@ class CocoJson(AnnotationFormat):
         if not entries:
             raise UsageError(f"{self._path}: 'images' is empty. Give a file with annotated images.")
         survey.refused += [
-            Refusal(name, "missing_image", f"{self.name}, images[{i}] names it, but there is no such image")
+            Refusal(
+                name,
+                "missing_image",
+                f"{self.name}, images[{i}] names it, but there is no such image{self._names.alike(name)}",
+            )
             for name, i in missing.items()
         ]
         return images

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from shardwright.config.input import IN_FOLDERS, REFUSE, LabelsConfig
+from shardwright.config.input import COCO_RULE, IN_FOLDERS, REFUSE, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import NONE
-from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import AnnotationFormat, Images, Unlabelled, shorten
+from shardwright.errors import ConfigError, Reading, UsageError
+from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabelled, shorten
 from shardwright.formats.captions import CaptionCsv, CaptionJsonl
 from shardwright.formats.class_folders import (
     ClassFolders,
@@ -33,6 +33,7 @@ from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.export_record import ExportRecord, FoundExport
 from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
+from shardwright.formats.known_tools import check_known, name_tool, name_tool_of_folder
 from shardwright.formats.label_csv import LabelCsv
 from shardwright.formats.mask_images import MaskImages
 from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
@@ -59,8 +60,17 @@ from shardwright.formats.tables import (
 from shardwright.storage import is_folder, open_table
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
+SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
+# Formats of which no file of annotations is read.
+WITHOUT_PATH = (CLASS_FOLDERS, FILE_NAME, "none", TFRECORD)
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 _EITHER = "Set input.labels.format: class_folders or file_name."
+BY_FOLDER = Reading("the folder of an image is its class", {"input.labels.format": CLASS_FOLDERS})
+IMAGES_ALONE = Reading("the images have no classes", {"input.labels.format": "none"})
+_BY_KEY = (
+    BY_FOLDER,
+    Reading("the name of an image's file states its class", {"input.labels.format": FILE_NAME}),
+)
 _LOOK_INTO = 4096
 # The options of tables that JSON lines have, too.
 _OF_LINES = ("columns.image", "columns.caption")
@@ -87,9 +97,14 @@ class _Request:
         """Returns a note of a format, where it was detected."""
         return (f"labels: {label_format}, since {reason}",) if self.options.format == "auto" else ()
 
+    def given(self, notes: tuple[str, ...] = ()) -> FormatInput:
+        """Returns the arguments that every format has."""
+        return FormatInput(self.images, self.classes, notes)
+
     def names(self, *, exact: bool = False) -> NameIndex:
         """Returns how annotations name the images."""
-        return NameIndex(self.images.keys, self.images.skip, self.options.key_pattern, exact=exact)
+        images = self.images
+        return NameIndex(images.keys, images.skip, self.options.key_regex, exact=exact, root=images.root)
 
 
 def open_source(
@@ -119,28 +134,32 @@ def open_source(
     if export is None:
         return _open(_Request(task, options, classes, images, spans, None), labels)
     options, classes = export_options(export.record, options, classes)
-    return Exported(_open(_Request(task, options, classes, images, spans, export.record), labels), export, images)
+    request = _Request(task, options, classes, images, spans, export.record)
+    return Exported(request.given(), _open(request, labels), export)
 
 
 def _open(request: _Request, path: str | None) -> AnnotationFormat:
     options, record = request.options, request.record
     if record is not None and record.labels == NONE and options.format == "auto":
-        return Unlabelled(request.images)
+        return Unlabelled(request.given())
     if path is None:
         return _open_keys(request)
+    if options.format != "pascal_voc":
+        check_known(path, name_tool_of_folder(path) if is_folder(path) else name_tool(path))
     if reason := detect_folder(options.format, path):
         _check_spans(request.spans, f"{path} holds masks")
         return _open_folder(request, path, reason)
-    if options.pattern is not None or options.others != REFUSE:
-        raise _not_used("others" if options.pattern is None else "pattern", f"{path} is not a folder of masks")
+    if options.regex is not None or options.unlisted_values != REFUSE:
+        raise _not_used("unlisted_values" if options.regex is None else "regex", f"{path} is not a folder of masks")
     if reason := _detect_lines(options.format, path):
         _check_spans(request.spans, f"{path} holds JSON lines")
         return _open_lines(request, path, reason)
     if reason := _detect_coco(options.format, path):
         _check_spans(request.spans, f"{path} is COCO JSON")
         return _open_coco(request, path, reason)
-    if options.boxes:
-        raise _not_used("boxes", f"{path} is not COCO JSON")
+    for option in ("boxes", *(["polygons"] if options.polygons != COCO_RULE else [])):
+        if getattr(options, option):
+            raise _not_used(option, f"{path} is not COCO JSON")
     return _open_table(request, path)
 
 
@@ -156,15 +175,49 @@ def _check_spans(spans: Spans, what: str) -> None:
         )
 
 
+def detect_task(labels: str | None, options: LabelsConfig) -> tuple[str, str]:
+    """Detects the task that annotations are for.
+
+    Args:
+        labels: absolute path of the table or the folder, or `None`.
+        options: `input.labels`.
+
+    Returns:
+        The task, and why.
+
+    Raises:
+        UsageError: the file cannot be read, or fits both tasks.
+    """
+    if labels is None:
+        return CLASSIFICATION, "there are no masks"
+    if reason := detect_folder(options.format, labels):
+        return SEGMENTATION, f"{reason}, of masks"
+    if reason := _detect_lines(options.format, labels):
+        return CLASSIFICATION, f"{reason}: there are no masks"
+    if reason := _detect_coco(options.format, labels):
+        return SEGMENTATION, reason
+    table = Table.open(labels)
+    found = choose_columns(table, options.columns)
+    if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
+        return CLASSIFICATION, f"{table.name} has no column of masks"
+    header = table.header[found[MASK]]
+    if MASK in options.columns or not _is_counts(table, found):
+        return SEGMENTATION, f"{table.name} has the column {header!r}"
+    problem = f"{labels}: the column {header!r} may be masks as COCO counts, or a number. Set task."
+    raise UsageError(problem).with_readings(
+        Reading("it has masks", {"task": SEGMENTATION}), Reading("it has numbers", {"task": CLASSIFICATION})
+    )
+
+
 # --- without a path: the keys
 
 
 def _open_keys(request: _Request) -> AnnotationFormat:
     options, images, classes, record = request.options, request.images, request.classes, request.record
     if options.format == "none":
-        return Unlabelled(images)
+        return Unlabelled(request.given())
     if record is not None and options.format in ("auto", CLASS_FOLDERS):
-        return ClassFolders(images.keys, images.skip, classes, (), folders=record.folders)
+        return ClassFolders(request.given(), folders=record.folders)
     if request.task == "segmentation":
         formats = "Segmentation needs a CSV with run lengths, COCO JSON, or a folder of masks."
         raise ConfigError("input.labels.path", "missing", formats)
@@ -172,16 +225,16 @@ def _open_keys(request: _Request) -> AnnotationFormat:
     chosen = options.format
     found = class_level(images.keys, images.skip, classes, asked=chosen == CLASS_FOLDERS)
     if chosen == "auto":
-        if options.pattern is None:
+        if options.regex is None:
             chosen, reason = detect_key_format(images.keys, images.skip, classes, found)
         else:
-            chosen, reason = FILE_NAME, "input.labels.pattern is given"
+            chosen, reason = FILE_NAME, "input.labels.regex is given"
         notes = request.note(_KEY_FORMATS[chosen], reason)
     if chosen == FILE_NAME:
-        return FileNames(images.keys, images.skip, classes, notes, options.pattern)
+        return FileNames(request.given(notes), options.regex)
     check_either(found)
     notes += (found.note,) if found.note else ()
-    return ClassFolders(images.keys, images.skip, classes, notes, found.level)
+    return ClassFolders(request.given(notes), found.level)
 
 
 def detect_key_format(
@@ -213,7 +266,7 @@ def detect_key_format(
         raise UsageError(
             f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
             "input.labels.path, or set input.labels.format: none for images alone."
-        )
+        ).with_readings(IMAGES_ALONE)
     # One label alone is a camera's prefix, unless it is known to be a class.
     if 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2):
         check_either(found)
@@ -232,9 +285,10 @@ def detect_key_format(
         return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
     if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
         shown = shorten(sorted(folders))
-        raise UsageError(f"input.labels: {differ}, and the folders ({shown}) may not be classes. {_EITHER}")
+        problem = f"{differ}, and the folders ({shown}) may not be classes"
+        raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(*_BY_KEY)
     if by_name == by_folder and by_name > 0:
-        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}")
+        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(*_BY_KEY)
     return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
 
 
@@ -249,20 +303,19 @@ def detect_folder(label_format: str, labels: str) -> str:
 
 
 def _open_folder(request: _Request, path: str, reason: str) -> AnnotationFormat:
-    options, images, classes = request.options, request.images, request.classes
-    chosen = options.format
+    options, chosen = request.options, request.options.format
     if chosen == "auto":
         chosen = "pascal_voc" if is_folder(os.path.join(path, MASKS)) else "mask_images"
         reason += f" that holds {MASKS}" if chosen == "pascal_voc" else ""
     if request.task == "classification":
         raise UsageError(f"{path}: holds masks ({reason}), and task is classification. Use task: segmentation.")
     given = [*(f"columns.{role}" for role in options.columns), *options.code]
-    for option in [*given, *(["pattern"] if options.pattern and chosen == "pascal_voc" else [])]:
+    for option in [*given, *(["regex"] if options.regex and chosen == "pascal_voc" else [])]:
         raise _not_used(option, f"not used by {chosen} ({reason})")
     notes = request.note(chosen, reason)
     if chosen == "pascal_voc":
-        return PascalVoc(path, images, classes, notes, options.others)
-    return MaskImages(path, images, classes, notes, options.pattern, options.others, request.record)
+        return PascalVoc(request.given(notes), path, options.unlisted_values)
+    return MaskImages(request.given(notes), path, options.regex, options.unlisted_values, request.record)
 
 
 # --- JSON
@@ -293,7 +346,7 @@ def _open_lines(request: _Request, path: str, reason: str) -> AnnotationFormat:
         if option not in _OF_LINES:
             raise _not_used(option, f"{path} is not a CSV ({reason})")
     notes = request.note("captions", reason)
-    return CaptionJsonl(path, request.images, request.names(), notes, request.options.columns)
+    return CaptionJsonl(request.given(notes), path, request.names(), request.options.columns)
 
 
 def _detect_coco(label_format: str, path: str) -> str:
@@ -318,7 +371,7 @@ def _open_coco(request: _Request, path: str, reason: str) -> AnnotationFormat:
     for option in options.of_tables:
         raise _not_used(option, f"{path} is COCO JSON (since {reason}), which states this itself")
     notes = request.note("coco_json", reason)
-    return CocoJson(path, request.images, request.names(), request.classes, notes, boxes=options.boxes, masks=masks)
+    return CocoJson(request.given(notes), path, request.names(), options, masks=masks)
 
 
 # --- tables
@@ -360,7 +413,7 @@ def _open_table(request: _Request, path: str) -> AnnotationFormat:
         notes = (*notes, f"left out: {shown_header(left)} (input.labels.features takes further columns)")
     names = request.names(exact=record is not None)
     hint = ""
-    if options.key_pattern is None and IMAGE in detected.roles and record is None:
+    if options.key_regex is None and IMAGE in detected.roles and record is None:
         names, note, hint = _by_parts(table, detected.roles[IMAGE], images, names)
         notes = (*notes, *note)
     given = TableInput(
@@ -375,7 +428,7 @@ def _open_table(request: _Request, path: str) -> AnnotationFormat:
         hint=hint,
     )
     if detected.format == "rle_csv":
-        return RleCsv(given, options.code, record)
+        return RleCsv(given, options.rle.given, record)
     if detected.format == "captions":
         return CaptionCsv(given)
     if detected.one_hot is not None:
@@ -398,7 +451,7 @@ def _detect_table(request: _Request, table: Table) -> _TableFormat:
     if IMAGE in found and LABEL not in found and wanted != "captions":
         asked = [table.header.index(name) for name in options.features if name in table.header]
         taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}
-        one_hot = detect_one_hot(table, taken, request.classes, options.multi)
+        one_hot = detect_one_hot(table, taken, request.classes, options.multi_label)
         if one_hot is not None:
             reason = one_hot.reason if wanted == "auto" else reason
             return _TableFormat("label_csv", reason, {IMAGE: found[IMAGE]}, _asked_captions(options, found), one_hot)
@@ -438,7 +491,7 @@ def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tu
     guess = detect_key_pattern(list(first), images.keys, images.skip)
     if guess is None:
         return names, (), ""
-    line = f"input.labels.key_pattern: {quoted(guess.pattern)}"
+    line = f"input.labels.key_regex: {quoted(guess.pattern)}"
     # A number that a path contains too may be the row's number; a name of several pieces does not match by chance.
     if guess.found < len(first) or guess.pieces < 2:
         return names, (), f"Of its first {len(first)} names {guess.found} are images by {line}"

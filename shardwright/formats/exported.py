@@ -10,7 +10,7 @@ from typing import Any
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Images, Survey
+from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, FormatInput, Survey
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
 from shardwright.storage import Listing, open_table
@@ -21,19 +21,19 @@ class Exported(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
+        given: see `FormatInput`.
         inner: the annotations.
         found: the export that they belong to.
-        images: the images.
     """
 
-    def __init__(self, inner: AnnotationFormat, found: FoundExport, images: Images) -> None:
+    def __init__(self, given: FormatInput, inner: AnnotationFormat, found: FoundExport) -> None:
+        super().__init__(given)
         self.inner = inner
         self.unlisted = found.record.unlisted
         self.name = inner.name
         self.mask_column = inner.mask_column
         self.dialect = inner.dialect
         self._found = found
-        self._images = images
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
@@ -52,6 +52,10 @@ class Exported(AnnotationFormat):
         yield from self.inner.annotations()
         if self._found.features_path:
             yield from self._features(self._found.features_path)
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """See `AnnotationFormat.resolved`."""
+        return self.inner.resolved(options)
 
     def attachments(self) -> Listing | None:
         """See `AnnotationFormat.attachments`."""
@@ -103,6 +107,6 @@ def export_options(
     if classes is None and record.labels != NONE and options.format in ("auto", "rle_csv", "label_csv", "mask_images"):
         classes = dict.fromkeys(record.classes) or None
     listed = options.path is not None and record.file == LABELS and record.labels in (SINGLE, MULTI)
-    if listed and options.multi is None and not options.separator:
-        options = dataclasses.replace(options, multi=record.labels == MULTI)
+    if listed and options.multi_label is None and not options.separator:
+        options = dataclasses.replace(options, multi_label=record.labels == MULTI)
     return options, classes

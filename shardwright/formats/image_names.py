@@ -36,9 +36,13 @@ class NameIndex:
     Args:
         keys: sorted keys of the listing.
         skip: positions that are not images: found by their whole key, since a table may name them, never by file name.
-        pattern: `input.labels.key_pattern`: images are named by what the groups of this regular expression find in
+        pattern: `input.labels.key_regex`: images are named by what the groups of this regular expression find in
             their keys, joined by `_`, and in no other way.
         exact: whether images are named by their whole keys and in no other way, as in an export of ours.
+        root: the folder that the keys are below; names may begin with the last parts of its path.
+
+    Attributes:
+        pattern: the same.
 
     Raises:
         UsageError: the pattern finds the same name in two keys, or none in any.
@@ -51,14 +55,18 @@ class NameIndex:
         pattern: str | None = None,
         *,
         exact: bool = False,
+        root: str = "",
     ) -> None:
         self._keys = keys
-        limited = None if pattern is None else LimitedPattern(pattern, "input.labels.key_pattern")
+        self._root = f"/{root.strip('/')}"
+        self.pattern = pattern
+        limited = None if pattern is None else LimitedPattern(pattern, "input.labels.key_regex")
         self._by_pattern = None if limited is None else _by_pattern(keys, skip, limited)
         self._skip = skip
         self._exact = exact
         self._last: tuple[str, int | None] = ("", None)
         self._next = 0
+        self._lower: dict[str, str] | None = None
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
 
     def find(self, name: str) -> int | None:
@@ -82,6 +90,11 @@ class NameIndex:
         while name.startswith("./"):
             name = name[2:]
         found = self._at(name)
+        if found is None:
+            # `JPEGImages/x.jpg`, while the keys are below `JPEGImages` already.
+            cuts = (i for i, character in enumerate(name) if character == "/")
+            below = next((name[cut + 1 :] for cut in cuts if self._root.endswith(f"/{name[:cut]}")), "")
+            found = self._at(below) if below else None
         if found is not None or not name:
             return found
         for form in (key_stem,) if "/" in name else (_base, key_stem, base_stem):
@@ -95,6 +108,16 @@ class NameIndex:
             if found is not None:
                 return found
         return None
+
+    def alike(self, name: str) -> str:
+        """Returns what may help about a name that means no image: one that differs in case only, or an empty text."""
+        if self._lower is None:
+            self._lower = {}
+            for i, key in enumerate(self._keys):
+                if i not in self._skip:
+                    self._lower.setdefault(_base(key).lower(), key)
+        found = self._lower.get(_base(name.strip().replace("\\", "/")).lower())
+        return "" if found is None else f"; {found} differs in upper and lower case"
 
     def _at(self, key: str) -> int | None:
         """Position of a whole key; they are sorted, and so are most tables: the key after the last one comes first."""
@@ -141,13 +164,13 @@ def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPatte
         name = "_".join(filter(None, match.groups()))
         if named.setdefault(name, i) != i:
             raise UsageError(
-                f"input.labels.key_pattern: {pattern.pattern!r} finds {name!r} in both {keys[named[name]]} and {key}. "
+                f"input.labels.key_regex: {pattern.pattern!r} finds {name!r} in both {keys[named[name]]} and {key}. "
                 "Add a group for the part that differs."
             )
     if not named:
         shown = ", ".join([key for i, key in enumerate(keys) if i not in skip][:3])
         raise UsageError(
-            f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Change the pattern."
+            f"input.labels.key_regex: {pattern.pattern!r} finds nothing in any image: {shown}. Change the pattern."
         )
     return named
 
@@ -167,7 +190,7 @@ def base_stem(key: str) -> str:
 
 
 class KeyPattern(NamedTuple):
-    """A pattern for `input.labels.key_pattern`.
+    """A pattern for `input.labels.key_regex`.
 
     Attributes:
         pattern: the regular expression.

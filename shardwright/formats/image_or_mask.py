@@ -7,7 +7,7 @@
 | one folder for both | `x_mask.png` and other suffixes of `mask_names`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
 | Pascal VOC's tree as `images` | what is in `SegmentationClass` and `SegmentationObject` |
 
-`input.labels.pattern` decides where it is given: a file is a mask if the pattern finds its image, another file.
+`input.labels.regex` decides where it is given: a file is a mask if the pattern finds its image, another file.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[
     both = {i: names[path] for i in range(len(images.keys)) if (path := images.path(i)) in names}
     if not both:
         return images, frozenset(), ""
-    if options.pattern is not None:
-        found, how = _by_pattern(images, both, options.pattern), f"by input.labels.pattern {options.pattern!r}"
+    if options.regex is not None:
+        found, how = _by_pattern(images, both, options.regex), f"by input.labels.regex {options.regex!r}"
         if not found and len(both) == len(names):
             raise ConfigError(
-                "input.labels.pattern",
-                f"{options.pattern!r} finds no file that is the mask of another one, e.g. {next(iter(both.values()))}",
+                "input.labels.regex",
+                f"{options.regex!r} finds no file that is the mask of another one, e.g. {next(iter(both.values()))}",
                 "Write what the masks' names have and the images' names lack, e.g. '(?P<image>.+)_mask'.",
             )
     elif len(both) < len(names):
@@ -69,7 +69,7 @@ def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[
             shown = ", ".join([images.keys[i] for i in both][:_SHOWN])
             raise UsageError(
                 f"input.labels.path: images and masks are in one folder, and no name shows which are masks: {shown}. "
-                "Set input.labels.pattern, e.g. '(?P<image>.+)_mask', or put the masks into a separate folder."
+                "Set input.labels.regex, e.g. '(?P<image>.+)_mask', or put the masks into a separate folder."
             )
     return _split(images, [i in found for i in range(len(images.keys))], how)
 
@@ -92,7 +92,7 @@ def _split(images: Listing, masks: Sequence[bool], how: str) -> tuple[Listing, f
 
 def _by_pattern(images: Listing, both: dict[int, str], pattern: str) -> set[int]:
     stems = ImageStems(images.keys, frozenset())
-    named = pattern_names(LimitedPattern(pattern, "input.labels.pattern"), stems)
+    named = pattern_names(LimitedPattern(pattern, "input.labels.regex"), stems)
     found = {i: named(os.path.splitext(key)[0]) for i, key in both.items()}
     return {i for i, name in found.items() if name is not None and stems.find(name[0], bare=True) != i}
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MULTI, SINGLE
-from shardwright.errors import UsageError
+from shardwright.errors import Reading, UsageError
 from shardwright.fingerprint import text_number
 from shardwright.formats.base import Survey
 from shardwright.formats.classes import as_integer
@@ -76,7 +77,7 @@ def detect_separator(fields: Collection[str], classes: Collection[str] | None, w
         if not lists:
             continue
         if classes is not None:
-            is_list = _by_classes(fields, lists, classes, where)
+            is_list = _by_classes(separator, fields, lists, classes, where)
         elif separator in _NEVER_IN_NAMES:
             is_list = True
         else:
@@ -102,12 +103,24 @@ def detect_multi_label(images: int, several: int, where: str) -> bool:
     if several < _SHARE * images:
         raise UsageError(
             f"{where}: the rows of {several} of {images} images name different classes. Are those mistakes? Set "
-            "input.labels.multi: false to reject these images, or true if an image has several classes."
+            "input.labels.multi_label: false to reject these images, or true if an image has several classes."
+        ).with_readings(
+            Reading("an image has one class, and these images are rejected", {"input.labels.multi_label": False}),
+            Reading("an image may have several classes", {"input.labels.multi_label": True}),
         )
     return True
 
 
-def _by_classes(fields: Collection[str], lists: Mapping[str, list[str]], classes: Collection[str], where: str) -> bool:
+def _readings(separator: str) -> tuple[Reading, Reading]:
+    return (
+        Reading(f"{separator_name(separator)} is between classes", {"input.labels.separator": separator}),
+        Reading("a field is one class", {"input.labels.multi_label": False}),
+    )
+
+
+def _by_classes(
+    separator: str, fields: Collection[str], lists: Mapping[str, list[str]], classes: Collection[str], where: str
+) -> bool:
     """Returns whether `input.classes` has all parts, and all fields that are not lists."""
 
     def known(name: str) -> bool:
@@ -117,7 +130,8 @@ def _by_classes(fields: Collection[str], lists: Mapping[str, list[str]], classes
         return False
     names = [field for field in lists if field in classes]
     if names:
-        raise UsageError(f"{where}: {names[0]!r} is in input.classes, and so are its parts. {_EITHER}")
+        problem = f"{names[0]!r} is in input.classes, and so are its parts"
+        raise UsageError(f"{where}: {problem}. {_EITHER}").with_readings(*_readings(separator))
     return all(known(field) for field in fields if field not in lists)
 
 
@@ -135,12 +149,14 @@ def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list
         raise UsageError(
             f"{where}: {good[0][:_SHOWN]!r} may be several classes, since each is one elsewhere, but {part!r} of "
             f"{bad[:_SHOWN]!r} is not. {_EITHER}"
-        )
+        ).with_readings(*_readings(separator))
     return bool(good)
 
 
 class LabelTable(CsvFormat):
     """A table of classes. Where an image has one, an image with two is rejected; rows that repeat another are fine."""
+
+    format = "label_csv"
 
     def __init__(self, given: TableInput) -> None:
         super().__init__(given)
@@ -186,10 +202,18 @@ class LabelCsv(LabelTable):
         self.kind = MULTI if self._guess.multi else SINGLE
         if self._guess.reason:
             self._notes += (
-                f"an image may have several classes, since {self._guess.reason} (input.labels.multi and separator "
-                "override this)",
+                f"an image may have several classes, since {self._guess.reason} (input.labels.multi_label and "
+                "separator override this)",
             )
         return super().survey()
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """See `AnnotationFormat.resolved`."""
+        resolved = super().resolved(options)
+        if self._record is not None:
+            return resolved
+        several = self.kind == MULTI
+        return replace(resolved, multi_label=several, separator=self._guess.separator if several else None)
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]
@@ -214,7 +238,7 @@ class LabelCsv(LabelTable):
 
     def _detect_separator(self) -> SeparatorGuess:
         """Detects how fields are read, by all of them, where it is not configured."""
-        multi, separator = self._options.multi, self._options.separator
+        multi, separator = self._options.multi_label, self._options.separator
         if multi is False:
             return SeparatorGuess(False)
         if self._record is not None and self._record.labels == MULTI and multi and separator is None:

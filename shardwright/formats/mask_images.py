@@ -9,61 +9,72 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.config.input import REFUSE
+from shardwright.config.input import REFUSE, LabelsConfig
 from shardwright.dataset.manifest import IGNORED
-from shardwright.errors import UsageError
-from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey
+from shardwright.errors import Reading, UsageError
+from shardwright.formats.base import (
+    IGNORE,
+    NO_LABEL,
+    NO_ROW,
+    SHOWN_NAMES,
+    Annotation,
+    AnnotationFormat,
+    FormatInput,
+    Images,
+    Survey,
+)
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
 from shardwright.formats.mask_values import MaskFiles, ValueMap, colours_error, have_ids, map_ids, map_values
+from shardwright.images.colours import COLOUR, show_value
 from shardwright.masks.mask_images import MaskFileError, MaskImage
 from shardwright.storage import Listing, Refusal, list_inputs, map_threads, readers
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
 LOSSY = (".jpg", ".jpeg")
 _SHOWN_COLOURS = 5
+# More colours are not classes: masks were smoothed, or compressed with loss.
+_MOST_COLOURS = 256
+_BLACK = "#000000"
 
 
 class MaskImages(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
+        given: see `FormatInput`.
         folder: the folder of the masks.
-        images: the images.
-        classes: `input.classes`.
-        notes: what was detected so far, for the user.
-        pattern: `input.labels.pattern`.
-        others: `input.labels.others`.
+        pattern: `input.labels.regex`.
+        others: `input.labels.unlisted_values`.
         record: of the export of ours that the masks are a part of.
     """
 
+    format = "mask_images"
     dialect: MaskFiles
 
     def __init__(
         self,
+        given: FormatInput,
         folder: str,
-        images: Images,
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
         pattern: str | None = None,
         others: str = REFUSE,
         record: ExportRecord | None = None,
     ) -> None:
+        super().__init__(given)
         self.name = os.path.basename(folder.rstrip("/"))
-        self._images = images
-        self._classes = classes
-        self._notes = notes
         self._pattern = pattern
         self._record = record if pattern is None else None
-        self._listing = list_masks(folder, images.paths)
-        self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels, others)
+        self._listing = list_masks(folder, given.images.paths)
+        self.dialect = MaskFiles(self._listing.root, {}, given.images.max_pixels, others)
         self._annotations: list[Annotation] = []
+        self._layout_pattern: str | None = None
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
@@ -73,6 +84,7 @@ class MaskImages(AnnotationFormat):
             layout = detect_mask_layout(masks.keys, stems, self._classes, self._pattern)
         else:
             layout = exported_layout(self._record)
+        self._layout_pattern = layout.pattern
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, MaskName] = {}
@@ -89,6 +101,7 @@ class MaskImages(AnnotationFormat):
         check_second(placed, masks, self._images, survey, f"{self.name}: ")
         mapped = self._map(placed, by_class=layout.by_class)
         survey.classes = mapped.names
+        survey.values = mapped.values()
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
         survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
         if self._pattern is not None and len(placed) < len(masks.keys):
@@ -98,6 +111,11 @@ class MaskImages(AnnotationFormat):
     def annotations(self) -> Iterator[Annotation]:
         """See `AnnotationFormat.annotations`."""
         yield from self._annotations
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """See `AnnotationFormat.resolved`."""
+        pattern = self._layout_pattern if self._record is None else None
+        return dataclasses.replace(super().resolved(options), regex=options.regex or pattern)
 
     def attachments(self) -> Listing:
         """See `AnnotationFormat.attachments`."""
@@ -182,13 +200,22 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
     if classes is not None and have_ids(classes):
         return map_ids(classes)
     values: dict[int, str] = {}
+    colours: Counter[int] = Counter()
+    problem: UsageError | None = None
     looked = map_threads(lambda name: _values(files, name), names, readers(files.root))
     for name, (found, coloured) in zip(names, looked, strict=True):
         place = os.path.join(where, files.shown(name))
         if coloured:
-            raise colours_error(place, found[:_SHOWN_COLOURS])
+            problem = problem or colours_error(place, found[:_SHOWN_COLOURS])
+            colours.update(found)
+            if len(colours) > _MOST_COLOURS:
+                raise problem
         for value in found:
             values.setdefault(value, place)
+    if problem is not None:
+        named = {f"colour_{value - COLOUR:06x}": show_value(value) for value, _ in colours.most_common()}
+        shown = {name: colour for name, colour in named.items() if colour != _BLACK}
+        raise problem.with_readings(Reading("every colour but black is a class", {"input.classes": shown}))
     return map_values(values, classes, refuse=files.others == REFUSE)
 
 

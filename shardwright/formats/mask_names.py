@@ -8,15 +8,16 @@
 | class suffix | `street/a_car.png` |
 
 The layout in which most masks find their image is taken; where two are even it is an error. A bare name finds its image
-in any folder where the layout has no classes. `input.labels.pattern` overrides this: a regular expression, searched in
+in any folder where the layout has no classes. `input.labels.regex` overrides this: a regular expression, searched in
 the mask's path without extension, with a group `image` and, where a file holds one class, a group `label`.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
@@ -36,7 +37,7 @@ SUFFIXES = {
 }
 _IMAGE_SUFFIX = "_leftImg8bit"
 _SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
-_OVERRIDE = "input.labels.pattern overrides this"
+_OVERRIDE = "input.labels.regex overrides this"
 
 
 class MaskName(NamedTuple):
@@ -91,6 +92,7 @@ class MaskLayout:
         by_class: whether a file holds one class, which its name states.
         names: from a mask's path without extension to the image's and a class.
         exact: whether the image's path has its extension.
+        pattern: the `input.labels.regex` that means the same, where there is one.
     """
 
     name: str
@@ -98,6 +100,7 @@ class MaskLayout:
     by_class: bool
     names: Callable[[str], tuple[str, str] | None]
     exact: bool = False
+    pattern: str | None = None
 
     def place(self, mask: str, images: ImageStems) -> MaskName | None:
         """Returns the image of a mask; `None` where there is none.
@@ -136,15 +139,15 @@ def detect_mask_layout(
         masks: their paths below the folder.
         images: the images.
         classes: `input.classes`.
-        pattern: `input.labels.pattern`.
+        pattern: `input.labels.regex`.
 
     Raises:
         UsageError: two layouts fit equally.
     """
     if pattern is not None:
-        compiled = LimitedPattern(pattern, "input.labels.pattern")
+        compiled = LimitedPattern(pattern, "input.labels.regex")
         by_pattern = pattern_names(compiled, images)
-        return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
+        return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
     for layout in _layouts(images, classes):
         found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
@@ -159,17 +162,18 @@ def detect_mask_layout(
         shown = " or ".join(layout.name for layout in best)
         raise UsageError(
             f"input.labels: the masks may be named by {shown}: as many ({most} of {len(masks)}) find an image either "
-            "way. Set input.labels.pattern, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
+            "way. Set input.labels.regex, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
         )
     reason = f"{most} of {len(masks)} find their image so; {_OVERRIDE}"
-    return MaskLayout(best[0].name, reason, best[0].by_class, best[0].names)
+    return replace(best[0], reason=reason)
 
 
 def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
     for suffix, replacement in SUFFIXES.items():
-        yield MaskLayout(f"the suffix {suffix}", "", False, _by_suffix(suffix, replacement))
-    yield MaskLayout(_FOLDER, "", True, _by_folder(classes))
+        pattern = f"^(?P<image>.+){re.escape(suffix)}$"
+        yield MaskLayout(f"the suffix {suffix}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
+    yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
     yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
 
 

@@ -63,6 +63,10 @@ class ValueMap(NamedTuple):
         """Returns whether a value is to be ignored."""
         return IGNORE in self.labels.values()
 
+    def values(self) -> dict[str, int]:
+        """Returns class -> value, where masks have a value for each class."""
+        return {self.names[label]: value for value, label in self.labels.items() if label is not None and label >= 0}
+
 
 def have_ids(classes: Mapping[str, int | None] | None) -> bool:
     """Returns whether `input.classes` states the values itself, so that no mask has to be read."""
@@ -171,7 +175,7 @@ class MaskFiles:
         root: folder that the texts, names of files, start from.
         labels: value -> label, see `mask_values.ValueMap`; for files that hold all classes.
         max_pixels: the most pixels a mask may have.
-        others: `input.labels.others`: what a value is that is not in `labels`.
+        others: `input.labels.unlisted_values`: what a value is that is not in `labels`.
     """
 
     root: str

@@ -8,8 +8,9 @@ else, and then every value must be 0 or 1. They come in the order of the columns
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import UsageError
 from shardwright.formats.base import shorten
@@ -48,7 +49,7 @@ def detect_one_hot(
         table: the table.
         taken: columns that are something else.
         classes: names of `input.classes`, if given.
-        multi: `input.labels.multi`.
+        multi: `input.labels.multi_label`.
 
     Returns:
         The classes, or `None` where the columns are not classes.
@@ -106,6 +107,10 @@ class OneHotCsv(LabelTable):
         super().__init__(given)
         self._one_hot = one_hot
         self.kind = MULTI if one_hot.multi else SINGLE
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """See `AnnotationFormat.resolved`."""
+        return replace(super().resolved(options), multi_label=self._one_hot.multi)
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]

@@ -16,7 +16,6 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey
+from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
 from shardwright.formats.classes import map_classes
 from shardwright.formats.mask_images import check_second, detect_values, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
@@ -32,14 +31,11 @@ from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, hav
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colours import COLOUR
-from shardwright.images.header import ImageError
-from shardwright.images.png import PNG_SIGNATURE, png_chunks
 from shardwright.masks.mask_images import MaskFileError
 from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
-_INDEXED, _RGB, _RGBA = 3, 2, 6
 _VOC_CLASSES = 20
 _BORDER = 255
 MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
@@ -121,61 +117,33 @@ def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], i
 def _has_palette(files: VocFiles, name: str) -> bool | None:
     """Returns whether a mask has it; `None` where the mask cannot be read, which the ledger states."""
     try:
-        data = read_bytes(os.path.join(files.root, name))
-        kind = data[25] if data.startswith(PNG_SIGNATURE) and len(data) > 25 else None
-        if kind == _INDEXED:
-            return _is_vocs(_palette(data))
-        if kind in (_RGB, _RGBA):
-            return set(np.unique(files.read(name).values).tolist()) <= _COLOURS
-        files.read(name)
-    except (OSError, MaskFileError):
+        mask = files.read(name)
+    except MaskFileError:
         return None
-    return False
-
-
-def _is_vocs(palette: bytes) -> bool:
-    """Returns whether a palette begins as VOC's does, with the background and one class at least."""
-    colours = [int.from_bytes(palette[i : i + 3], "big") for i in range(0, len(palette) - 2, 3)][: _VOC_CLASSES + 1]
-    whole = 1 << 24
-    return len(colours) > 1 and all(whole + found == palette_colour(value) for value, found in enumerate(colours))
-
-
-def _palette(data: bytes) -> bytes:
-    """Returns the palette of a PNG, or nothing."""
-    with suppress(ImageError):
-        for chunk in png_chunks(data):
-            if chunk.kind == "PLTE":
-                return data[chunk.body : chunk.end - 4]
-    return b""
+    if mask.coloured:
+        return set(np.unique(mask.values).tolist()) <= _COLOURS
+    # It begins as VOC's does, with the background and one class at least.
+    colours = mask.palette[: _VOC_CLASSES + 1]
+    return len(colours) > 1 and all(found == palette_colour(value) for value, found in enumerate(colours))
 
 
 class PascalVoc(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
+        given: see `FormatInput`; the images are those of `JPEGImages`.
         folder: what holds `SegmentationClass`.
-        images: the images, those of `JPEGImages`.
-        classes: `input.classes`.
-        notes: what was detected so far, for the user.
-        others: `input.labels.others`.
+        others: `input.labels.unlisted_values`.
     """
 
+    format = "pascal_voc"
     dialect: VocFiles
 
-    def __init__(
-        self,
-        folder: str,
-        images: Images,
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-        others: str,
-    ) -> None:
+    def __init__(self, given: FormatInput, folder: str, others: str) -> None:
+        super().__init__(given)
         self.name = os.path.basename(folder.rstrip("/"))
-        self.dialect = VocFiles(folder, {}, images.max_pixels, others)
-        self._images = images
-        self._classes = classes
-        self._notes = notes
-        self._stems = ImageStems(images.keys, images.skip)
+        self.dialect = VocFiles(folder, {}, given.images.max_pixels, others)
+        self._stems = ImageStems(given.images.keys, given.images.skip)
         self._masks = _within(folder, MASKS, list_masks(os.path.join(folder, MASKS)))
         self._xml = _within(folder, _BOXES, _list(folder, _BOXES, ".xml"))
         self._lists = _within(folder, _LISTS, _list(folder, _LISTS, ".txt"))
@@ -200,6 +168,7 @@ class PascalVoc(AnnotationFormat):
         mapped = self._map(used, [self._masks.names[i] for i, at in masks.items() if at not in survey.rejected])
         self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
         survey.classes = mapped.names
+        survey.values = mapped.values()
         survey.ignore = mapped.ignore or self.dialect.others == IGNORED
         index = map_classes(used, dict.fromkeys(mapped.names)).index
         names = self._masks.names
@@ -356,7 +325,7 @@ class PascalVoc(AnnotationFormat):
         notes = []
         if survey.splits:
             named = ", ".join(sorted(set(survey.splits.values())))
-            notes.append(f"splits: {_LISTS} lists {named}; split.by: predefined takes them")
+            notes.append(f"splits: {_LISTS} lists {named}; split.method: predefined takes them")
         if several:
             position, (one, two) = next(iter(several.items()))
             notes.append(f"splits: {len(several)} images are in two lists: {self._images.keys[position]}, {one}, {two}")

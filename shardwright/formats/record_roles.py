@@ -1,14 +1,15 @@
-"""Detects the features of a tf.train.Example, by their names and values: image, class, key, masks, captions.
+"""Which feature of a tf.train.Example is what: image, class, key, masks, captions.
 
-Names are those of TF Model Garden, the Object Detection API, TFDS, Kaggle and Shardwright itself. Where two features
-fit equally it is an error, and `input.labels.columns` decides.
+The names are those that TF Model Garden, the Object Detection API, TFDS, Kaggle and Shardwright write;
+`input.labels.columns` names others. A feature is never chosen by its values: where no usual name is there, the error
+has the lines to paste.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,12 +27,23 @@ ROLES = (IMAGE, LABEL, KEY, MASK, CAPTION)
 RUNS, TEXTS, IMAGES = "runs", "texts", "images"
 BY_NAME, BY_LABEL, BY_VALUE = "name", "label", "value"
 
+OBJECTS = "image/object/"
+# The usual names of each role, the first that is there counts.
 _IMAGES = ("image/encoded", "image", "image_raw", "img", "jpeg", "jpg", "png", "image/image_data", "image_bytes")
 _KEYS = (
     *("image/key", "key", "__key__", "id", "image/filename", "filename", "file_name", "image_name", "image/source_id"),
     *("image/id", "image_id", "path", "image/path", "name"),
 )
-OBJECTS = "image/object/"
+_CAPTIONS = ("image/caption/text", "image/caption", "image/captions", "caption", "captions")
+_MASKS = ("image/segmentation/class/encoded", "segmentation_mask", "image/mask", "mask", "label_mask")
+_OBJECT_MASKS = f"{OBJECTS}mask"
+# A mask of every class in a separate feature, and how it is written.
+_MASKS_BY_NAME = (
+    (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle"), RUNS),
+    (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle_text"), TEXTS),
+    (re.compile(r"segmentation_mask/(?P<name>[^/]+)"), IMAGES),
+)
+# The number and the name of a class may both be there; two numbers, or two names, in a group are an error.
 _LABELS = (
     ("image/class/label", "image/class/text"),
     (
@@ -41,15 +53,6 @@ _LABELS = (
     ),
     (f"{OBJECTS}class/label", f"{OBJECTS}class/text"),
 )
-_CAPTIONS = ("image/caption/text", "image/caption", "image/captions", "caption", "captions")
-_OBJECT_MASKS = f"{OBJECTS}mask"
-# A mask of every class in a separate feature, and how it is written.
-_MASKS_BY_NAME = (
-    (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle"), RUNS),
-    (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle_text"), TEXTS),
-    (re.compile(r"segmentation_mask/(?P<name>[^/]+)"), IMAGES),
-)
-_LIKE_A_MASK = re.compile(r"mask|segment|annot|label|depth|instance|panoptic", re.IGNORECASE)
 _LONGEST_NAME = 200
 _SHOWN = 12
 
@@ -107,7 +110,7 @@ class Roles:
 
 
 def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, str]) -> Roles:
-    """Detects the roles of features.
+    """Returns the roles of features.
 
     Args:
         samples: a few records, at least one.
@@ -116,7 +119,7 @@ def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, st
 
     Raises:
         ConfigError: `columns` names a feature that no record has.
-        UsageError: no feature is an encoded image, or none is what the task needs, or two may be it.
+        UsageError: no feature has a usual name of an image, or of what the task needs, or two may be it.
     """
     found = _Found(samples)
     for role, name in columns.items():
@@ -126,23 +129,23 @@ def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, st
                 f"{samples[0].where} has no feature {name!r}",
                 f"There are: {found.shown()}.",
             )
-    image = columns.get(IMAGE) or _image(found)
-    caption = columns.get(CAPTION) or next((name for name in _CAPTIONS if found.texts(name)), "")
-    keys = sorted((name for name in _KEYS if found.names_records(name)), key=lambda name: found.kind(name) != "bytes")
-    key = columns.get(KEY) or (keys[0] if keys else "")
+    image = columns.get(IMAGE) or found.first(_IMAGES, found.is_image)
+    if not image:
+        raise found.unnamed("the image, as a file (JPEG, PNG, …; decoded pixels are not read)", IMAGE, found.is_image)
+    caption = columns.get(CAPTION) or found.first(_CAPTIONS, found.is_text)
+    # A text comes before a number.
+    named = found.first(_KEYS, lambda name: found.kind(name) == "bytes" and found.is_key(name))
+    key = columns.get(KEY) or named or found.first(_KEYS, found.is_key)
     label, number = (columns[LABEL], "") if LABEL in columns else _label(found, {image, caption})
     if task == "segmentation":
-        mask, form, classed = _mask(found, columns, image)
+        mask, form, classed = _mask(found, columns)
         if classed == BY_LABEL and mask == _OBJECT_MASKS and LABEL not in columns:
             label, number = _label(found, {image}, _LABELS[-1:])
         return Roles(image, key, label, number, mask, form, classed, caption)
     # If the usual names are there and empty, no record has a class.
     silent = bool(set(_LABELS[0]) & set(found.names))
-    if not label and not caption and not silent and (candidates := found.possible_labels({image, key})):
-        raise UsageError(
-            f"{samples[0].where}: no feature has the usual name of a class. Name it by input.labels.columns, e.g. "
-            f"{{label: {candidates[0]}}}. There are: {found.shown()}."
-        )
+    if not (label or caption or silent) and found.candidates(found.is_label, {image, key}):
+        raise found.unnamed("a class", LABEL, found.is_label, {image, key})
     return Roles(image, key, label, number, caption=caption)
 
 
@@ -170,49 +173,53 @@ class _Found:
         kinds = Counter(kind_of(values) for values in self.names.get(name, []))
         return max(kinds, key=lambda kind: (kinds[kind], kind), default="")
 
-    def images(self, name: str) -> bool:
+    def is_image(self, name: str) -> bool:
         """Returns whether most values are images."""
         lists = self.names.get(name, [])
         return 2 * sum(bool(_bytes(values)) and all(map(is_image, _bytes(values))) for values in lists) > len(lists)
 
-    def texts(self, name: str) -> bool:
+    def is_text(self, name: str) -> bool:
         """Returns whether the values are UTF-8 text."""
-        if self.kind(name) != "bytes" or self.images(name):
+        if self.kind(name) != "bytes" or self.is_image(name):
             return False
         return all(is_text(value) for values in self.names[name] for value in _bytes(values))
 
-    def classes(self, name: str) -> bool:
+    def is_class(self, name: str) -> bool:
         """Returns whether values can be classes: whole numbers or short texts."""
-        if self.kind(name) == "int64":
-            return True
-        lists = self.names.get(name, [])
-        return self.texts(name) and all(len(value) <= _LONGEST_NAME for values in lists for value in _bytes(values))
+        short = (len(value) <= _LONGEST_NAME for values in self.names.get(name, []) for value in _bytes(values))
+        return self.kind(name) == "int64" or (self.is_text(name) and all(short))
 
-    def names_records(self, name: str) -> bool:
+    def is_label(self, name: str) -> bool:
+        """Returns whether a record has one class in it, and the name is not one that means something else."""
+        return self.is_class(name) and not name.startswith("image/") and all(len(v) == 1 for v in self.names[name])
+
+    def is_key(self, name: str) -> bool:
         """Returns whether values can be keys: one each, all different."""
         lists = self.names.get(name, [])
-        if not lists or not self.classes(name) or any(len(values) != 1 for values in lists):
+        if not lists or not self.is_class(name) or any(len(values) != 1 for values in lists):
             return False
         return len({values[0] if isinstance(values, list) else int(values[0]) for values in lists}) == len(lists)
 
-    def possible_labels(self, taken: Collection[str]) -> list[str]:
-        """Features of one number or short text that mean nothing else by their names."""
-        known = re.compile(
-            r"image/(height|width|channels|colorspace|format|filename|key.*|source_id|object/.*|sha256)|id"
+    def first(self, names: Sequence[str], fits: Callable[[str], bool]) -> str:
+        """The first of some names that is a feature of a kind, or an empty text."""
+        return next((name for name in names if name in self.names and fits(name)), "")
+
+    def candidates(self, fits: Callable[[str], bool], taken: Collection[str] = ()) -> list[str]:
+        """Features that may have a role by their values; for messages only."""
+        return [name for name in self.names if name not in taken and fits(name)]
+
+    def unnamed(self, what: str, role: str, fits: Callable[[str], bool], taken: Collection[str] = ()) -> UsageError:
+        """The error where no feature has a usual name of a role, with the lines to paste."""
+        name = next(iter(self.candidates(fits, taken)), "NAME")
+        return UsageError(
+            f"{self.where}: no feature has a usual name of {what}. There are: {self.shown()}. Name it:\n\n"
+            f"  input: {{labels: {{format: tfrecord, columns: {{{role}: {name}}}}}}}"
         )
-        return [
-            name
-            for name, lists in self.names.items()
-            if name not in taken
-            and not known.fullmatch(name)
-            and self.classes(name)
-            and all(len(values) == 1 for values in lists)
-        ]
 
     def shown(self) -> str:
         """Names with kinds, for messages."""
-        names = [f"{name} ({self.kind(name) or 'empty'})" for name in self.names]
-        return shorten(names, _SHOWN)
+        kinds = {name: "image" if self.is_image(name) else self.kind(name) or "empty" for name in self.names}
+        return shorten([f"{name} ({kind})" for name, kind in kinds.items()], _SHOWN)
 
 
 def is_text(value: bytes) -> bool:
@@ -228,29 +235,10 @@ def _bytes(values: DecodedFeature) -> list[bytes]:
     return values if isinstance(values, list) else []
 
 
-def _image(found: _Found) -> str:
-    encoded = [name for name in found.names if found.images(name)]
-    candidates = [name for name in encoded if not _LIKE_A_MASK.search(name)]
-    for name in _IMAGES:
-        if name in candidates:
-            return name
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise UsageError(
-            f"{found.where}: {' and '.join(candidates)} hold images. Choose one by input.labels.columns: "
-            f"{{image: {candidates[0]}}}."
-        )
-    raise UsageError(
-        f"{found.where}: no feature holds an image in a file's form (JPEG, PNG, …); decoded pixels are not read. There "
-        f"are: {found.shown()}."
-    )
-
-
 def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]] = _LABELS) -> tuple[str, str]:
     """The feature of classes, by name where there is one, and that of their numbers."""
     for group in groups:
-        present = [name for name in group if name not in taken and found.classes(name)]
+        present = [name for name in group if name not in taken and found.is_class(name)]
         numbers = [name for name in present if found.kind(name) == "int64"]
         texts = [name for name in present if found.kind(name) == "bytes"]
         for several in (numbers, texts):
@@ -266,35 +254,29 @@ def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]
     return "", ""
 
 
-def _mask(found: _Found, columns: Mapping[str, str], image: str) -> tuple[str, str, str]:
+def _mask(found: _Found, columns: Mapping[str, str]) -> tuple[str, str, str]:
     """Name or pattern of the masks, how they are written, and where their class is stated."""
     if MASK in columns:
         name = columns[MASK]
         form = _form(found, name)
-        if form == IMAGES and LABEL not in columns:
-            return name, form, BY_VALUE
-        return name, form, BY_LABEL
+        return name, form, BY_VALUE if form == IMAGES and LABEL not in columns else BY_LABEL
     for pattern, form in _MASKS_BY_NAME:
         if any(pattern.fullmatch(name) for name in found.names):
             return pattern.pattern, form, BY_NAME
-    if found.images(_OBJECT_MASKS) and any(map(found.classes, _LABELS[-1])):
+    if found.is_image(_OBJECT_MASKS) and any(map(found.is_class, _LABELS[-1])):
         return _OBJECT_MASKS, IMAGES, BY_LABEL
-    candidates = [name for name in found.names if name != image and found.images(name) and _LIKE_A_MASK.search(name)]
-    if len(candidates) == 1:
-        return candidates[0], IMAGES, BY_VALUE
-    what = f"{' and '.join(candidates)} may be masks" if candidates else "no feature has the usual name of masks"
-    raise UsageError(
-        f"{found.where}: {what}, and the task is segmentation. Name it by input.labels.columns: {{mask: NAME}}. There "
-        f"are: {found.shown()}."
-    )
+    if name := found.first(_MASKS, found.is_image):
+        return name, IMAGES, BY_VALUE
+    others = {name for name in _IMAGES if name in found.names}
+    raise found.unnamed("masks, and the task is segmentation", MASK, found.is_image, others)
 
 
 def _form(found: _Found, name: str) -> str:
     if found.kind(name) == "int64":
         return RUNS
-    if found.images(name):
+    if found.is_image(name):
         return IMAGES
-    if found.texts(name) or not found.names[name]:
+    if found.is_text(name) or not found.names[name]:
         return TEXTS
     raise ConfigError(
         "input.labels.columns.mask",

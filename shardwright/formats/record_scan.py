@@ -16,6 +16,7 @@ from typing import IO
 import numpy as np
 
 from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.dataset.manifest import mask_class
 from shardwright.errors import UsageError
 from shardwright.formats.classes import MOST_CLASSES
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
@@ -231,7 +232,7 @@ def masks_of(features: Features, roles: Roles) -> Iterator[tuple[str, DecodedFea
         return
     for name, values in features.items():
         if match := re.fullmatch(roles.mask, name):
-            yield match["name"], values
+            yield mask_class(match["name"]), values
 
 
 def _check_masks(features: Features, roles: Roles, labels: list[str]) -> None:

@@ -23,13 +23,14 @@ other's mask transposed, and only the header or the user can decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from shardwright.config.input import LabelsConfig, RleConfig
 from shardwright.dataset.manifest import IGNORED
-from shardwright.errors import UsageError
+from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
@@ -46,6 +47,10 @@ _SEVERAL, _MAJORITY = 3, 10
 _NO_MASK = "-1"
 _ENCODED_PIXELS = "encodedpixels"
 _ONE_CLASS = "mask"
+_ORDERS = (
+    Reading("positions go down the columns", {"input.labels.rle.order": COLUMN}),
+    Reading("positions go along the rows", {"input.labels.rle.order": ROW}),
+)
 # Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
 _DESCRIBING = frozenset(
     ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
@@ -160,15 +165,15 @@ def _detect_runs(
     where: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[str, str]:
     """The meaning of the numbers, and why."""
-    if "runs" in code:
-        return str(code["runs"]), "input.labels.runs is set"
-    if "base" in code:
+    if "encoding" in code:
+        return str(code["encoding"]), "input.labels.rle.encoding is set"
+    if "start" in code:
         return ABSOLUTE, ""
     counts = sum(_is_counts(sample) for sample in samples)
     # No other code can be read as counts, so a few damaged ones are not a contradiction.
     if 2 * counts > len(samples):
         if code.get("order") == ROW:
-            raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.order.")
+            raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.rle.order.")
         return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
     return (ABSOLUTE, "") if _is_absolute(headers) else _relative_or_absolute(where, samples)
 
@@ -206,8 +211,11 @@ def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[st
     if not_absolute + not_relative >= _SEVERAL:
         raise UsageError(
             f"{where}: whether starts are absolute or relative to the run before cannot be detected: {not_absolute} of "
-            f"the first rows cannot be the one, {not_relative} cannot be the other. Set input.labels.runs: absolute or "
-            "relative."
+            f"the first rows cannot be the one, {not_relative} cannot be the other. Set input.labels.rle.encoding: "
+            "absolute or relative."
+        ).with_readings(
+            Reading("starts are positions in the image", {"input.labels.rle.encoding": ABSOLUTE}),
+            Reading("starts count from the end of the run before", {"input.labels.rle.encoding": RELATIVE}),
         )
     if any(sample.text == _NO_MASK for sample in samples):
         return RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR"
@@ -217,8 +225,8 @@ def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[st
 def _detect_base(
     known: _Set | None, runs: str, samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[int, str]:
-    if "base" in code:
-        return int(code["base"]), "input.labels.base is set"
+    if "start" in code:
+        return int(code["start"]), "input.labels.rle.start is set"
     if runs == RELATIVE:
         return SIIM.base, ""
     if known is None:
@@ -233,7 +241,7 @@ def _detect_order(
     where: str, known: _Set | None, dialect: Dialect, samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[str, str]:
     if "order" in code:
-        return str(code["order"]), "input.labels.order is set"
+        return str(code["order"]), "input.labels.rle.order is set"
     by_column = by_row = masks = 0
     for text, _, height, width in samples:
         try:
@@ -251,8 +259,8 @@ def _detect_order(
             raise UsageError(
                 f"{where}: the header is that of {known.name}, whose runs go {known.order} by {known.order}, but drawn "
                 f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Set "
-                "input.labels.order: column or row."
-            )
+                "input.labels.rle.order: column or row."
+            ).with_readings(*_ORDERS)
         return known.order, ""
     if ratio >= _CLEAR and longer - shorter >= _EDGES:
         return smooth, f"the other way the outlines of {masks} masks are {ratio:.1f} times as long"
@@ -261,8 +269,8 @@ def _detect_order(
     raise UsageError(
         f"{where}: whether runs go column by column or row by row cannot be detected. The header is not that of a "
         f"known set, and the outlines of {masks} masks are about as long both ways (as always in square images). Set "
-        "input.labels.order: column or row."
-    )
+        "input.labels.rle.order: column or row."
+    ).with_readings(*_ORDERS)
 
 
 class RleCsv(CsvFormat):
@@ -274,10 +282,12 @@ class RleCsv(CsvFormat):
         record: of the export of ours that the table is.
     """
 
+    format = "rle_csv"
     dialect: Dialect
 
     def __init__(self, given: TableInput, code: Mapping[str, str | int], record: ExportRecord | None = None) -> None:
         super().__init__(given)
+        self._record = record
         self._ignores = record is not None and record.ignored
         table, columns = given.table, given.columns
         self.mask_column = table.header[columns[MASK]]
@@ -293,13 +303,23 @@ class RleCsv(CsvFormat):
             layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
         reason = f", since {layout.reason}" if layout.reason else ""
-        self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base override this)",)
+        self._notes += (
+            f"run lengths: {self.dialect}{reason} (input.labels.rle.encoding, order and start override this)",
+        )
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
         survey = super().survey()
         survey.ignore = self._ignores
         return survey
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """See `AnnotationFormat.resolved`."""
+        resolved, dialect = super().resolved(options), self.dialect
+        if self._record is not None:
+            return resolved
+        start = dialect.base if dialect.runs == ABSOLUTE else None
+        return replace(resolved, rle=RleConfig(dialect.runs, dialect.order, start))
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
         if not self._ignores:
@@ -378,5 +398,8 @@ def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int |
         raise UsageError(
             f"{table.path}: no column of classes was found; is it {unknown[0]!r}? Name it by "
             "input.labels.columns.label, or write the only class there is into input.classes."
+        ).with_readings(
+            Reading(f"the column {unknown[0]!r} has the classes", {"input.labels.columns.label": unknown[0]}),
+            Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
         )
     return _ONE_CLASS

@@ -10,17 +10,18 @@ from abc import abstractmethod
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import canonical_json, text_number
-from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey, Values
+from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
+from shardwright.formats.tables import CAPTION, IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
 from shardwright.storage import Refusal
 
 CAPTION_FEATURE = "image/caption/text"
@@ -54,11 +55,9 @@ class RowFormat(AnnotationFormat):
     """A file of rows; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
+        given: see `FormatInput`.
         path: the file.
-        images: what is listed.
         names: how rows name images.
-        classes: `input.classes`.
-        notes: what was detected so far, for the user.
 
     Attributes:
         kind: how many classes an image has, as in `Survey.labels`; known after `survey`.
@@ -67,20 +66,11 @@ class RowFormat(AnnotationFormat):
     kind = SINGLE
     _hint = ""
 
-    def __init__(
-        self,
-        path: str,
-        images: Images,
-        names: NameIndex,
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-    ) -> None:
+    def __init__(self, given: FormatInput, path: str, names: NameIndex) -> None:
+        super().__init__(given)
         self.name = os.path.basename(path)
         self._path = path
-        self._images = images
         self._names = names
-        self._classes = classes
-        self._notes = notes
         self._map: ClassMap | None = None
 
     @abstractmethod
@@ -134,7 +124,11 @@ class RowFormat(AnnotationFormat):
                             "Name the column of classes in input.labels.columns."
                         )
         survey.refused += [
-            Refusal(name, "missing_image", f"{self.name}, row {line} names it, but there is no such image")
+            Refusal(
+                name,
+                "missing_image",
+                f"{self.name}, row {line} names it, but there is no such image{self._names.alike(name)}",
+            )
             for name, line in missing.items()
         ]
         self._map = self._map_classes(values)
@@ -160,6 +154,10 @@ class RowFormat(AnnotationFormat):
             if values and not labels:
                 yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values)
 
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """See `AnnotationFormat.resolved`."""
+        return replace(super().resolved(options), key_regex=self._names.pattern)
+
     def _reject(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
         reason = f"{self.name}, row {annotation.line}: {problem}"
         if annotation.image is None:
@@ -172,17 +170,14 @@ def _captions(annotation: RawAnnotation) -> Values:
     return {CAPTION_FEATURE: list(annotation.captions)} if annotation.captions else {}
 
 
-@dataclass(frozen=True)
-class TableInput:
+@dataclass(frozen=True, kw_only=True)
+class TableInput(FormatInput):
     """A table and what it is read with.
 
     Attributes:
         table: the CSV.
         columns: role -> number of its column.
-        images: what is listed.
         names: how rows name images.
-        classes: `input.classes`.
-        notes: what was detected so far, for the user.
         further: columns that become features.
         captions: numbers of the columns of captions.
         hint: see `Survey.hint`.
@@ -190,10 +185,7 @@ class TableInput:
 
     table: Table
     columns: Mapping[str, int]
-    images: Images
     names: NameIndex
-    classes: Mapping[str, int | None] | None
-    notes: tuple[str, ...]
     further: FurtherColumns
     captions: tuple[int, ...] = ()
     hint: str = ""
@@ -203,13 +195,20 @@ class CsvFormat(RowFormat):
     """A table of annotations."""
 
     def __init__(self, given: TableInput) -> None:
-        super().__init__(given.table.path, given.images, given.names, given.classes, given.notes)
+        super().__init__(given, given.table.path, given.names)
         self._table = given.table
         self._columns = given.columns
         self._further = given.further
         self._captions = given.captions
         self._hint = given.hint
         self._newest: array[int] | None = None
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        """See `AnnotationFormat.resolved`."""
+        columns = {role: self._table.header[column] for role, column in self._columns.items()}
+        if len(self._captions) == 1:
+            columns[CAPTION] = self._table.header[self._captions[0]]
+        return replace(super().resolved(options), columns=columns)
 
     @abstractmethod
     def _take_apart(self, row: TableRow) -> RawAnnotation:

@@ -15,7 +15,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from shardwright.config.input import LabelsConfig
+from shardwright.config.input import TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
 from shardwright.errors import ConfigError
 from shardwright.formats.base import (
@@ -25,6 +25,8 @@ from shardwright.formats.base import (
     SHOWN_NAMES,
     Annotation,
     AnnotationFormat,
+    FormatInput,
+    Images,
     Survey,
 )
 from shardwright.formats.classes import ClassMap, check_names, map_classes
@@ -85,12 +87,12 @@ def text_dialect(code: Mapping[str, str | int]) -> Dialect:
     """How run lengths as text are written: the usual way, where `input.labels` does not set it.
 
     Args:
-        code: `runs`, `order` and `base`, as far as they are given.
+        code: the options of `input.labels.rle` that are given.
     """
-    runs = str(code.get("runs", ABSOLUTE))
+    runs = str(code.get("encoding", ABSOLUTE))
     if runs in (RELATIVE, COUNTS):
         return SIIM if runs == RELATIVE else COCO
-    return Dialect(order=str(code.get("order", "column")), base=int(code.get("base", 1)))
+    return Dialect(order=str(code.get("order", "column")), base=int(code.get("start", 1)))
 
 
 class TFRecordFormat(AnnotationFormat):
@@ -111,7 +113,7 @@ class TFRecordFormat(AnnotationFormat):
         UsageError: see `list_records`.
     """
 
-    name = "the records"
+    format, name = TFRECORD, "the records"
 
     def __init__(
         self,
@@ -129,11 +131,12 @@ class TFRecordFormat(AnnotationFormat):
                     f"input.labels.columns.{role}", "no role in a record", f"Use one of: {', '.join(ROLES)}."
                 )
         self._task = task
-        self._classes = classes
         self._max_pixels = max_pixels
-        self._others = options.others
+        self._others = options.unlisted_values
         self._found: RecordFiles = list_records(found, task=task, columns=options.columns)
-        self._notes = (*notes, *self._found.notes)
+        keys = self._found.listing.keys
+        images = Images(keys, frozenset(), lambda position: None, max_pixels)
+        super().__init__(FormatInput(images, classes, (*notes, *self._found.notes)))
         self._map = ClassMap((), {})
         self._values = ValueMap((), {})
         self._kinds: dict[str, str] = {}
@@ -143,7 +146,7 @@ class TFRecordFormat(AnnotationFormat):
         elif form == RUNS:
             self.dialect = RunPairs()
         elif form == TEXTS:
-            self.dialect = text_dialect(options.code)
+            self.dialect = text_dialect(options.rle.given)
 
     @property
     def listing(self) -> Listing:
@@ -168,7 +171,7 @@ class TFRecordFormat(AnnotationFormat):
             self._map = self._class_map(masked)
             names, notes = self._map.names, self._map.notes
         if masked and roles.form == TEXTS:
-            notes = (*notes, f"run lengths: {self.dialect}; input.labels.runs, order and base override this")
+            notes = (*notes, f"run lengths: {self.dialect}; input.labels.rle.encoding, order and start override this")
         kinds = dict(sorted(found.scan.kinds.items()))
         self._kinds = {name: min(kinds) for name, kinds in kinds.items() if len(kinds) == 1 and BINARY not in kinds}
         notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))

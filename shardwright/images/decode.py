@@ -15,8 +15,9 @@ and get the same values as TensorFlow's `decode_jpeg` and `decode_png` (channels
 | an ICC profile | not applied, not kept: the numbers are those of the file |
 | several pictures (GIF, WebP, TIFF, AVIF, APNG, MPO) | the first; of an APNG its still image |
 
-JPEG and PNG need nothing to be taken. The others (`FORMATS`) are for `images.convert`: they are read by Pillow, whose
-wheels have the same decoders on both supported stacks. It cannot read HEIC and JPEG XL; they are always rejected.
+JPEG and PNG need nothing to be taken. The others (`FORMATS`) are for `images.unsupported_formats`: they are read by
+Pillow, whose wheels have the same decoders on both supported stacks. It cannot read HEIC and JPEG XL; they are always
+rejected.
 
 Sizes are checked by header before any pixel is made: JPEG and PNG by `images.read_header`, the others by Pillow, which
 opens a file without decoding it. The bytes select the decoder. No decoder that runs programs is used.
@@ -61,6 +62,7 @@ from shardwright.images.header import (
 from shardwright.images.jpeg import EXIF_PREFIX
 from shardwright.images.metadata import strip_metadata
 from shardwright.images.orientation import displayed_size, inverse
+from shardwright.images.pillow_compat import decode_in_one_piece, decode_jpeg
 from shardwright.images.read_header import other_format, read_header
 
 # By the names of `images.other_format`.
@@ -129,8 +131,7 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
                 return picture
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
             image.draft(None, (image.width // ratio, image.height // ratio))
-            # In one piece, so that the decoder never stops within a row to ask for more.
-            image.decodermaxblock = len(data)
+            decode_in_one_piece(image, len(data))
         else:
             # Without metadata nothing is parsed but the picture: no text that unpacks to gigabytes, no broken profile.
             image = PngImagePlugin.PngImageFile(io.BytesIO(strip_metadata(data, header, "all")))
@@ -143,7 +144,7 @@ def _decoded_plain(data: bytes, header: ImageHeader, ratio: int) -> Image.Image 
     mode = "L" if header.channels == 1 else "RGB"
     size = (-(-header.width // ratio), -(-header.height // ratio))
     try:
-        return Image.frombytes(mode, size, data, "jpeg", mode, "", ratio, 0)
+        return decode_jpeg(data, mode, size, ratio)
     except (OSError, ValueError):
         return None
 

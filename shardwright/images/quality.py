@@ -15,7 +15,6 @@ Other formats are decoded whole and reduced by the same factor, again by means o
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from shardwright.checksum import new_checksum
 from shardwright.images.decode import apply_orientation, decode
 from shardwright.images.geometry import DCT_RATIOS
 from shardwright.images.header import ImageHeader
@@ -185,14 +185,15 @@ def reduced(picture: Image.Image, header: ImageHeader) -> Image.Image:
 
 
 def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
-    """Returns SHA-256 over size and all pixels of an image as displayed: equal for equal pixels in any format.
+    """Returns BLAKE3 over size and all pixels of an image as displayed: equal for equal pixels in any format.
 
     Args:
         picture: at full size, in the stored frame.
         header: has the orientation.
     """
     displayed = apply_orientation(picture, header.orientation).convert("RGB")
-    digest = hashlib.sha256(f"{displayed.width}x{displayed.height}:".encode())
+    digest = new_checksum()
+    digest.update(f"{displayed.width}x{displayed.height}:".encode())
     digest.update(np.asarray(displayed).data)
     return digest.digest()
 

@@ -63,11 +63,15 @@ def _unknown(data: bytes) -> ImageError:
     """Describes bytes that begin neither as JPEG nor as PNG."""
     name = other_format(data)
     if name:
-        return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; save it as JPEG or PNG, or set images.convert")
+        return ImageError(
+            UNSUPPORTED_FORMAT, f"the bytes are {name}; save it as JPEG or PNG, or set images.unsupported_formats"
+        )
     if PNG_SIGNATURE.startswith(data) or JPEG_SIGNATURE.startswith(data):
         return ImageError(TRUNCATED, f"the file ends after {len(data)} bytes, within the signature")
     if data.count(0) == len(data):
         reason = f"all {len(data)} bytes are zero: a placeholder whose content was never copied; fetch the file again"
+    elif data.startswith(b"version https://git-lfs"):
+        reason = "the bytes are a Git LFS pointer, not the image; run `git lfs pull` where the files come from"
     elif data.lstrip()[:1] == b"<":
         reason = "the bytes are HTML or XML, perhaps an error page saved under an image's name; fetch the file again"
     else:

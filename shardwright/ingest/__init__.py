@@ -1,11 +1,12 @@
 """Images and annotations into a dataset: recipe and location, plan, write, commit."""
 
 from shardwright.ingest.features import example_features, labels_kind
+from shardwright.ingest.identify import hash_input, input_fingerprint
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run import ingest, reuse_notes
-from shardwright.ingest.survey import SurveyedInput, hash_input, input_fingerprint, survey_input
-from shardwright.ingest.write import write_shard
+from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.write import commit_ingest, write_shard
 
 __all__ = [
     "INPUT_VARIABLE",
@@ -14,6 +15,7 @@ __all__ = [
     "InputLocation",
     "PreparedIngest",
     "SurveyedInput",
+    "commit_ingest",
     "example_features",
     "hash_input",
     "ingest",

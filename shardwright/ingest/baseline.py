@@ -35,15 +35,17 @@ from shardwright.untrusted import parse_untrusted_json
 
 _DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
 # The option that does not change the new dataset.
-COPIED = "previous"
+COPIED = "reuse_from"
+# The key of `split` in a recipe with the digest of the dataset that splits are kept from.
+_KEPT = "keep_from"
 
 
 def uses_baseline(config: Config) -> list[str]:
     """Returns the YAML paths of the options that name the baseline dataset."""
     drift = config.gate.drift
     options = {
-        COPIED: config.previous,
-        "split.previous": config.split.previous,
+        COPIED: config.reuse_from,
+        "split.keep_from": config.split.keep_from,
         "gate.drift.reference": None if drift is None else drift.reference,
     }
     return [path for path, value in options.items() if value == BLESSED]
@@ -57,12 +59,12 @@ def run_root(config: Config) -> str:
 def without_baseline(config: Config) -> Config:
     """Returns the configuration as it is used while no model is blessed."""
     config = _with(config, None)
-    return replace(config, previous=None) if config.previous == BLESSED else config
+    return replace(config, reuse_from=None) if config.reuse_from == BLESSED else config
 
 
 def without_previous_splits(recipe: Mapping[str, Any]) -> str:
     """Returns a recipe as canonical JSON, without the dataset that its splits were kept from."""
-    split = {name: value for name, value in recipe.get("split", {}).items() if name != PREVIOUS}
+    split = {name: value for name, value in recipe.get("split", {}).items() if name != _KEPT}
     return canonical_json({**recipe, "split": split})
 
 
@@ -99,7 +101,9 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
             before = found.parents.get(PREVIOUS)
             found = None if before is None else _known(family.find(PREVIOUS, before), before, shaping[0], root)
     resolved = _with(config, None if found is None else found.place)
-    return replace(resolved, previous=None if last is None else last.place) if config.previous == BLESSED else resolved
+    return (
+        replace(resolved, reuse_from=None if last is None else last.place) if config.reuse_from == BLESSED else resolved
+    )
 
 
 def _fresh(config: Config, classes: Sequence[str]) -> str:
@@ -124,8 +128,8 @@ def _known(found: Artifact | None, digest: str, option: str, root: str) -> Artif
 
 def _with(config: Config, path: str | None) -> Config:
     """Replaces every `blessed` that changes the new dataset by a path, or by nothing."""
-    if config.split.previous == BLESSED:
-        config = replace(config, split=replace(config.split, previous=path))
+    if config.split.keep_from == BLESSED:
+        config = replace(config, split=replace(config.split, keep_from=path))
     drift = config.gate.drift
     if drift is not None and drift.reference == BLESSED:
         watched = None if path is None else replace(drift, reference=path)
@@ -133,7 +137,7 @@ def _with(config: Config, path: str | None) -> Config:
     return config
 
 
-SPLITS, REFERENCE = "split.previous", "gate.drift.reference"
+SPLITS, REFERENCE = "split.keep_from", "gate.drift.reference"
 # In `build.json`: locations of the datasets that an ingest was given.
 KEPT_FROM = "kept_from"
 _FIX = "Name a dataset by its path, or run without it once."
@@ -245,7 +249,7 @@ def resolve_baseline_at_run(
     if COPIED in asked.options:
         location = replace(location, earlier=earlier or None)
     if SPLITS in asked.options and digest:
-        recipe = replace(recipe, split=replace(recipe.split, previous=digest))
+        recipe = replace(recipe, split=replace(recipe.split, keep_from=digest))
         location = replace(location, previous=path)
     if REFERENCE in asked.options and digest:
         watched["drift"] = {**asked.drift, "location": path, "digest": digest}

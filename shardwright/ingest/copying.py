@@ -5,8 +5,8 @@ shards, in the same order and close together: a few requests of megabytes replac
 
 `origins/` describes the files that a dataset was made from, so that the next dataset need not read them again:
 
-origins/inputs.jsonl             one line per file: [key, size, SHA-256, CRC-32C, the store's checksum, probe results],
-                                 by key; the first line contains the version
+origins/inputs.jsonl             one line per file: [key, size, content ID, CRC-32C, the store's checksum, probe
+                                 results], by key; the first line contains the version
 origins/Split-<s>/<shard>.jsonl  one line per record whose image is not stored with the bytes of its file: [offset,
                                  origin], in the order of the records
 
@@ -23,11 +23,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import google_crc32c
 
+from shardwright.checksum import checksum_of
 from shardwright.config import ImagesConfig
+from shardwright.config.images import FULL
 from shardwright.dataset.manifest import ORIGINS_FOLDER, origins_path
 from shardwright.dataset.random_access import records_at
 from shardwright.duplicates.hashes import ImageHashes
-from shardwright.fingerprint import canonical_json, checksummed_lines, read_checksummed_lines, sha256_bytes
+from shardwright.fingerprint import canonical_json, checksummed_lines, read_checksummed_lines
 from shardwright.images.header import ImageHeader
 from shardwright.images.quality import Quality
 from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
@@ -50,7 +52,7 @@ class InputRecord(NamedTuple):
     Attributes:
         key: its key.
         size: its bytes.
-        sha256: of its bytes.
+        content_id: of its bytes, by the algorithm of `images.checksum`.
         crc32c: of its bytes.
         checksum: of its bytes, as the store listed it (`ObjectInfo.checksum`), empty for a local file.
         row: the probe results, where this version of the probe decoded it without errors.
@@ -58,7 +60,7 @@ class InputRecord(NamedTuple):
 
     key: str
     size: int
-    sha256: bytes
+    content_id: bytes
     crc32c: int
     checksum: str
     row: ProbeRow | None
@@ -76,13 +78,30 @@ def input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | Non
 
 
 def _input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | None) -> Iterator[str]:
-    yield canonical_json({"probe": ALGORITHM, "version": _VERSION}) + "\n"
+    yield input_header()
     checksums = listing.checksums or ("" for _ in listing.keys)
     for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):
         content = contents.get(i)
         if content is not None:
-            row = [key, listing.sizes[i], content.sha256.hex(), content.crc32c, checksum, _probe_results(probed, i)]
-            yield canonical_json(row) + "\n"
+            looked = _probe_results(probed, i)
+            yield input_line(key, listing.sizes[i], content.content_id.hex(), content.crc32c, checksum, looked)
+
+
+def input_header() -> str:
+    """Returns the first line of `origins/inputs.jsonl`, before its checksum is added."""
+    return canonical_json({"probe": ALGORITHM, "version": _VERSION}) + "\n"
+
+
+def input_line(key: str, size: int, content_id: str, crc32c: int, listed: str, probe: list[Any] | None) -> str:
+    """Returns the line of a file; see `InputRecord` and `probe_json`."""
+    return canonical_json([key, size, content_id, crc32c, listed, probe]) + "\n"
+
+
+def probe_json(row: ProbeRow) -> list[Any] | None:
+    """Returns the probe results of a file as plain values; `None` where it cannot be decoded."""
+    if row.hashes is None or row.quality is None:
+        return None
+    return [list(row.hashes), list(row.quality), row.pixels.hex() if row.pixels else None]
 
 
 def _probe_results(probed: KnownFiles | None, i: int) -> list[Any] | None:
@@ -104,10 +123,11 @@ def read_inputs(lines: Iterable[bytes]) -> Iterator[InputRecord]:
         return
     probed = header["probe"] == ALGORITHM
     for line in rows:
-        key, size, sha256, crc32c, checksum, probe = parse_untrusted_json(line)
+        key, size, content_id, crc32c, checksum, looked = parse_untrusted_json(line)
         if not (is_text(key) and is_text(checksum) and type(size) is int and type(crc32c) is int):
             raise ValueError(f"not an input: {line!r}"[:_SHOWN])
-        yield InputRecord(key, size, bytes.fromhex(sha256), crc32c, checksum, _row(probe) if probed and probe else None)
+        row = _row(looked) if probed and looked else None
+        yield InputRecord(key, size, bytes.fromhex(content_id), crc32c, checksum, row)
 
 
 def _row(probe: list[Any]) -> ProbeRow:
@@ -119,30 +139,30 @@ class StoredRecord(NamedTuple):
     """The origin of an image whose stored bytes are not its file's.
 
     Attributes:
-        sha256: of the file, hex.
+        content_id: of the file, hex.
         tools: what the stored bytes depend on besides the options; see `IngestPlan.tools`.
         file: height, width and orientation of the file's pixels.
         header: of the stored bytes.
-        stored: SHA-256 of the stored bytes, hex: the only proof that a record contains them.
+        stored: BLAKE3 of the stored bytes, hex: the only proof that a record contains them.
     """
 
-    sha256: str
+    content_id: str
     tools: str
     file: tuple[int, int, int]
     header: ImageHeader
     stored: str
 
     @staticmethod
-    def of(sha256: str, tools: str, header: ImageHeader, frame: CoordinateFrame, stored: bytes) -> StoredRecord:
+    def of(content_id: str, tools: str, header: ImageHeader, frame: CoordinateFrame, stored: bytes) -> StoredRecord:
         """Returns the origin of an image that was prepared."""
         size = (frame.height, frame.width, frame.orientation)
-        return StoredRecord(sha256, tools, size, header, sha256_bytes(stored))
+        return StoredRecord(content_id, tools, size, header, checksum_of(stored))
 
     def to_json(self) -> str:
         """Returns the origin as JSON."""
         header = self.header
         fields = [header.format, header.height, header.width, header.channels, header.orientation, header.located]
-        return canonical_json([self.sha256, self.tools, self.file, fields, self.stored])
+        return canonical_json([self.content_id, self.tools, self.file, fields, self.stored])
 
 
 def read_stored(lines: Iterable[bytes]) -> dict[int, StoredRecord]:
@@ -153,11 +173,11 @@ def read_stored(lines: Iterable[bytes]) -> dict[int, StoredRecord]:
     """
     found = {}
     for line in read_checksummed_lines(lines):
-        offset, (sha256, tools, (height, width, orientation), header, stored) = parse_untrusted_json(line)
+        offset, (content_id, tools, (height, width, orientation), header, stored) = parse_untrusted_json(line)
         # A checksum is not a signature: the file may come from anywhere.
         if not all(type(size) is int and size > 0 for size in (height, width, orientation, *header[1:4])):
             raise ValueError(f"invalid image sizes: {line!r}"[:_SHOWN])
-        found[offset] = StoredRecord(sha256, tools, (height, width, orientation), ImageHeader(*header), stored)
+        found[offset] = StoredRecord(content_id, tools, (height, width, orientation), ImageHeader(*header), stored)
     return found
 
 
@@ -222,7 +242,7 @@ def images_of(
         options: `images`.
     """
     copies = examples_at(source, ((location, None) for location in tasks.locations()))
-    files = read_each(tasks.root, tasks.not_reused(), lambda row: row.path, lambda row: row.size)
+    files = read_each(tasks.root, tasks.not_reused(), lambda row: row.path, lambda row: row.size, lambda row: row.pin)
     for task in todo:
         if not task.copied:
             yield task, Image(next(files)[1])
@@ -235,7 +255,7 @@ def images_of(
 def _read(task: Task, *, damaged: bool) -> Image:
     """Reads the file of an image that was to be copied."""
     try:
-        return Image(read_bytes(task.sample.path), damaged=damaged)
+        return Image(read_bytes(task.sample.path, task.pin), damaged=damaged)
     except OSError:
         return Image(None, damaged=damaged)
 
@@ -247,18 +267,21 @@ def stored_image(source: CopySource, record: LazyExample) -> bytes:
 
 
 def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesConfig) -> Image | None:
-    """Returns the image of a record, if it is that of the file of a task."""
+    """Returns the image of a record, if it is that of the file of a task.
+
+    Stored bytes that are not the file's do not suffice where the pixels of the file are still to be measured.
+    """
     data = stored_image(source, record)
     if len(data) == task.sample.size and google_crc32c.value(data) == task.crc32c:
         # The dataset is untrusted, and anyone can forge a CRC-32C.
-        return Image(data, copied=True) if sha256_bytes(data) == task.sha256 else None
-    if not source.same_options:
+        return Image(data, copied=True) if checksum_of(data, options.checksum) == task.content_id else None
+    if not source.same_options or (options.verify == FULL and not task.probed):
         return None
     shard, offset, _ = task.copied
     origin = _origins(source.root, source.digest, source.shards[shard]).get(offset)
-    if origin is None or (origin.sha256, origin.tools) != (task.sha256, source.tools):
+    if origin is None or (origin.content_id, origin.tools) != (task.content_id, source.tools):
         return None
-    if origin.stored != sha256_bytes(data):
+    if origin.stored != checksum_of(data):
         return None
     height, width, orientation = origin.file
     # An image that is too large for today's options is read, and rejected as usual.

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shardwright.checksum import BLAKE3, image_feature
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.features import StoredFeatures
-from shardwright.dataset.manifest import IGNORED
+from shardwright.dataset.manifest import AREA, IGNORED, RLE, mask_feature
 from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, ImageSample, MaskCode, Values
 from shardwright.images.boxes import PREFIX, AnnotationError
 from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import UPRIGHT
-from shardwright.ingest.features import mask_feature
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, union
@@ -52,6 +52,7 @@ class ExampleSpec:
         extra: kinds of the further features that the annotations give.
         frame: which frame annotations are in, `auto`, `stored` or `displayed`.
         ordered: whether order and repeats of an image's classes count.
+        checksum: `images.checksum`.
     """
 
     task: str
@@ -65,14 +66,15 @@ class ExampleSpec:
     extra: Mapping[str, str]
     frame: str
     ordered: bool
+    checksum: str = BLAKE3
 
     def name_of(self, label: int) -> str:
         """Returns the name of a class, or that of the ignored pixels."""
         return IGNORED if label == IGNORE else self.classes[label]
 
-    def mask_feature(self, label: int) -> str:
-        """Returns the prefix of the two features of a class's mask."""
-        return mask_feature(self.name_of(label))
+    def mask_feature(self, label: int, what: str = RLE) -> str:
+        """Returns the name of a feature of a class's mask."""
+        return mask_feature(self.name_of(label), what)
 
     def origin(self, label: int, row: int) -> str:
         """Returns where a mask was read, for messages."""
@@ -156,7 +158,7 @@ def encode_sample(
         spec: task, classes, stored features and the name of the table in errors.
         sample: the image's annotations.
         data: the bytes to store.
-        digest: SHA-256 of the file as it was delivered, hex.
+        digest: checksum of the file as it was delivered, hex.
         header: of the bytes to store.
         frame: how annotations get to the stored pixels.
 
@@ -172,16 +174,15 @@ def encode_sample(
         "image/orientation": header.orientation,
         "image/filename": sample.key.rpartition("/")[2].encode("utf-8"),
         "image/key": sample.key.encode("utf-8"),
-        "image/sha256": digest.encode(),
+        image_feature(spec.checksum): digest.encode(),
         **_extra(spec, sample, frame),
     }
     if spec.task == "segmentation":
         masks = read_masks(spec, sample, frame)
         labels = [label for label in range(len(spec.classes)) if len(masks[label])]
         for label, runs in masks.items():
-            name = spec.mask_feature(label)
-            features[f"{name}/rle"] = ints(runs.reshape(-1))
-            features[f"{name}/area"] = area(runs)
+            features[spec.mask_feature(label)] = ints(runs.reshape(-1))
+            features[spec.mask_feature(label, AREA)] = area(runs)
     else:
         assert sample.labels is not None
         labels = list(sample.labels)
@@ -196,7 +197,7 @@ def _run_texts(spec: ExampleSpec, sample: ImageSample) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {}
     if isinstance(spec.dialect, Dialect):
         for label, text, _ in sample.masks:
-            texts.setdefault(f"{spec.mask_feature(label)}/rle", []).append(text)
+            texts.setdefault(spec.mask_feature(label), []).append(text)
     return texts
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from shardwright.config.images import FULL, HEADER
-from shardwright.dataset.features import COMMON_FEATURES, StoredFeatures
-from shardwright.dataset.manifest import IGNORED, MASKS
+from shardwright.config import ImagesConfig
+from shardwright.config.images import FULL
+from shardwright.dataset.features import StoredFeatures, common_features
+from shardwright.dataset.manifest import AREA, IGNORED, MASKS, mask_feature
 from shardwright.duplicates.hashes import ImageHashes
 from shardwright.formats.base import Survey
 from shardwright.images.quality import Quality
 from shardwright.ingest.recipe import IngestRecipe
 
+_DEFAULT = ImagesConfig()
 # Features of every image with `images.verify: full`. An int64 contains the 64 bits of a hash.
 PROBE_FEATURES = {
     **{f"image/hash/{name}": "int64" for name in ImageHashes._fields},
@@ -17,25 +19,20 @@ PROBE_FEATURES = {
 }
 
 
-def mask_feature(name: str) -> str:
-    """Returns the prefix of the two features of a mask, `/rle` and `/area`; `name` is a class or `manifest.IGNORED`."""
-    return f"image/segmentation/{name}"
-
-
-def example_features(task: str, survey: Survey, verify: str = HEADER) -> dict[str, str]:
+def example_features(task: str, survey: Survey, images: ImagesConfig = _DEFAULT) -> dict[str, str]:
     """Returns name and kind (`bytes`, `int64`, `float32`) of every feature that an example may have.
 
     Args:
         task: `segmentation` or `classification`.
         survey: of the input.
-        verify: `images.verify`.
+        images: `images`.
     """
-    features = dict(COMMON_FEATURES)
+    features = common_features(images.checksum)
     if task == "segmentation":
         for name in (*survey.classes, *([IGNORED] if survey.ignore else [])):
-            features[f"{mask_feature(name)}/rle"] = "int64"
-            features[f"{mask_feature(name)}/area"] = "int64"
-    return {**features, **further_features(survey, verify)}
+            features[mask_feature(name)] = "int64"
+            features[mask_feature(name, AREA)] = "int64"
+    return {**features, **further_features(survey, images.verify)}
 
 
 def further_features(survey: Survey, verify: str) -> dict[str, str]:
@@ -52,7 +49,7 @@ def stored_features(recipe: IngestRecipe, survey: Survey) -> StoredFeatures:
     return StoredFeatures.of(
         recipe.features.preset,
         recipe.features.map,
-        example_features(recipe.task, survey, recipe.images.verify),
+        example_features(recipe.task, survey, recipe.images),
         labels=labels_kind(recipe.task, survey),
         classes=len(survey.classes),
     )

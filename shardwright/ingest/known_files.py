@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from shardwright.checksum import DIGEST_BYTES
 from shardwright.duplicates.hashes import ImageHashes, hashes_of
 from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import convert, decode
@@ -33,7 +34,7 @@ from shardwright.images.quality import Quality, measure, pixel_digest, reduced, 
 from shardwright.storage import FileHash, Refusal
 
 # Version of everything that makes a row of an image's bytes: raised whenever one part gives other values.
-ALGORITHM = 1
+ALGORITHM = 2
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ProbeRow:
     Attributes:
         hashes: its hashes; `None` where the pixels cannot be decoded.
         quality: its measures, likewise.
-        pixels: SHA-256 of the displayed pixels, where it was asked for.
+        pixels: BLAKE3 of the displayed pixels, where it was asked for.
         code: why it cannot be decoded, as a word; empty where it can.
         reason: the same as a sentence.
     """
@@ -133,24 +134,21 @@ def _checksum(digest: bytes, body: str) -> int:
     return zlib.crc32(body.encode("utf-8", "surrogatepass"), zlib.crc32(digest))
 
 
-_DIGEST_BYTES = 32
-
-
 class FileHashes:
-    """SHA-256 and CRC-32C of the files of a listing, by position; neither of files that cannot be read.
+    """Content IDs and CRC-32C of the files of a listing, by position; neither of files that cannot be read.
 
-    The SHA-256 identifies a file. The CRC-32C, at a tenth of the cost, proves that it has not changed when it is read
-    again to be written.
+    The content ID identifies a file. The CRC-32C, at a tenth of the cost, proves that it has not changed when it is
+    read again to be written.
 
     Attributes:
         known: whether the hashes of a file are known, bool (n,).
-        sha256: of each known file, else zeros, uint8 (n, 32).
+        content_ids: of each known file, else zeros, uint8 (n, 32).
         crc32c: likewise, uint32 (n,).
     """
 
     def __init__(self, count: int = 0) -> None:
         self.known = np.zeros(count, np.bool_)
-        self.sha256 = np.zeros((count, _DIGEST_BYTES), np.uint8)
+        self.content_ids = np.zeros((count, DIGEST_BYTES), np.uint8)
         self.crc32c = np.zeros(count, np.uint32)
 
     def __iter__(self) -> Iterator[FileHash | None]:
@@ -160,12 +158,12 @@ class FileHashes:
         """Returns the hashes of a file, `None` where they are not known."""
         if not self.known[position]:
             return None
-        return FileHash(self.sha256[position].tobytes(), int(self.crc32c[position]))
+        return FileHash(self.content_ids[position].tobytes(), int(self.crc32c[position]))
 
     def set(self, position: int, content: FileHash) -> None:
         """Sets the hashes of a file."""
         self.known[position] = True
-        self.sha256[position] = np.frombuffer(content.sha256, np.uint8)
+        self.content_ids[position] = np.frombuffer(content.content_id, np.uint8)
         self.crc32c[position] = content.crc32c
 
     def unknown(self) -> list[int]:
@@ -183,7 +181,7 @@ class KnownFiles:
         hashes: the four hashes of sound images in the order of `ImageHashes`, uint64 (n, 4); (0, 4) where
             files are not probed.
         quality: the measures in the order of `Quality`, float64 (n, 7); likewise.
-        pixels: SHA-256 of the displayed pixels, uint8 (n, 32); (0, 32) where not asked for.
+        pixels: BLAKE3 of the displayed pixels, uint8 (n, 32); (0, 32) where not asked for.
         rejected: position -> why the file cannot be decoded.
         notes: for the user.
     """
@@ -211,7 +209,7 @@ class KnownFiles:
             np.zeros(count, np.bool_),
             np.zeros((rows, len(ImageHashes._fields)), np.uint64),
             np.zeros((rows, len(Quality._fields))),
-            np.zeros((rows if pixels else 0, _DIGEST_BYTES), np.uint8),
+            np.zeros((rows if pixels else 0, DIGEST_BYTES), np.uint8),
         )
 
     def add_row(self, position: int, row: ProbeRow) -> None:
@@ -237,7 +235,7 @@ class KnownFiles:
         content.known = content.known.copy()
         rejected = {int(read[i]): refusal for i, refusal in probed.rejected.items()}
         result = replace(self, content=content, sound=self.sound.copy(), rejected=rejected)
-        for name in ("known", "sha256", "crc32c"):
+        for name in ("known", "content_ids", "crc32c"):
             getattr(content, name)[read] = getattr(probed.content, name)
         for name in ("sound", "hashes", "quality", *(["pixels"] if len(self.pixels) else [])):
             getattr(result, name)[read] = getattr(probed, name)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL
 
+from shardwright.config.images import FULL
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
 from shardwright.duplicates.decide import DuplicateDecision
@@ -27,12 +28,14 @@ from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
 from shardwright.ingest.example import ExampleSpec
 from shardwright.ingest.features import further_features, labels_kind, stored_features
+from shardwright.ingest.identify import HashedInput, hash_input
+from shardwright.ingest.inputs import INPUTS_OF_PLAN, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.read import probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.splitting import ClassSets, Positions, class_sets, cut_shards, split_images
-from shardwright.ingest.survey import HashedInput, SurveyedInput, hash_input, survey_input
+from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.tasks import (
     new_tasks,
     publish_tasks,
@@ -64,9 +67,10 @@ class IngestPlan:
         recipe: the options.
         examples: how an image and its annotations become an example.
         notes: what was detected, for the user.
-        total_bytes: size of all images that are going to be read.
+        shard_bytes: size of the images of each shard.
         source: the previous dataset that images are copied from.
         tasks: name of the folder of its task files.
+        rest: fingerprint of all of the input but the images, where writers record these; else empty.
     """
 
     dataset: DatasetPlan
@@ -74,9 +78,15 @@ class IngestPlan:
     recipe: IngestRecipe
     examples: ExampleSpec
     notes: tuple[str, ...]
-    total_bytes: int
+    shard_bytes: tuple[int, ...]
     source: CopySource | None = None
     tasks: str = tasks_folder()
+    rest: str = ""
+
+    @property
+    def total_bytes(self) -> int:
+        """Returns the size of all images that are going to be read."""
+        return sum(self.shard_bytes)
 
     @property
     def tools(self) -> str:
@@ -99,6 +109,7 @@ class PreparedIngest:
         probed: the results of probing, where the recipe asks for it, likewise.
         positions: shard -> positions in the listing, in the order of the records.
         rejected: ledger rows of images that are rejected before any shard is written.
+        same: the decision about duplicates.
         locations: where the images are in the previous dataset, if there is one, likewise.
     """
 
@@ -108,6 +119,7 @@ class PreparedIngest:
     probed: KnownFiles | None
     positions: dict[PlannedShard, Positions]
     rejected: list[LedgerRow]
+    same: DuplicateDecision
     locations: PreviousLocations | None = None
 
     def check_rejects(self) -> None:
@@ -128,7 +140,10 @@ class PreparedIngest:
         Raises:
             CheckFailed: a file of annotations has changed since the input was surveyed.
         """
-        if INPUTS_FILE in self.plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
+        if self.plan.rest:
+            if not staging.path(INPUTS_OF_PLAN).exists():
+                self._write_inputs(staging)
+        elif INPUTS_FILE in self.plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
             staging.write_lines(INPUTS_FILE, input_lines(self.surveyed.listing, self.hashed.contents, self.probed))
         if tasks_are_written(staging.root, self.plan.tasks):
             self.surveyed.guard.check_unchanged()
@@ -136,6 +151,14 @@ class PreparedIngest:
             self._write(staging)
         if elsewhere:
             share_tasks(staging, self.positions, self.plan.tasks)
+
+    def _write_inputs(self, staging: Staging) -> None:
+        """Writes the rows of the files that no writer reads."""
+        planned = np.zeros(len(self.surveyed.listing.keys), np.bool_)
+        for images in self.positions.values():
+            planned[images] = True
+        rows = rows_of_plan(self.surveyed, self.hashed, planned, self.same)
+        staging.write_lines(INPUTS_OF_PLAN, (f"{row.to_json()}\n" for row in rows))
 
     def _write(self, staging: Staging) -> None:
         staging.write_rows(_PLAN_ROWS, self.rejected)
@@ -214,26 +237,32 @@ def plan_ingest(
     rejected = _unreadable(surveyed, hashed, probed)
     alive = np.ones(len(keys), dtype=np.bool_)
     alive[list(rejected)] = False
-    same = find_duplicates(recipe.duplicates, keys, hashed.contents.sha256, probed, alive, surveyed.labels_of)
+    same = find_duplicates(recipe.duplicates, keys, hashed.same, probed, alive, surveyed.labels_of)
     alive[list(same.rows)] = False
     classes = _classes(recipe, surveyed)
     split = split_images(recipe.split, location.previous, surveyed, np.flatnonzero(alive), classes, same)
     sizes = _stored_sizes(recipe, surveyed.listing)
     positions = cut_shards(split.orders, sizes, recipe.shards, classes)
     examples = _example_spec(recipe, surveyed)
-    dataset = _describe(recipe, surveyed, examples, hashed.fingerprint, tuple(positions), probed is not None)
+    recorded = hashed.read_later or (recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels)
+    dataset = _describe(
+        recipe, surveyed, examples, hashed.fingerprint, tuple(positions), recorded or probed is not None
+    )
+    if not hashed.read_later:
+        dataset = replace(dataset, content=hashed.content)
     plan = IngestPlan(
         dataset=dataset,
         root=surveyed.listing.root,
         recipe=recipe,
         examples=examples,
-        notes=(*surveyed.survey.notes, *same.notes, *split.notes, *reuse.notes),
-        total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
+        notes=(*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *reuse.notes),
+        shard_bytes=tuple(int(sizes[images].sum()) for images in positions.values()),
         source=reuse.source,
         tasks=tasks_folder("" if reuse.source is None else reuse.source.digest),
+        rest=hashed.rest if recorded else "",
     )
     rows = _early_rows(surveyed, {**rejected, **split.refused}, _duplicate_rows(same, split.orders))
-    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, reuse.locations)
+    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, same, reuse.locations)
 
 
 class _Reuse(NamedTuple):
@@ -250,7 +279,7 @@ def _match_previous(recipe: IngestRecipe, surveyed: SurveyedInput) -> _Reuse:
         return _Reuse(None, None, [])
     options = recipe.options()["images"]
     if not previous.may_reuse(options):
-        note = f"previous: {previous.dataset.root} stores other pixels (images), so every image is read"
+        note = f"reuse_from: {previous.dataset.root} stores other pixels (images), so every image is read"
         return _Reuse(None, None, [*known.notes, note])
     locations, damaged = previous.locations(surveyed.listing, known)
     notes = [*known.notes, *damaged, *previous.check_origins()]
@@ -260,7 +289,7 @@ def _match_previous(recipe: IngestRecipe, surveyed: SurveyedInput) -> _Reuse:
 def _unreadable(surveyed: SurveyedInput, hashed: HashedInput, probed: KnownFiles | None) -> dict[int, Refusal]:
     """Returns why images are rejected so far, by position. The first reason that was found counts."""
     rejected = dict(surveyed.rejected)
-    for i in hashed.contents.unknown():
+    for i in np.flatnonzero(~hashed.identified).tolist():
         if i not in rejected:
             reason = "the file cannot be read; check its permissions"
             rejected[i] = Refusal(surveyed.listing.keys[i], "unreadable", reason)
@@ -269,7 +298,7 @@ def _unreadable(surveyed: SurveyedInput, hashed: HashedInput, probed: KnownFiles
 
 def _classes(recipe: IngestRecipe, surveyed: SurveyedInput) -> ClassSets | None:
     """Returns the classes of every image, where the splits or the shards depend on them."""
-    if recipe.shards.balance == "class" or recipe.split.by == "stratified" or recipe.split.stratify:
+    if recipe.shards.balance == "class" or recipe.split.method == "stratified" or recipe.split.stratify:
         return class_sets(surveyed.source.annotations(), len(surveyed.listing.keys), surveyed.source.dialect)
     return None
 
@@ -328,8 +357,8 @@ def _describe(
         inputs=len(listing.keys) + len(listing.refused) + len(survey.refused) + len(surveyed.spans.passed_over),
         shards=shards,
         rows=(_PLAN_ROWS,),
-        max_rejects=recipe.rejects.max,
-        further_parents={} if recipe.split.previous is None else {"previous": recipe.split.previous},
+        max_rejects=recipe.rejects.max_fraction,
+        further_parents={} if recipe.split.keep_from is None else {"previous": recipe.split.keep_from},
         # Kept where it can spare the next dataset any work.
         kept=(INPUTS_FILE,) if probed or len(listing.checksums) else (),
     )
@@ -347,6 +376,7 @@ def _example_spec(recipe: IngestRecipe, surveyed: SurveyedInput) -> ExampleSpec:
         preset=recipe.features.preset,
         ignore=survey.ignore,
         extra=further_features(survey, recipe.images.verify),
-        frame=survey.frame if recipe.input.labels.frame == "auto" else recipe.input.labels.frame,
+        frame=survey.frame if recipe.input.labels.orientation == "auto" else recipe.input.labels.orientation,
         ordered=survey.ordered,
+        checksum=recipe.images.checksum,
     )

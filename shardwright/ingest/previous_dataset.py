@@ -11,22 +11,22 @@ It is in no recipe and no fingerprint: the new dataset is the same with and with
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.checksum import BLAKE3, checksum_of
 from shardwright.dataset.manifest import IndexRow, origins_path
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import index_path
 from shardwright.errors import UsageError
-from shardwright.fingerprint import read_checksummed_lines, sha256_bytes
+from shardwright.fingerprint import read_checksummed_lines
 from shardwright.ingest.copying import (
     INPUTS_FILE,
     CopySource,
@@ -38,14 +38,14 @@ from shardwright.ingest.copying import (
 )
 from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_splits import named_dataset
-from shardwright.storage import FileHash, Listing, hash_bytes, map_threads, open_file, read_bytes
+from shardwright.storage import FileHash, Listing, hash_bytes, map_threads, matches_listed, open_file, read_bytes
 from shardwright.storage.listing import KeyIndex
 
 _KIND = "ingest"
 # Options of `images` that decide how a file is checked or whether it is refused, not how it is stored.
 _CHECKING = frozenset(("verify", "max_pixels", "max_bytes"))
 # Options of `images` by which a file is refused before it is decoded.
-_REFUSING = ("max_pixels", "max_bytes", "convert")
+_REFUSING = ("max_pixels", "max_bytes", "unsupported_formats")
 _INDEXES_AT_ONCE = 8
 
 
@@ -90,10 +90,11 @@ class PreviousDataset:
             UsageError: it is not a dataset of an ingest.
             DatasetError: it is damaged.
         """
-        dataset = named_dataset("previous", path)
+        dataset = named_dataset("reuse_from", path)
         if dataset.manifest.kind != _KIND:
             raise UsageError(
-                f"previous: {path} is the output of a {dataset.manifest.kind}. Give a dataset of `shardwright ingest`."
+                f"reuse_from: {path} is the output of a {dataset.manifest.kind}. Give a dataset of `shardwright "
+                "ingest`."
             )
         return PreviousDataset(dataset, tuple(shard for split in dataset.splits for shard in dataset.shards(split)))
 
@@ -126,7 +127,7 @@ class PreviousDataset:
             images: see `source`.
         """
         before = self.dataset.manifest.recipe.get("images", {})
-        return _storing(before) == _storing(images) or not {"resize", "reencode"} & before.keys()
+        return _storing(before) == _storing(images) or not {"resize", "encoding"} & before.keys()
 
     def same_checks(self, images: Mapping[str, Any]) -> bool:
         """Returns whether a file that it accepted would be accepted now.
@@ -137,11 +138,12 @@ class PreviousDataset:
         before = self.dataset.manifest.recipe.get("images", {})
         return all(before.get(name) == images.get(name) for name in _REFUSING)
 
-    def known(self, listing: Listing, *, probed: bool, pixels: bool) -> KnownFiles:
+    def known(self, listing: Listing, *, algorithm: str, probed: bool, pixels: bool) -> KnownFiles:
         """Returns what is known of the files of a listing without reading any.
 
         Args:
             listing: the files.
+            algorithm: of content IDs, `images.checksum`.
             probed: whether probe results are wanted.
             pixels: whether hashes of all pixels are.
         """
@@ -149,9 +151,11 @@ class PreviousDataset:
         if not listing.checksums:
             return known
         try:
+            if self.dataset.manifest.recipe.get("images", {}).get("checksum", BLAKE3) != algorithm:
+                raise FileNotFoundError
             for position, origin in _matched(listing, self.input_records()):
                 if origin.size == listing.sizes[position] and _same(origin, listing.checksum(position)):
-                    known.content.set(position, FileHash(origin.sha256, origin.crc32c))
+                    known.content.set(position, FileHash(origin.content_id, origin.crc32c))
                     if origin.row is not None:
                         known.add_row(position, origin.row)
             return known
@@ -159,9 +163,22 @@ class PreviousDataset:
             known = KnownFiles.nothing(len(listing.keys), probed=probed, pixels=pixels)
         except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
             known = KnownFiles.nothing(len(listing.keys), probed=probed, pixels=pixels)
-            known.notes.append(f"previous: {INPUTS_FILE} of {self.dataset.root} is damaged ({error}) and is not used")
-        self._hash_stored(listing, known)
+            known.notes.append(f"reuse_from: {INPUTS_FILE} of {self.dataset.root} is damaged ({error}) and is not used")
+        self._hash_stored(listing, known, algorithm)
         return known
+
+    def add_rows(self, listing: Listing, known: KnownFiles) -> None:
+        """Adds the measures of files whose content is known, and equal to that of the earlier file of the same key.
+
+        Args:
+            listing: the files.
+            known: their hashes; the measures are added. A damaged file of origins adds none.
+        """
+        with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
+            for position, origin in _matched(listing, self.input_records(whole=True)):
+                content = known.content.get(position)
+                if origin.row is not None and content is not None and content.content_id == origin.content_id:
+                    known.add_row(position, origin.row)
 
     def input_records(self, *, whole: bool = False) -> Iterator[InputRecord]:
         """Yields the records of its input files, by key.
@@ -199,8 +216,8 @@ class PreviousDataset:
         for number, rows in enumerate(map_threads(self._index, self.shards, _INDEXES_AT_ONCE)):
             if rows is None:
                 notes.append(
-                    f"previous: the index of {self.shards[number].path} in {self.dataset.root} is damaged; the images "
-                    "of that shard are read again. `shardwright verify` shows the details"
+                    f"reuse_from: the index of {self.shards[number].path} in {self.dataset.root} is damaged; the "
+                    "images of that shard are read again. `shardwright verify` shows the details"
                 )
             for key, offset, length in rows or ():
                 position = finder.find(key)
@@ -218,7 +235,7 @@ class PreviousDataset:
         except OSError:
             pass  # There is no such file if images are stored unchanged.
         except (ValueError, TypeError, RecursionError):
-            return [f"previous: {file} is damaged or of an earlier version, so re-encoded images are read"]
+            return [f"reuse_from: {file} is damaged or of an earlier version, so re-encoded images are read"]
         return []
 
     def _index(self, shard: LocatedShard) -> list[tuple[str, int, int]] | None:
@@ -227,7 +244,7 @@ class PreviousDataset:
             data = read_bytes(shard.index)
         except OSError:
             return None
-        if sha256_bytes(data) != self.dataset.manifest.parts.get(index_path(shard.path)):
+        if checksum_of(data) != self.dataset.manifest.parts.get(index_path(shard.path)):
             return None
         try:
             rows: list[tuple[str, int, int]] = [IndexRow.from_json(line) for line in data.splitlines()]
@@ -236,7 +253,7 @@ class PreviousDataset:
         inside = all(offset >= 0 and length > 0 and offset + length <= shard.bytes for _, offset, length in rows)
         return rows if inside else None
 
-    def _hash_stored(self, listing: Listing, known: KnownFiles) -> None:
+    def _hash_stored(self, listing: Listing, known: KnownFiles, algorithm: str) -> None:
         """Compares the checksums that the store lists with the images in the shards, which it reads once."""
         nothing = KnownFiles.nothing(len(listing.keys), probed=False, pixels=False)
         nothing.content.known[:] = True
@@ -246,8 +263,8 @@ class PreviousDataset:
         order = [i for i in np.lexsort((locations.offset, locations.shard)).tolist() if locations.shard[i] >= 0]
         for position, record in examples_at(source, ((locations.at(i), i) for i in order)):
             data = b"" if record is None else stored_image(source, record)
-            if len(data) == listing.sizes[position] and _is_of(data, listing.checksum(position)):
-                known.content.set(position, hash_bytes(data))
+            if len(data) == listing.sizes[position] and matches_listed(data, listing.checksum(position)):
+                known.content.set(position, hash_bytes(data, algorithm))
 
 
 def _matched(listing: Listing, origins: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:
@@ -264,14 +281,6 @@ def _matched(listing: Listing, origins: Iterable[InputRecord]) -> Iterator[tuple
 def _same(origin: InputRecord, listed: str) -> bool:
     """Returns whether a store lists a file as it was. The CRC-32C of every file is known."""
     return bool(listed) and listed in (origin.checksum, f"crc32c:{origin.crc32c:08x}")
-
-
-def _is_of(data: bytes, listed: str) -> bool:
-    """Returns whether bytes have a checksum that a store lists."""
-    kind, _, value = listed.partition(":")
-    if kind == "md5":
-        return hashlib.md5(data, usedforsecurity=False).hexdigest() == value
-    return kind == "crc32c" and f"{google_crc32c.value(data):08x}" == value
 
 
 def _storing(images: Mapping[str, Any]) -> dict[str, Any]:

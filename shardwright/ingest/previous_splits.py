@@ -1,4 +1,4 @@
-"""`split.previous`: keeps images in the splits that they have in an earlier dataset."""
+"""`split.keep_from`: keeps images in the splits that they have in an earlier dataset."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def previous_digest(path: str) -> str:
         UsageError: it is not a dataset.
         DatasetError: it is damaged.
     """
-    return named_dataset("split.previous", path).manifest.digest
+    return named_dataset("split.keep_from", path).manifest.digest
 
 
 def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -62,24 +62,24 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
         DatasetError: it is damaged.
     """
     dataset = ImageDataset.open(path)
-    if dataset.manifest.digest != options.previous:
+    if dataset.manifest.digest != options.keep_from:
         raise CheckFailed(
-            f"split.previous: {path} has changed since the run began (digest {dataset.manifest.digest[:12]}, expected "
-            f"{str(options.previous)[:12]}). Run it again."
+            f"split.keep_from: {path} has changed since the run began (digest {dataset.manifest.digest[:12]}, expected "
+            f"{str(options.keep_from)[:12]}). Run it again."
         )
-    for part, sha256 in sorted(dataset.manifest.parts.items()):
+    for part, checksum in sorted(dataset.manifest.parts.items()):
         if not part.startswith(LEDGER_FOLDER):
             continue
         found = hash_file(os.path.join(dataset.root, part))
-        if found is None or found.sha256.hex() != sha256:
-            raise DatasetError(f"split.previous: {part} of {path} is missing or damaged. Restore it.")
+        if found is None or found.content_id.hex() != checksum:
+            raise DatasetError(f"split.keep_from: {part} of {path} is missing or damaged. Restore it.")
     unknown = sorted(set(dataset.splits) - set(options.names))
     if unknown:
         raise UsageError(
-            f"split.previous: {path} has a split {unknown[0]!r}; this configuration has {', '.join(options.names)}. "
+            f"split.keep_from: {path} has a split {unknown[0]!r}; this configuration has {', '.join(options.names)}. "
             "Name the splits alike."
         )
-    if options.by == "kfold":
+    if options.method == "kfold":
         _check_fold(options, dataset)
     number = {name: i for i, name in enumerate(options.names)}
     positions = KeyIndex(keys)
@@ -95,8 +95,12 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
 def _check_fold(options: SplitConfig, dataset: ImageDataset) -> None:
     """Checks that the dataset is the same fold: an image that is `train` in one fold is `eval` in another."""
     before = dataset.manifest.recipe.get("split", {})
-    if [before.get(name) for name in ("by", "folds", "fold")] != [options.by, options.folds, options.fold]:
+    if [before.get(name) for name in ("method", "num_folds", "fold_index")] != [
+        options.method,
+        options.num_folds,
+        options.fold_index,
+    ]:
         raise UsageError(
-            f"split.previous: {dataset.root} is not fold {options.fold} of {options.folds}. Give the earlier dataset "
-            "of the same fold."
+            f"split.keep_from: {dataset.root} is not fold {options.fold_index} of {options.num_folds}. Give the "
+            "earlier dataset of the same fold."
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from shardwright.checksum import BLAKE3
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, rows_of
@@ -50,11 +51,13 @@ class ProbeOptions:
     Attributes:
         max_pixels: the most pixels an image may have.
         convert: whether files of other formats than JPEG and PNG are taken too.
+        checksum: algorithm of the content IDs.
         pixels: whether all pixels at full size are hashed, too.
     """
 
     max_pixels: int
     convert: bool = False
+    checksum: str = BLAKE3
     pixels: bool = False
 
 
@@ -105,7 +108,7 @@ def probe_input(
     size = 0
     try:
         for begin, seen in _spread(listing, frozenset(skip), partial(_probe, known, options), workers):
-            fresh.update({one.file.sha256: one.row for one in seen if one.fresh and one.file and one.row})
+            fresh.update({one.file.content_id: one.row for one in seen if one.fresh and one.file and one.row})
             size += sum(listing.sizes[begin : begin + len(seen)])
             for position, one in enumerate(seen, begin):
                 _fill(result, listing, position, one)
@@ -140,7 +143,7 @@ def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
 
 def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, list[_Seen]]:
     listing = part.listing
-    read, indices = partial(_read, part), range(len(part.look))
+    read, indices = partial(_read, part, options.checksum), range(len(part.look))
     # From a bucket many files are fetched concurrently; a local one is read faster than a thread could prefetch it.
     remote = is_remote(listing.root)
     files = (
@@ -178,23 +181,23 @@ def _area(decoded: Decoded) -> int:
     return decoded.picture.width * decoded.picture.height
 
 
-def _read(part: _Part, index: int) -> tuple[FileHash | None, bytes | None]:
+def _read(part: _Part, algorithm: str, index: int) -> tuple[FileHash | None, bytes | None]:
     """Returns the hashes of a file, and its bytes if they are to be probed."""
     path, pin = part.listing.path(index), part.listing.pin(index)
     if not part.look[index]:
-        return hash_file(path, pin), None
+        return hash_file(path, pin, algorithm), None
     try:
         data = read_bytes(path, pin)
     except OSError:
         return None, None
-    return hash_bytes(data), data
+    return hash_bytes(data, algorithm), data
 
 
 def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _Seen | Decoded:
     """Returns the result of a file, or its picture, which is still to be measured."""
     try:
         header = header_of(data, max_pixels=options.max_pixels, convert=options.convert)
-        row = find(file.sha256)
+        row = find(file.content_id)
         if row is not None and (row.pixels or row.code or not options.pixels):
             return _Seen(file, row)
         decoded = decode_file(data, header, max_pixels=options.max_pixels, pixels=options.pixels)

@@ -1,40 +1,64 @@
-"""Reads all of an input once: hashes it and, with `images.verify: full`, probes it in the same pass."""
+"""Reads what the plan depends on: content IDs, and pixels where duplicates are found by them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from shardwright.config.images import FULL
-from shardwright.duplicates.hashes import as_int64
+from shardwright.duplicates.hashes import ImageHashes, as_int64
 from shardwright.formats.base import Values
 from shardwright.ingest.features import PROBE_FEATURES
-from shardwright.ingest.known_files import KnownFiles, ProbeCache
+from shardwright.ingest.identify import HashedInput, hash_input
+from shardwright.ingest.known_files import KnownFiles, ProbeCache, ProbeRow
 from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.probe import ProbeOptions, probe_input
 from shardwright.ingest.recipe import IngestRecipe
-from shardwright.ingest.survey import HashedInput, SurveyedInput, hash_input
+from shardwright.ingest.survey import SurveyedInput
 from shardwright.progress import progress
 
 _ROWS_AT_ONCE = 4096
+_ALL_BITS = (1 << 64) - 1
 
 
 def probe_values(probed: KnownFiles | None, position: int) -> Values:
-    """Returns the probe features of one image that could be decoded."""
-    if probed is None:
+    """Returns the probe features of one image, empty where they are not known yet."""
+    if probed is None or not len(probed.hashes) or not probed.sound[position]:
         return MappingProxyType({})
-    hashes = [[as_int64(value)] for value in probed.hashes[position].tolist()]
-    measures = [[value] for value in probed.quality[position].tolist()]
-    return dict(zip(PROBE_FEATURES, (*hashes, *measures), strict=True))
+    return _values(probed.hashes[position].tolist(), probed.quality[position].tolist())
+
+
+def row_values(row: ProbeRow) -> Values:
+    """Returns the probe features of an image that was decoded."""
+    assert row.hashes is not None
+    assert row.quality is not None
+    return _values(row.hashes, row.quality)
+
+
+def _values(hashes: Iterable[int], measures: Iterable[float]) -> Values:
+    numbers = (*map(as_int64, hashes), *measures)
+    return {name: [number] for name, number in zip(PROBE_FEATURES, numbers, strict=True)}
+
+
+def probe_of_values(values: Values) -> list[Any] | None:
+    """Returns the probe results that features contain, as `probe_json` does; `None` where there are none."""
+    if not values:
+        return None
+    numbers = [values[name][0] for name in PROBE_FEATURES]
+    count = len(ImageHashes._fields)
+    return [[int(number) & _ALL_BITS for number in numbers[:count]], numbers[count:], None]
 
 
 def read_input(
     recipe: IngestRecipe, surveyed: SurveyedInput, *, cache: str | None, workers: int | None, quiet: bool
 ) -> tuple[HashedInput, KnownFiles | None]:
-    """Hashes an input, and probes it with `images.verify: full`.
+    """Identifies an input, and probes it where the plan depends on pixels.
 
     Args:
         recipe: the options.
@@ -44,15 +68,17 @@ def read_input(
         quiet: show no progress.
 
     Returns:
-        Its content, and the probe results; `None` where it is not probed.
+        Its content, and the probe results that are known; `None` where there are none.
     """
     listing = surveyed.listing
-    if recipe.images.verify != FULL:
+    if not recipe.duplicates.looks_at_pixels:
         with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
-            return hash_input(surveyed, shown), None
+            hashed = hash_input(surveyed, shown)
+        return hashed, _known_rows(recipe, surveyed, hashed)
     options = ProbeOptions(
         max_pixels=recipe.images.max_pixels,
-        convert=recipe.images.convert != "reject",
+        convert=recipe.images.unsupported_formats != "reject",
+        checksum=recipe.images.checksum,
         pixels=recipe.duplicates.pixels is not None,
     )
     known, previous, read = surveyed.known, surveyed.previous, None
@@ -74,12 +100,27 @@ def read_input(
     return hash_input(surveyed, hashed=probed.content), probed
 
 
+def _known_rows(recipe: IngestRecipe, surveyed: SurveyedInput, hashed: HashedInput) -> KnownFiles | None:
+    """Returns the measures that the previous dataset has of files that have not changed."""
+    previous, known = surveyed.previous, surveyed.known
+    if recipe.images.verify != FULL or previous is None or known is None:
+        return None
+    if not previous.same_checks(recipe.options()["images"]):
+        return None
+    known = replace(known, content=hashed.contents)
+    if not surveyed.listing.checksums:
+        previous.add_rows(surveyed.listing, known)
+    return known
+
+
 def _keep_rows(previous: PreviousDataset, cache: ProbeCache) -> None:
     """Copies the probe rows of a previous dataset into the cache, for files that have to be read again.
 
     If the file with the rows is damaged, none is copied, because the cache is trusted later.
     """
     with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
-        rows = ((origin.sha256, origin.row) for origin in previous.input_records(whole=True) if origin.row is not None)
+        rows = (
+            (origin.content_id, origin.row) for origin in previous.input_records(whole=True) if origin.row is not None
+        )
         while some := dict(islice(rows, _ROWS_AT_ONCE)):
             cache.keep(some)

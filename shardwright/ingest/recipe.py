@@ -9,7 +9,7 @@ import json
 import posixpath
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from shardwright.config import (
@@ -21,8 +21,8 @@ from shardwright.config import (
     RejectsConfig,
     ShardsConfig,
     SplitConfig,
-    parse_section,
 )
+from shardwright.config.canonical import NOWHERE, read_section, recipe_options
 from shardwright.errors import UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.previous_splits import previous_digest
@@ -30,10 +30,7 @@ from shardwright.storage.spans import NEWEST
 
 # Version of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no
 # cache and no staging folder of an older version is used.
-_CODE_FORMAT = 3
-
-# Replaces `input.images`, which is a location.
-_NOWHERE = "."
+_CODE_FORMAT = 4
 
 # Gives the location of the input, as JSON, to a component whose parameters must not contain it.
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
@@ -69,15 +66,15 @@ class InputLocation:
 
 def locate(config: Config) -> InputLocation:
     """Returns the absolute paths of a configuration's input."""
-    labels, previous = config.input.labels.path, config.split.previous
+    labels, previous = config.input.labels.path, config.split.keep_from
     return InputLocation(
         config.resolve(config.input.images),
         None if labels is None else config.resolve(labels),
-        {split: config.resolve(path) for split, path in sorted((config.split.lists or {}).items())},
+        {split: config.resolve(path) for split, path in sorted((config.split.from_lists or {}).items())},
         None if previous is None else config.resolve(previous),
         config.input.span,
         config.input.version,
-        None if config.previous is None else config.resolve(config.previous),
+        None if config.reuse_from is None else config.resolve(config.reuse_from),
     )
 
 
@@ -116,7 +113,7 @@ class IngestRecipe:
             classes: names that were detected, where the configuration gives none.
 
         Raises:
-            UsageError: `split.previous` is not a dataset.
+            UsageError: `split.keep_from` is not a dataset.
             DatasetError: it is damaged.
         """
         labels = config.input.labels
@@ -124,7 +121,7 @@ class IngestRecipe:
             labels = replace(labels, path=posixpath.basename(labels.path.rstrip("/")))
         recipe = IngestRecipe(
             task=config.task,
-            input=replace(config.input, images=_NOWHERE, labels=labels, span=NEWEST, version=NEWEST),
+            input=replace(config.input, images=NOWHERE, labels=labels, span=NEWEST, version=NEWEST),
             images=config.images,
             duplicates=config.duplicates,
             split=_without_locations(config),
@@ -141,20 +138,13 @@ class IngestRecipe:
         return replace(self, input=replace(self.input, classes=dict.fromkeys(classes)))
 
     def options(self) -> dict[str, Any]:
-        """Returns the options that change bytes, as plain values: the `recipe` of the manifest.
-
-        Options with their default value are left out: a later version with more options, at their defaults, makes the
-        same dataset. The order of the classes counts, and that of a mapping does not, so they are pairs.
-        """
-        sections = {name: _changed(getattr(self, name)) for name in _SECTIONS}
-        del sections["input"]["images"]
-        if self.input.classes is not None:
-            sections["input"]["classes"] = [[name, number] for name, number in self.input.classes.items()]
+        """Returns the options that change bytes, as plain values: the `recipe` of the manifest."""
+        sections = {name: recipe_options(getattr(self, name)) for name in _SECTIONS}
         return {"code_format": _CODE_FORMAT, "task": self.task, **sections}
 
     def to_json(self) -> str:
         """Returns canonical JSON of the whole recipe, for a component's parameter."""
-        return canonical_json({"options": self.options(), "rejects": _changed(self.rejects)})
+        return canonical_json({"options": self.options(), "rejects": recipe_options(self.rejects)})
 
     @staticmethod
     def from_json(text: str) -> IngestRecipe:
@@ -167,12 +157,9 @@ class IngestRecipe:
         options = raw["options"]
         if options["code_format"] != _CODE_FORMAT:
             raise ValueError(f"recipe of code format {options['code_format']!r}, this is {_CODE_FORMAT}; compile again")
-        given = {**options["input"], "images": _NOWHERE}
-        if "classes" in given:
-            given["classes"] = dict(given["classes"])
-        sections = {**{name: options[name] for name in _SECTIONS}, "input": given, "rejects": raw["rejects"]}
         types = typing.get_type_hints(IngestRecipe)
-        parsed = {name: parse_section(types[name], values, name) for name, values in sections.items()}
+        sections = {**{name: options[name] for name in _SECTIONS}, "rejects": raw["rejects"]}
+        parsed = {name: read_section(types[name], values, name) for name, values in sections.items()}
         return IngestRecipe(task=options["task"], **parsed)
 
 
@@ -181,28 +168,11 @@ _SECTIONS = ("input", "images", "duplicates", "split", "shards", "features")
 
 def _without_locations(config: Config) -> SplitConfig:
     split = config.split
-    if split.lists is not None:
-        split = replace(split, lists={name: posixpath.basename(path) for name, path in split.lists.items()})
-    if split.previous is not None:
-        split = replace(split, previous=previous_digest(config.resolve(split.previous)))
+    if split.from_lists is not None:
+        split = replace(split, from_lists={name: posixpath.basename(path) for name, path in split.from_lists.items()})
+    if split.keep_from is not None:
+        split = replace(split, keep_from=previous_digest(config.resolve(split.keep_from)))
     return split
-
-
-def _changed(section: Any) -> dict[str, Any]:
-    """Returns the options of a section that differ from their default, as plain values."""
-    changed = {}
-    for option in fields(section):
-        value = getattr(section, option.name)
-        default = option.default_factory() if option.default_factory is not MISSING else option.default
-        if value != default:
-            changed[option.name] = _changed(value) if is_dataclass(value) else _plain(value)
-    return changed
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
 
 
 def ingest_recipe(config: Config, classes: Sequence[str]) -> str:

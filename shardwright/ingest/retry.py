@@ -68,7 +68,7 @@ def retry_rejects(
     path = os.fspath(directory)
     path = path if is_remote(path) else os.path.abspath(path)
     before = [row for row in PreviousDataset.open(path).dataset.ledger() if row.status == REJECTED]
-    manifest = ingest(replace(config, previous=path), out, workers=workers, quiet=quiet, log=log)
+    manifest = ingest(replace(config, reuse_from=path), out, workers=workers, quiet=quiet, log=log)
     keys = {row.key for row in before}
     after = {row.key: row for row in ImageDataset.open(out).ledger() if row.key in keys}
     return manifest, tuple(RetryResult(row, after.get(row.key)) for row in before)

@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config, load_config, parse_config
-from shardwright.config.images import FULL
 from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
-from shardwright.ingest.write import write_shard
+from shardwright.ingest.write import commit_ingest, write_shard
 from shardwright.processes import map_processes, warm_up
 from shardwright.progress import progress
-from shardwright.staging.commit import check_output, commit, discard_assembly, is_committed, open_if_committed
+from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed
 from shardwright.staging.damaged import damage
 from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
@@ -77,7 +76,7 @@ def ingest(
         raise UsageError(
             f"{out}: is inside the input folder {surveyed.listing.root} and would become input. Name another --out."
         )
-    manifest = _open_same(out, recipe, surveyed)
+    manifest, fingerprint = _open_same(out, recipe, surveyed)
     if manifest is None:
         if _processes(sum(surveyed.listing.sizes), workers) > 1:
             warm_up(write_shard)  # Their imports take as long as hashing a thousand photographs, which comes first.
@@ -85,19 +84,19 @@ def ingest(
             recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers
         )
         del surveyed
-        plan = prepared.plan
-        _log_all(log, plan.notes)
-        manifest = open_if_committed(out, plan.dataset.fingerprint)
+        plan, fingerprint = prepared.plan, prepared.plan.dataset.fingerprint
+        _log_all(log, [*config.notes, *plan.notes])
+        manifest = open_if_committed(out, fingerprint)
     if manifest is None:
         prepared.check_rejects()
-        if damaged := damage(out, plan.dataset.fingerprint):
+        if damaged := damage(out, fingerprint):
             log(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
         staging = _open_staging(staging_root, plan)
         with staging.locked():
             prepared.stage(staging)
             del prepared  # Its arrays are not needed while shards are written.
             manifest = _write(plan, staging, config, out, workers, quiet, log)
-    _remove_leftovers(staging_root, config, out, manifest.fingerprint)
+    _remove_leftovers(staging_root, config, out, fingerprint)
     _log_all(log, _mark_notes(manifest, config))
     return manifest
 
@@ -122,19 +121,25 @@ def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
     check_output(out)
-    for previous in (config.previous, config.split.previous):
+    for previous in (config.reuse_from, config.split.keep_from):
         if previous is not None:
             check_not_inside(out, previous)
 
 
-def _open_same(out: str | os.PathLike[str], recipe: IngestRecipe, surveyed: SurveyedInput) -> Manifest | None:
+def _open_same(
+    out: str | os.PathLike[str], recipe: IngestRecipe, surveyed: SurveyedInput
+) -> tuple[Manifest | None, str]:
     """Opens `out` if it is this dataset already, without decoding any image.
 
-    Only for `images.verify: full`: hashing takes a tenth of the time of probing, and otherwise the plan only hashes.
+    Only where the plan decodes images: otherwise it is known soon enough.
+
+    Returns:
+        The manifest if it is, and the fingerprint of the plan if that was asked for.
     """
-    if recipe.images.verify != FULL or not is_committed(out):
-        return None
-    return open_if_committed(out, planned_fingerprint(recipe, surveyed))
+    if not recipe.duplicates.looks_at_pixels or not is_committed(out):
+        return None, ""
+    fingerprint = planned_fingerprint(recipe, surveyed)
+    return open_if_committed(out, fingerprint), fingerprint
 
 
 def _open_staging(staging_root: str, plan: IngestPlan) -> Staging:
@@ -162,7 +167,7 @@ def _write(
         for _ in _write_all(plan, staging, missing, workers):
             shown.advance()
     copied = reuse_notes(plan, staging.results(shards))
-    manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
+    manifest = commit_ingest(plan, staging, out, {"config": config.to_dict(), "runner": "ingest"})
     _log_all(log, copied)
     return manifest
 
@@ -174,6 +179,8 @@ def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: 
         for number in missing:
             yield write_shard(number, plan, staging)
         return
+    # The longest first, so that the last ones to be written are short and no worker waits long for another.
+    missing = sorted(missing, key=lambda number: -plan.shard_bytes[number])
     yield from map_processes(partial(write_shard, plan=plan, staging=staging), missing, workers, _LOST)
 
 
@@ -199,7 +206,7 @@ def _mark_notes(manifest: Manifest, config: Config) -> list[str]:
     if displayed := manifest.totals.get(DISPLAYED, 0):
         notes.append(
             f"{displayed} images are turned by Exif: their masks and boxes are taken as drawn on the displayed picture "
-            "(input.labels.frame changes that)"
+            "(input.labels.orientation changes that)"
         )
     return notes
 

@@ -214,7 +214,7 @@ def _contents(
     def read(file: tuple[int, int]) -> bytes | None:
         listing = listed[file[0]].listing
         found = hash_file(listing.path(file[1]), listing.pin(file[1]))
-        return None if found is None else found.sha256
+        return None if found is None else found.content_id
 
     hashes: Iterator[bytes | None] = map_threads(read, flat, readers(listed[0].listing.root))
     contents.update(zip(flat, hashes, strict=True))

@@ -1,7 +1,7 @@
 """The splits and groups that an input itself defines.
 
-`split.by: predefined` reads splits from lists, a column, the annotations or the folders. `split.group` reads groups of
-images that must be in one split, such as those of a patient, a scene or a day.
+`split.method: predefined` reads splits from lists, a column, the annotations or the folders. `split.group` reads groups
+of images that must be in one split, such as those of a patient, a scene or a day.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
     where = "the folders"
     stated: Iterable[tuple[int, str, str]]
     if lists:
-        where = "split.lists"
+        where = "split.from_lists"
         stated = _from_lists(lists, surveyed, result.notes)
-    elif options.column is not None:
-        where = f"column {options.column!r}"
+    elif options.from_column is not None:
+        where = f"column {options.from_column!r}"
         stated = _from_column(options, surveyed, result.notes)
     elif surveyed.survey.splits:
         where = "the annotations"
@@ -84,8 +84,8 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
     if not (result.split_of >= 0).any():
         shown = ", ".join(keys[:_SHOWN])
         raise CheckFailed(
-            f"split.by: predefined, but {where} name no image of {', '.join(options.names)}; the images are {shown}. "
-            "Name splits there, or use another split.by."
+            f"split.method: predefined, but {where} name no image of {', '.join(options.names)}; the images are "
+            f"{shown}. Name splits there, or use another split.method."
         )
     return result
 
@@ -107,14 +107,14 @@ def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterato
 def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
     names = NameIndex(surveyed.listing.keys, frozenset(surveyed.rejected))
     for split, path in sorted(lists.items()):
-        lines = _lines(f"split.lists.{split}", path)
+        lines = _lines(f"split.from_lists.{split}", path)
         unknown = []
         for line in lines:
             position = names.find(line)
             if position is None:
                 unknown.append(line)
             else:
-                yield position, split, "split.lists"
+                yield position, split, "split.from_lists"
         note = f"split: {split} from a list of {len(lines)}"
         if unknown:
             note += f", of which {len(unknown)} are not in the input, e.g. {unknown[0]!r}"
@@ -132,10 +132,10 @@ def _lines(option: str, path: str) -> list[str]:
 
 
 def _from_column(options: SplitConfig, surveyed: SurveyedInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
-    assert options.column is not None
-    fields = column_fields(surveyed.source, "split.column", options.column)
+    assert options.from_column is not None
+    fields = column_fields(surveyed.source, "split.from_column", options.from_column)
     for position, split, _ in _named(fields, options.names, notes):
-        yield position, split, f"column {options.column}"
+        yield position, split, f"column {options.from_column}"
 
 
 def _named(stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[str]) -> Iterator[tuple[int, str, str]]:
@@ -197,9 +197,9 @@ def image_groups(options: GroupConfig, surveyed: SurveyedInput) -> Groups:
         CheckFailed: no image has a group.
     """
     keys = surveyed.listing.keys
-    if options.pattern is not None:
-        result = Groups(_by_pattern(options.pattern, keys))
-        where, fix = f"split.group.pattern: {options.pattern!r} finds no group in any image", "Change the pattern."
+    if options.regex is not None:
+        result = Groups(_by_pattern(options.regex, keys))
+        where, fix = f"split.group.regex: {options.regex!r} finds no group in any image", "Change the pattern."
     else:
         assert options.column is not None
         result = _by_column(options.column, surveyed)
@@ -210,7 +210,7 @@ def image_groups(options: GroupConfig, surveyed: SurveyedInput) -> Groups:
 
 
 def _by_pattern(pattern: str, keys: Sequence[str]) -> list[str]:
-    found = map(LimitedPattern(pattern, "split.group.pattern").search, keys)
+    found = map(LimitedPattern(pattern, "split.group.regex").search, keys)
     return [(match[1] or "") if match else "" for match in found]
 
 

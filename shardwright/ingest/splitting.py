@@ -125,7 +125,7 @@ def split_images(
 
     Args:
         options: `split` of a recipe.
-        previous_path: folder of the dataset that `split.previous` is the digest of.
+        previous_path: folder of the dataset that `split.keep_from` is the digest of.
         surveyed: the input.
         accepted: positions in the listing, ascending, of images that are going to be written.
         classes: classes of every image of the listing; needed where splits are stratified.
@@ -133,9 +133,9 @@ def split_images(
 
     Raises:
         UsageError, DatasetError: a list, a column or the previous dataset is not what it should be.
-        CheckFailed: images without a split where `split.rest` is `fail`; nothing to train on.
+        CheckFailed: images without a split where `split.unlisted_images` is `fail`; nothing to train on.
     """
-    stated = predefined_splits(options, surveyed, surveyed.lists) if options.by == "predefined" else None
+    stated = predefined_splits(options, surveyed, surveyed.lists) if options.method == "predefined" else None
     grouped = image_groups(options.group, surveyed) if options.group is not None else None
     conflicts = {**(stated.refused if stated else {}), **(grouped.refused if grouped else {})}
     refused = {int(i): conflicts[i] for i in accepted if i in conflicts}
@@ -145,12 +145,12 @@ def split_images(
     declared = None if stated is None else _with_rest(options, stated.split_of[accepted], keys)
     assigned = assign_splits(
         keys,
-        dict.fromkeys(options.names, 1.0) if declared is not None else options.shares,
+        dict.fromkeys(options.names, 1.0) if declared is not None else options.ratios,
         salt=options.salt,
         folds=_folds(options),
         groups=groups,
         clusters=None if same is None else same.clusters[accepted],
-        table=_class_table(classes, accepted) if options.by == "stratified" or options.stratify else None,
+        table=_class_table(classes, accepted) if options.method == "stratified" or options.stratify else None,
         declared=declared,
         previous=_previous(options, previous_path, surveyed.listing.keys, accepted, same),
     )
@@ -165,11 +165,11 @@ def split_images(
 
 
 def _folds(options: SplitConfig) -> Folds | None:
-    if options.by != "kfold":
+    if options.method != "kfold":
         return None
-    assert options.folds is not None
-    assert options.fold is not None
-    return Folds(options.folds, options.fold)
+    assert options.num_folds is not None
+    assert options.fold_index is not None
+    return Folds(options.num_folds, options.fold_index)
 
 
 def _previous(
@@ -180,7 +180,7 @@ def _previous(
     same: DuplicateDecision | None,
 ) -> Positions | None:
     """Returns the split that the previous dataset has each accepted image in, where there is such a dataset."""
-    if options.previous is None:
+    if options.keep_from is None:
         return None
     assert path is not None
     previous = previous_splits(options, path, keys)
@@ -201,20 +201,24 @@ def _bridging(assigned: Assignment, keys: Sequence[str]) -> Iterator[tuple[int, 
 
 def _with_rest(options: SplitConfig, split_of: Positions, keys: Sequence[str]) -> Positions:
     missing = np.flatnonzero(split_of < 0)
-    if len(missing) and options.rest == FAIL:
+    if len(missing) and options.unlisted_images == FAIL:
         shown = ", ".join(keys[i] for i in missing[:_SHOWN].tolist()) + (", …" if len(missing) > _SHOWN else "")
         raise CheckFailed(
-            f"split.by: predefined, but {len(missing)} of {len(keys)} images are in no split: {shown}. "
-            "Set split.rest to the split they shall go into, or complete the splits in the input."
+            f"split.method: predefined, but {len(missing)} of {len(keys)} images are in no split: {shown}. "
+            "Set split.unlisted_images to the split they shall go into, or complete the splits in the input."
         )
-    return split_of if options.rest == FAIL else np.where(split_of < 0, options.names.index(options.rest), split_of)
+    return (
+        split_of
+        if options.unlisted_images == FAIL
+        else np.where(split_of < 0, options.names.index(options.unlisted_images), split_of)
+    )
 
 
 def _class_table(classes: ClassSets | None, accepted: Positions) -> ClassTable:
     assert classes is not None
     shown = [classes[i] for i in accepted.tolist()]
     if not any(shown):
-        raise CheckFailed("split: the annotations name no class of any image to stratify by. Use split.by: hash.")
+        raise CheckFailed("split: the annotations name no class of any image to stratify by. Use split.method: hash.")
     images = np.repeat(np.arange(len(shown), dtype=np.int64), [len(labels) for labels in shown])
     return ClassTable(images, np.array([label for labels in shown for label in labels], dtype=np.int64))
 
@@ -223,18 +227,18 @@ def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], grou
     """Returns notes on the splits; none on plain splits by hash, whose sizes are in the table at the end."""
     counts = assigned.counts()
     total = sum(counts.values())
-    if total and not counts.get("train") and options.by != "hash":
+    if total and not counts.get("train") and options.method != "hash":
         shown = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise CheckFailed(f"split: no image is in train ({shown}). Change split.by or its options.")
+        raise CheckFailed(f"split: no image is in train ({shown}). Change split.method or its options.")
     notes = []
-    if options.by != "hash" or options.previous is not None:
+    if options.method != "hash" or options.keep_from is not None:
         shares = ", ".join(f"{name} {count / max(1, total):.3f} ({count})" for name, count in counts.items())
         notes.append(f"split: {shares}")
     if groups is not None:
         alone = groups.count("")
         none = f"; {alone} images have none, e.g. {keys[groups.index('')]}" if alone else ""
         notes.append(f"split: {len(set(groups) - {''})} groups{none}")
-    if options.previous is not None:
+    if options.keep_from is not None:
         new = len(keys) - assigned.kept
         notes.append(f"split: {assigned.kept} images stay where the earlier dataset has them, {new} are new")
     if assigned.bridging:

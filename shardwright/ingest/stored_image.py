@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from shardwright.config import ImagesConfig
-from shardwright.config.images import FULL
+from shardwright.config.images import FULL, KEEP
 from shardwright.dataset.image_encoding import encode_image, resize
 from shardwright.images.decode import apply_orientation, convert, decode, header_of
 from shardwright.images.geometry import DCT_RATIOS, Geometry, dct_ratio, plan_geometry, plan_longest_side
@@ -17,8 +17,6 @@ from shardwright.images.header import ImageHeader
 from shardwright.images.metadata import strip_metadata
 from shardwright.images.orientation import UPRIGHT, displayed_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
-
-KEEP = "none"
 
 
 def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, CoordinateFrame]:
@@ -37,20 +35,22 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Coo
     picture = None
     # With `verify: full` the same bytes were probed.
     known = options.verify == FULL
-    header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject", known=known)
+    header = header_of(
+        data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject", known=known
+    )
     if header is None:
         picture, header = convert(data, max_pixels=options.max_pixels)
     frame = frames_of(header.height, header.width, header.orientation, options)
     turned, geometry = frame.turned, frame.geometry
-    if picture is None and not turned and geometry is None and options.reencode == KEEP:
+    if picture is None and not turned and geometry is None and options.encoding == KEEP:
         return strip_metadata(data, header, options.strip_metadata), header, frame
     ratio = 1
     if picture is None:
-        encoding = header.format if options.reencode == KEEP else options.reencode
+        encoding = header.format if options.encoding == KEEP else options.encoding
         ratio = _ratio(geometry, turned) if header.format == "jpeg" else 1
         picture = decode(data, header, ratio)
     else:
-        encoding = options.convert if options.reencode == KEEP else options.reencode
+        encoding = options.unsupported_formats if options.encoding == KEEP else options.encoding
     if turned:
         picture = apply_orientation(picture, header.orientation)
     if geometry is not None:

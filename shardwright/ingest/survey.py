@@ -8,22 +8,21 @@ read and compares them after the last.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from shardwright.config import Config
+from shardwright.checksum import checksum_of
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.config.images import FULL
 from shardwright.config.input import TFRECORD
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
-from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.fingerprint import canonical_json
+from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, ClassesInText, Images, Survey
+from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import find_export
 from shardwright.formats.image_or_mask import without_masks
@@ -32,12 +31,11 @@ from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
 from shardwright.images.read_header import read_header
-from shardwright.ingest.known_files import FileHashes, KnownFiles
+from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
-from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
+from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.spans import MergedSpans, read_spans
 from shardwright.masks.coordinate_frame import CoordinateFrame
-from shardwright.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
     Listing,
@@ -46,13 +44,11 @@ from shardwright.storage import (
     file_states,
     hash_file,
     is_folder,
-    is_remote,
     map_threads,
     read_bytes,
     read_start,
     readers,
 )
-from shardwright.storage.limits import MOST_BYTES
 
 
 @dataclass(frozen=True)
@@ -80,10 +76,10 @@ class SourceGuard:
             return self
         return dataclasses.replace(self, further=further, states=file_states(further))
 
-    def sha256(self, path: str) -> str | None:
-        """Returns the SHA-256 of a table, hex; `None` where it could not be read, or is a folder."""
+    def checksum(self, path: str) -> str | None:
+        """Returns the BLAKE3 of a table, hex; `None` where it could not be read, or is a folder."""
         known = self.tables.get(path)
-        return None if known is None else known.sha256.hex()
+        return None if known is None else known.content_id.hex()
 
     def check_unchanged(self) -> None:
         """Ends a run that may have read other bytes than it hashed.
@@ -105,14 +101,11 @@ def _changed(path: str) -> CheckFailed:
     return CheckFailed(f"{path}: the file has changed while the run was reading the input. Run it again.")
 
 
-# Files with these endings count as images: they must be annotated, and their headers are checked when they are written.
-# Of other files the header is read first.
-_IMAGE_ENDINGS = frozenset(
-    (
-        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
-        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo"),
-    )
-)
+_UNLISTED_MEANS = {
+    "empty": "an image without a row has no annotations, and is written",
+    "reject": "an image without a row is left out",
+    "unlabelled": "an image without a row is written without a class",
+}
 _LOOK_INTO = 1 << 20
 _LOCAL_TOGETHER = 16
 _SHOWN = 3
@@ -157,7 +150,8 @@ class SurveyedInput:
         if self.previous is None:
             return None
         probed, pixels = self.recipe.images.verify == FULL, self.recipe.duplicates.pixels is not None
-        return self.previous.known(self.listing, probed=probed, pixels=pixels)
+        algorithm = self.recipe.images.checksum
+        return self.previous.known(self.listing, algorithm=algorithm, probed=probed, pixels=pixels)
 
     def labels_of(self, images: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Returns the classes of each image, and a word for its masks: for people to read, and to compare."""
@@ -171,24 +165,9 @@ class SurveyedInput:
         for i, pairs in rows.items():
             names = [self.survey.classes[label] for label in sorted({label for label, _ in pairs}) if label >= 0]
             masks = "\n".join(f"{label} {text}" for label, text in sorted(pairs) if text)
-            word = hashlib.sha256(masks.encode()).hexdigest()[:_MASK_DIGITS]
+            word = checksum_of(masks.encode())[:_MASK_DIGITS]
             labels[i] = (", ".join(names) or "none", f" (masks {word})" if masks else "")
         return labels
-
-
-@dataclass(frozen=True)
-class HashedInput:
-    """Content of an input.
-
-    Attributes:
-        contents: hashes of every file of the listing.
-        attached: hashes of every file of `AnnotationFormat.attachments`, if it has any.
-        fingerprint: of all of it.
-    """
-
-    contents: FileHashes
-    attached: FileHashes | None
-    fingerprint: str
 
 
 def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput:
@@ -196,7 +175,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
 
     Raises:
         UsageError: the folder, the table, a column or a class is wrong.
-        CheckFailed: nothing matched, or images without annotations where `input.unlisted` is `fail`.
+        CheckFailed: nothing matched, or images without annotations where `input.unlisted_images` is `fail`.
     """
     previous = None if location.earlier is None else PreviousDataset.open(location.earlier)
     spans = read_spans(location, recipe.input.on_conflict)
@@ -205,7 +184,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     listing, source = opened.listing, opened.source
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
-    unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
+    unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
     survey = source.survey()
     survey.notes = (*spans.notes, *opened.notes, *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
@@ -276,6 +255,7 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
             skip=frozenset(not_images),
             size_of=lambda position: _size(listing.path(position), recipe),
             max_pixels=recipe.images.max_pixels,
+            root=listing.root,
             paths=paths,
         ),
         spans=spans,
@@ -291,7 +271,7 @@ def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listin
         return ""
     if recipe.input.labels.format != "auto" or location.labels is not None:
         return None
-    images = any(os.path.splitext(key)[1].lower() in _IMAGE_ENDINGS for key in files.keys)
+    images = any(os.path.splitext(key)[1].lower() in IMAGE_ENDINGS for key in files.keys)
     return None if images else holds_records(files) or None
 
 
@@ -309,112 +289,25 @@ def _open_records(recipe: IngestRecipe, files: Listing, evidence: str) -> TFReco
 def _reject_unlisted(
     listing: Listing, survey: Survey, rejected: Container[int], table: str, unlisted: str, may_be_empty: bool
 ) -> dict[int, Refusal]:
-    """Applies `input.unlisted` to the images without a row.
+    """Applies `input.unlisted_images` to the images without a row.
 
     Returns:
         Why they are rejected, by position; empty where they are not to be rejected.
 
     Raises:
-        CheckFailed: there are any, and `input.unlisted` is `fail`.
+        CheckFailed: there are any, and `input.unlisted_images` is `fail`.
     """
     rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
     if rest and unlisted == "fail":
         shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
-        choices = "empty or reject" if may_be_empty else "reject or unlabelled"
+        names = ("empty", "reject") if may_be_empty else ("reject", "unlabelled")
         raise CheckFailed(
             f"{len(rest)} of {len(listing.keys)} images have no row in {table}: {shown}. "
-            f"Set input.unlisted to {choices}, or add rows."
-        )
+            f"Set input.unlisted_images to {' or '.join(names)}, or add rows."
+        ).with_readings(*(Reading(_UNLISTED_MEANS[name], {"input.unlisted_images": name}) for name in names))
     if unlisted != "reject":
         return {}
     return {i: Refusal(listing.keys[i], UNLISTED, f"{table} has no row for it") for i in rest}
-
-
-def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
-    """Hashes an input: keys, sizes, contents; never times or its location.
-
-    Args:
-        surveyed: the input.
-        progress: is advanced by each file that is read.
-        hashed: hashes of the images where they have been read already.
-    """
-    total = hashlib.sha256()
-    listing = surveyed.listing
-    contents = _collect(listing, _hash_unknown(surveyed), progress) if hashed is None else hashed
-    _add_files(total, listing, contents)
-    for refusal in listing.refused:
-        _add(total, list(refusal))
-    for row in surveyed.spans.passed_over:
-        _add(total, [row.key, row.code, row.reason])
-    for part in surveyed.spans.labels:
-        # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes.
-        _add(total, [os.path.basename(part.path), surveyed.guard.sha256(part.path)])
-    for path in surveyed.further:
-        _add(total, [os.path.basename(path), surveyed.guard.sha256(path)])
-    for split, path in sorted(surveyed.lists.items()):
-        _add(total, [split, surveyed.guard.sha256(path)])
-    attached = surveyed.source.attachments()
-    further = None if attached is None else _collect(attached, _hash_files(attached), SILENT)
-    if attached is not None and further is not None:
-        _add_files(total, attached, further)
-    return HashedInput(contents, further, total.hexdigest())
-
-
-def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:
-    """Returns the content fingerprint of a configuration's input, 64 hex digits.
-
-    Raises:
-        UsageError, CheckFailed: see `survey_input`.
-    """
-    return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
-
-
-def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
-    """Yields the hashes of all files, and reads only those that are not known yet."""
-    known = surveyed.known
-    if known is None or not known.content.known.any():
-        yield from _hash_files(surveyed.listing)
-        return
-    read = _hash_files(surveyed.listing, known.content.unknown())
-    for content in known.content:
-        yield next(read) if content is None else content
-
-
-def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
-    todo = range(len(listing.keys)) if positions is None else positions
-    threads = readers(listing.root)
-    # From a bucket each is a request. Passing small local files to a thread one by one would take a tenth of the time.
-    remote = is_remote(listing.root)
-    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(todo) // (threads * threads)))
-    hashed = map_threads(
-        # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.
-        lambda some: [
-            hash_file(listing.path(i), listing.pin(i)) if listing.sizes[i] <= MOST_BYTES else None for i in some
-        ],
-        (todo[begin : begin + together] for begin in range(0, len(todo), together)),
-        threads=threads,
-        weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
-    )
-    for some in hashed:
-        yield from some
-
-
-def _collect(listing: Listing, hashes: Iterable[FileHash | None], progress: Progress) -> FileHashes:
-    contents = FileHashes(len(listing.keys))
-    for i, content in enumerate(hashes):
-        if content is not None:
-            contents.set(i, content)
-        progress.advance()
-    return contents
-
-
-def _add_files(total: hashlib._Hash, listing: Listing, contents: FileHashes) -> None:
-    for i, digest in enumerate(contents):
-        _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
-
-
-def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:
-    total.update(canonical_json(row).encode("utf-8") + b"\n")
 
 
 def _within(listing: Listing, most: int) -> Listing:
@@ -437,7 +330,7 @@ def _within(listing: Listing, most: int) -> Listing:
 
 
 def _not_images(listing: Listing) -> dict[int, Refusal]:
-    unsure = [i for i, key in enumerate(listing.keys) if os.path.splitext(key)[1].lower() not in _IMAGE_ENDINGS]
+    unsure = [i for i, key in enumerate(listing.keys) if os.path.splitext(key)[1].lower() not in IMAGE_ENDINGS]
     reasons = map_threads(
         lambda i: _why_no_image(listing.path(i), listing.pin(i)), unsure, readers(listing.root), lambda _: _LOOK_INTO
     )
@@ -463,12 +356,12 @@ def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
     options = recipe.images
     try:
         data = read_bytes(path)
-        header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
+        header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
         header = header or other_header(data, max_pixels=options.max_pixels)
     except (ImageError, OSError):
         return None  # The ledger records the reason when the image is written.
     frames = CoordinateFrame(header.height, header.width, header.orientation)
-    return frames.size(frames.is_displayed(recipe.input.labels.frame, None))
+    return frames.size(frames.is_displayed(recipe.input.labels.orientation, None))
 
 
 def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:
@@ -476,10 +369,10 @@ def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None
         # In a record such an image would look like one that is known to have no masks or no class.
         none = "masks" if task == "segmentation" else "classes"
         what = f"'unlabelled' is for images of one class; here an image without {none} is labelled too"
-        raise ConfigError("input.unlisted", what, "Use empty, reject or fail.")
+        raise ConfigError("input.unlisted_images", what, "Use empty, reject or fail.")
     if unlisted == "empty" and not may_be_empty:
         raise ConfigError(
-            "input.unlisted",
+            "input.unlisted_images",
             "'empty' means no masks and no classes; an image needs one",
             "Use reject or fail.",
         )
@@ -495,39 +388,11 @@ def _nothing_matched(
         return UsageError(f"input.images: no images below {listing.root}, only {shown}. Check the path.")
     if not survey.names:
         return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
-    option = "key_pattern define which parts of the path make the name"
+    option = "key_regex define which parts of the path make the name"
     if source.attachments() is not None:
-        option = "pattern find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
+        option = "regex find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
     return CheckFailed(
         f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
         f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
         f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else "")
     )
-
-
-@dataclass(frozen=True)
-class IngestSource:
-    """An ingest as parameters: texts, or values of a task that has not run yet.
-
-    Attributes:
-        fingerprint: of the content of images and annotations, 64 hex digits. Other content is refused when it is read.
-        recipe: the options that change bytes, as canonical JSON.
-        location: where the input is, as JSON; empty where the environment variable `SHARDWRIGHT_INPUT` has it.
-    """
-
-    fingerprint: Any
-    recipe: Any
-    location: Any = ""
-
-    @staticmethod
-    def of(config: Config) -> IngestSource:
-        """Lists the input of a configuration, reads its annotations and hashes its files: seconds for a gigabyte.
-
-        Raises:
-            UsageError: the folder, the table, a column or a class is wrong.
-            CheckFailed: nothing matches, or images without annotations are not allowed.
-        """
-        location = locate(config)
-        surveyed = survey_input(IngestRecipe.of(config), location)
-        recipe = ingest_recipe(config, surveyed.survey.classes)
-        return IngestSource(hash_input(surveyed).fingerprint, recipe, location_json(location))

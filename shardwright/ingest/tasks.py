@@ -1,7 +1,8 @@
 """Task files: what a shard's writer has to do, partitioned by shard in one pass and bounded memory.
 
-tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, sha256, crc32c, features of its pixels, where it is
-                                            in the previous dataset], in the order of the records
+tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, content ID, CRC-32C, the store's checksum and
+                                            version where it is read for the first time, features of its pixels,
+                                            where it is in the previous dataset], in the order of the records
 tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features], as in the table;
                                             of block b: so many images that their annotations fit into memory
 
@@ -23,6 +24,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,7 +130,7 @@ def write_images(
         folder: of `new_tasks`.
         shards: shard -> positions of its images in the listing, in the order of the records.
         listing: the files.
-        contents: their hashes; the files at the given positions can be read.
+        contents: their hashes; those of an object may be unknown, and it is then compared with the listed checksum.
         probed: position -> features that probing measured.
         copied: position -> shard, offset and length of its record in the previous dataset; empty where there is none.
     """
@@ -136,9 +138,11 @@ def write_images(
         with _file(folder, planned, "images").open("w", encoding="utf-8") as out:
             for i in positions.tolist():
                 content = contents.get(i)
-                assert content is not None
-                hashes = content.sha256.hex(), content.crc32c
-                row: list[Any] = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
+                if content is None:
+                    identity = "", 0, listing.checksum(i), listing.pin(i)
+                else:
+                    identity = content.content_id.hex(), content.crc32c, listing.checksum(i), ""
+                row: list[Any] = [listing.keys[i], listing.names[i], listing.sizes[i], *identity, dict(probed(i))]
                 location = copied(i) if copied is not None else []
                 row += [location] if location else []
                 out.write(canonical_json(row) + "\n")
@@ -201,8 +205,10 @@ class ImageRow(NamedTuple):
         key: its key.
         path: its file.
         size: bytes of the file.
-        sha256: of the file, hex.
+        content_id: of the file, hex; empty for an object that was not read yet.
         crc32c: of the file.
+        listed: the checksum that the store lists; empty for a local file.
+        pin: the version of an object that was not read yet.
         probed: features that probing measured.
         copied: shard, offset and length of its record in the previous dataset; empty where there is none.
     """
@@ -210,8 +216,10 @@ class ImageRow(NamedTuple):
     key: str
     path: str
     size: int
-    sha256: str
+    content_id: str
     crc32c: int
+    listed: str
+    pin: str
     probed: dict[str, Any]
     copied: Sequence[int] = ()
 
@@ -221,14 +229,20 @@ class Task(NamedTuple):
 
     Attributes:
         sample: the image and its annotations.
-        sha256: of the file, hex.
-        crc32c: of the file.
-        copied: see `ImageRow`.
+        content_id: see `ImageRow`.
+        crc32c: likewise.
+        listed: likewise.
+        pin: likewise.
+        probed: likewise; also in the sample's values.
+        copied: likewise.
     """
 
     sample: ImageSample
-    sha256: str
+    content_id: str
     crc32c: int
+    listed: str = ""
+    pin: str = ""
+    probed: Mapping[str, Any] = MappingProxyType({})
     copied: Sequence[int] = ()
 
 
@@ -276,9 +290,8 @@ class ShardTasks:
             if task != "segmentation":
                 listed = [mask.label for mask in masks]
                 labels, masks = tuple(listed if ordered else sorted(set(listed))), ()
-            yield Task(
-                ImageSample(row.key, row.path, row.size, labels, masks, values), row.sha256, row.crc32c, row.copied
-            )
+            sample = ImageSample(row.key, row.path, row.size, labels, masks, values)
+            yield Task(sample, row.content_id, row.crc32c, row.listed, row.pin, row.probed, row.copied)
 
     @cached_property
     def _folder(self) -> Path:

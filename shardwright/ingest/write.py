@@ -1,25 +1,46 @@
-"""Writing one shard: a pure function of its number, for Beam and for the command line's processes alike."""
+"""Writing one shard, a pure function of its number for Beam and for the command line's processes, and the commit.
+
+Each image is read once. While its bytes are in memory they are compared with the content ID of the plan, hashed where
+the plan has only what a store lists, and with `images.verify: full` decoded and measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import google_crc32c
 
+from shardwright.checksum import checksum_of
 from shardwright.config import ImagesConfig
-from shardwright.dataset.ledger import REJECTED
-from shardwright.dataset.manifest import DISPLAYED, LOCATED
+from shardwright.config.images import FULL
+from shardwright.dataset.ledger import REJECTED, RowSorter
+from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import ImageSample
+from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
-from shardwright.ingest.copying import CopySource, Image, Stored, StoredRecord, images_of
+from shardwright.ingest.copying import CopySource, Image, Stored, StoredRecord, images_of, probe_json
 from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
+from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
+from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, rows_of
 from shardwright.ingest.plan import IngestPlan
+from shardwright.ingest.read import probe_of_values, row_values
 from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.tasks import ShardTasks, Task
+from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
-from shardwright.storage import display_path, read_each
+from shardwright.storage import display_path, matches_listed, read_each
+
+# Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
+# picture directly after another one takes a third less time.
+_MOST_DECODED, _MOST_AREA = 16, 1 << 20
+_UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
+
+_Found: TypeAlias = "Decoded | ProbeRow | ImageError | None"
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
@@ -31,13 +52,54 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
         staging: its staging folder, where its task files are.
 
     Raises:
-        CheckFailed: an image has changed since it was hashed.
+        CheckFailed: an image has changed since it was hashed or listed.
     """
     planned = plan.dataset.shards[number]
     tasks = ShardTasks(staging, planned, plan.root, plan.tasks)
-    images = _images(tasks, plan.examples, plan.source, plan.recipe.images)
-    results = _results(images, plan.examples, plan.recipe.images, plan.tools)
-    return staging.write_shard(planned, results, ShardNames(plan.recipe.shards.pattern))
+    options = plan.recipe.images
+    images = _measured(_checked(_images(tasks, plan.examples, plan.source, options), options.checksum), options)
+    inputs = staging.sorter() if plan.rest else None
+    results = _results(images, plan.examples, options, plan.tools, inputs)
+    name = inputs_of(planned)
+    further = () if inputs is None else (name,)
+    if inputs is not None:
+        results = _recorded(results, inputs, staging, name)
+    names = ShardNames(plan.recipe.shards.filename_template)
+    return staging.write_shard(planned, results, names, further, facts=plan.dataset.facts(planned))
+
+
+def commit_ingest(
+    plan: IngestPlan, staging: Staging, out: str | os.PathLike[str], build: Mapping[str, Any]
+) -> Manifest:
+    """Publishes a dataset whose shards are all finished; see `commit`.
+
+    Args:
+        plan: what was planned.
+        staging: where the shards are; locked by the caller.
+        out: folder to make.
+        build: for `build.json`.
+    """
+    dataset = plan.dataset
+    if plan.rest and open_if_committed(out, dataset.fingerprint) is None:
+        completed_shards(staging, dataset.shards)
+        dataset = replace(dataset, content=record_inputs(staging, dataset.shards, plan.rest))
+    return commit(staging, dataset, out, build)
+
+
+class _Checked(NamedTuple):
+    """An image whose bytes are those that were planned.
+
+    Attributes:
+        task: what to write; its content ID and CRC-32C are known. Empty where the file cannot be read.
+        image: the image.
+        row: the results of decoding it, where it was decoded here.
+        error: why it is rejected, if it is.
+    """
+
+    task: Task
+    image: Image
+    row: ProbeRow | None = None
+    error: ImageError | None = None
 
 
 def _images(
@@ -48,26 +110,100 @@ def _images(
     if source is not None:
         yield from images_of(source, tasks, todo, options)
         return
-    for task, data in read_each(tasks.root, todo, lambda task: task.sample.path, lambda task: task.sample.size):
+    files = read_each(
+        tasks.root, todo, lambda task: task.sample.path, lambda task: task.sample.size, lambda task: task.pin
+    )
+    for task, data in files:
         yield task, Image(data)
 
 
+def _checked(images: Iterator[tuple[Task, Image]], algorithm: str) -> Iterator[_Checked]:
+    """Compares the bytes of each image with the plan: those that are written are those that were hashed or listed."""
+    for task, image in images:
+        data = image.data
+        if image.stored is not None:
+            yield _Checked(task, image)
+        elif data is None and not task.content_id:
+            yield _Checked(task, image, error=ImageError(*_UNREADABLE))
+        elif data is None:
+            raise _changed(task.sample)
+        elif task.content_id:
+            if google_crc32c.value(data) != task.crc32c:
+                raise _changed(task.sample)
+            yield _Checked(task, image)
+        else:
+            if len(data) != task.sample.size or not matches_listed(data, task.listed):
+                raise _changed(task.sample)
+            hashed = task._replace(content_id=checksum_of(data, algorithm), crc32c=google_crc32c.value(data))
+            yield _Checked(hashed, image)
+
+
+def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Checked]:
+    """Decodes and measures the images that no earlier pass has decoded, several together."""
+    if options.verify != FULL:
+        yield from images
+        return
+    waiting: list[tuple[_Checked, _Found]] = []
+    area = 0
+    for checked in images:
+        found = _decoded(checked, options)
+        waiting.append((checked, found))
+        area += found.picture.width * found.picture.height if isinstance(found, Decoded) else 0
+        if len(waiting) == _MOST_DECODED or area > _MOST_AREA:
+            yield from _rows(waiting)
+            waiting, area = [], 0
+    yield from _rows(waiting)
+
+
+def _decoded(checked: _Checked, options: ImagesConfig) -> _Found:
+    data = checked.image.data
+    if data is None or checked.task.probed:
+        return None
+    try:
+        header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
+        return decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
+    except ImageError as error:
+        return error
+
+
+def _rows(waiting: list[tuple[_Checked, _Found]]) -> Iterator[_Checked]:
+    decoded = [found for _, found in waiting if isinstance(found, Decoded)]
+    rows = iter(rows_of(decoded) if decoded else [])
+    for checked, found in waiting:
+        row = next(rows) if isinstance(found, Decoded) else found
+        if isinstance(row, ImageError):
+            yield checked._replace(error=row)
+        elif row is None:
+            yield checked
+        elif row.hashes is None:
+            yield checked._replace(error=ImageError(row.code, row.reason))
+        else:
+            sample = checked.task.sample
+            values = {**sample.values, **row_values(row)}
+            yield checked._replace(task=checked.task._replace(sample=replace(sample, values=values)), row=row)
+
+
 def _results(
-    images: Iterator[tuple[Task, Image]], spec: ExampleSpec, options: ImagesConfig, tools: str
+    images: Iterator[_Checked], spec: ExampleSpec, options: ImagesConfig, tools: str, inputs: RowSorter | None
 ) -> Iterator[RecordResult]:
     """Makes the record of each image, or its ledger row where the image or a mask is broken."""
-    for task, image in images:
-        sample = task.sample
+    for checked in images:
+        task, image, sample = checked.task, checked.image, checked.task.sample
+        if inputs is not None:
+            inputs.add(_input_row(checked))
         try:
-            stored, header, frame = image.stored or _prepared(task, image, options)
-            payload = encode_sample(spec, sample, stored, task.sha256, header, frame)
+            if checked.error is not None:
+                raise checked.error
+            assert image.stored is not None or image.data is not None
+            stored, header, frame = image.stored or Stored(*prepare(image.data or b"", options))
+            payload = encode_sample(spec, sample, stored, task.content_id, header, frame)
             marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, sample, frame)))
-            same = stored == image.data
+            same = stored is image.data or stored == image.data
             yield RecordResult(
                 sample.key,
                 payload,
                 marks=tuple(name for name, counts in marks if counts),
-                origin="" if same else StoredRecord.of(task.sha256, tools, header, frame, stored).to_json(),
+                origin="" if same else StoredRecord.of(task.content_id, tools, header, frame, stored).to_json(),
                 copied=image.copied,
                 damaged=image.damaged,
             )
@@ -76,11 +212,18 @@ def _results(
             yield result._replace(copied=image.copied, damaged=image.damaged)
 
 
-def _prepared(task: Task, image: Image, options: ImagesConfig) -> Stored:
-    # Compared where it is used: the bytes that are written are those that were hashed.
-    if image.data is None or google_crc32c.value(image.data) != task.crc32c:
-        raise _changed(task.sample)
-    return Stored(*prepare(image.data, options))
+def _input_row(checked: _Checked) -> InputRow:
+    task = checked.task
+    probe = probe_of_values(task.probed) if checked.row is None else probe_json(checked.row)
+    return InputRow(task.sample.key, task.sample.size, task.content_id, task.crc32c, task.listed, probe)
+
+
+def _recorded(
+    results: Iterator[RecordResult], inputs: RowSorter, staging: Staging, name: str
+) -> Iterator[RecordResult]:
+    """Yields results, and then writes the file of the input rows."""
+    yield from results
+    staging.write_lines(name, inputs.lines(), flushed=False)
 
 
 def _changed(sample: ImageSample) -> CheckFailed:

@@ -44,6 +44,7 @@ class Artifact:
         recipe: the options that shaped it.
         versions: package -> version.
         image: the container image that it was made in; empty if unknown.
+        listed: see `write_lineage`.
         problems: contradictions and damage, a sentence each.
     """
 
@@ -55,6 +56,7 @@ class Artifact:
     recipe: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
+    listed: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
     @property
@@ -70,7 +72,9 @@ class Artifact:
     @property
     def data(self) -> str:
         """Fingerprint of the external data that it was made of; empty where it was made of artifacts."""
-        return self.parents.get(INPUT, "") if self.kind == "ingest" and not self._derived else ""
+        return (
+            self.listed.get(INPUT, self.parents.get(INPUT, "")) if self.kind == "ingest" and not self._derived else ""
+        )
 
     @property
     def _derived(self) -> bool:
@@ -117,6 +121,7 @@ def read_artifact(place: str, *, whole: bool = True) -> Artifact:
         row["recipe"],
         row.get("versions", {}),
         row.get("image", ""),
+        row.get("listed", {}),
         tuple(problems),
     )
 
@@ -178,7 +183,7 @@ class Family:
                 for name in _WEIGHTS if artifact.kind == MODEL else ():
                     found = hash_file(os.path.join(artifact.place, name))
                     if found is not None:
-                        self._weights.setdefault(found.sha256.hex(), []).append(artifact)
+                        self._weights.setdefault(found.content_id.hex(), []).append(artifact)
         return self._weights
 
 

@@ -6,7 +6,6 @@ blessing or the new one, and the model it names is complete, since it was copied
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from shardwright import untrusted
+from shardwright.checksum import checksum_file, new_checksum
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import sha256_file
 from shardwright.storage import is_folder, read_bytes
 from shardwright.storage.durable import write_file
 from shardwright.untrusted import parse_untrusted_json
@@ -100,11 +99,11 @@ def baseline_digest(push_directory: str | os.PathLike[str]) -> str:
 
 
 def model_digest(folder: str | os.PathLike[str]) -> str:
-    """Returns the SHA-256 over the relative paths and the hashes of all files in a model's folder."""
-    digest = hashlib.sha256()
+    """Returns the BLAKE3 over the relative paths and the hashes of all files in a model's folder."""
+    digest = new_checksum()
     root = Path(folder)
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
-        digest.update(f"{sha256_file(file)}  {file.relative_to(root).as_posix()}\n".encode())
+        digest.update(f"{checksum_file(file)}  {file.relative_to(root).as_posix()}\n".encode())
     return digest.hexdigest()
 
 

@@ -5,20 +5,21 @@ The file is part of no fingerprint, since package versions may differ.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from shardwright import untrusted
+from shardwright.checksum import new_checksum
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import checksummed_json
+from shardwright.fingerprint import checksum_matches, checksummed_json
 from shardwright.fingerprint import fingerprint as fingerprint_of
-from shardwright.storage import buckets, hash_file, is_remote
+from shardwright.storage import buckets, hash_file, is_remote, read_bytes
 from shardwright.storage.durable import write_file
 from shardwright.storage.paths import split_url
 from shardwright.untrusted import parse_untrusted_json
@@ -36,6 +37,7 @@ _LINEAGE = untrusted.record(
         "versions": untrusted.mapped(untrusted.text),
         "image": untrusted.text,
         "files": untrusted.text,
+        "listed": untrusted.mapped(untrusted.text),
         "digest": untrusted.text,
     },
     closed=False,
@@ -65,6 +67,7 @@ def write_lineage(
     parents: Mapping[str, str],
     recipe: Mapping[str, Any],
     files: bool = False,
+    listed: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Writes `lineage.json` into an artifact's folder.
 
@@ -76,6 +79,7 @@ def write_lineage(
         recipe: the options that shaped it.
         files: also record a hash of the folder's files, to detect changes. For artifacts without a manifest; all files
             must be there.
+        listed: fingerprints of a dataset, and of its `input`, by what a store listed, where it was read from a bucket.
     """
     row = {
         "kind": kind,
@@ -84,11 +88,22 @@ def write_lineage(
         "recipe": dict(recipe),
         "versions": package_versions(),
     }
+    if listed:
+        row["listed"] = dict(listed)
     if files:
         row["files"] = files_digest(os.fspath(directory))
     if os.environ.get(IMAGE_VARIABLE):
         row["image"] = os.environ[IMAGE_VARIABLE]
     write_file(Path(directory, LINEAGE_FILE), checksummed_json(row))
+
+
+def listed_fingerprint(place: str) -> str:
+    """Returns the fingerprint of a dataset's plan, where that was made of what a store listed; empty otherwise."""
+    try:
+        text = read_bytes(f"{place}/{LINEAGE_FILE}").decode("utf-8")
+        return str(parse_lineage(text).get("listed", {}).get("fingerprint", "")) if checksum_matches(text) else ""
+    except (OSError, ValueError):
+        return ""
 
 
 def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
@@ -117,13 +132,13 @@ def parse_lineage(text: str) -> dict[str, Any]:
 
 
 def files_digest(folder: str) -> str:
-    """Returns the SHA-256 over names and hashes of all files of a folder or URL, without `lineage.json`."""
-    digest = hashlib.sha256()
+    """Returns the BLAKE3 over names and hashes of all files of a folder or URL, without `lineage.json`."""
+    digest = new_checksum()
     for name in sorted(_names_below(folder)):
         if name != LINEAGE_FILE:
             found = hash_file(os.path.join(folder, name))
             digest.update(
-                f"{found.sha256.hex() if found else 'unreadable'}  {name}\n".encode("utf-8", "surrogateescape")
+                f"{found.content_id.hex() if found else 'unreadable'}  {name}\n".encode("utf-8", "surrogateescape")
             )
     return digest.hexdigest()
 

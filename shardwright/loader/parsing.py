@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from shardwright.config.dataset import TF_VISION, TFDS
 from shardwright.config.transform import PNG
-from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
+from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE, mask_feature
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.images import tf_ops
@@ -117,7 +117,7 @@ class Parser:
     def _encoding(self) -> str | None:
         """How pixels are stored according to the recipe; `None`: as JPEG or PNG."""
         recipe = self.dataset.manifest.recipe
-        stored: str | None = recipe.get("encoding") or recipe.get("images", {}).get("reencode")
+        stored: str | None = recipe.get("encoding") or recipe.get("images", {}).get("encoding")
         return stored
 
     @property
@@ -148,7 +148,7 @@ class Parser:
     def _mask_names(self) -> list[str]:
         manifest = self.dataset.manifest
         marks = [*manifest.classes, *([IGNORED] if manifest.ignores else [])]
-        return [f"image/segmentation/{name}/rle" for name in marks]
+        return [mask_feature(name) for name in marks]
 
     def _masks(self, found: Mapping[str, Tensor]) -> Example:
         coded = [found[name] for name in self._mask_names()]

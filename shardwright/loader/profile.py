@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from shardwright.dataset.manifest import mask_feature
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images import tf_ops
 from shardwright.loader.advice import Advice, Loaded, advise
 from shardwright.loader.dataset_info import image_size
+from shardwright.loader.encodings import EncodingRow, choose_encoding, compare_encodings
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
 from shardwright.loader.load import load
 from shardwright.processes import peak_memory
@@ -32,6 +34,8 @@ from shardwright.storage import is_remote
 from shardwright.tfrecords.records import find_feature
 
 ROUNDS = 5
+# A good SSD gives this; a disk in the network gives less.
+READ_RATE = 500e6
 TRAIN = "train"
 _MOST_IN_MEMORY = 256 << 20
 # Batches before the clock starts: a shuffle buffer is filled, and TensorFlow tunes itself.
@@ -201,15 +205,23 @@ class LoaderReport:
         shares: where the work goes.
         figures: ceiling, rates, memory.
         advice: settings with reasons.
+        encodings: the ways to store the images, see `compare_encodings`.
     """
 
     shares: tuple[Share, ...]
     figures: tuple[Measured, ...]
     advice: tuple[Advice, ...]
+    encodings: tuple[EncodingRow, ...] = ()
 
 
 def loader_report(
-    directory: str, split: str, *, batch: int, augment: tuple[str, ...], rounds: int = ROUNDS
+    directory: str,
+    split: str,
+    *,
+    batch: int,
+    augment: tuple[str, ...],
+    rounds: int = ROUNDS,
+    read_rate: float = READ_RATE,
 ) -> LoaderReport:
     """Measures the loader on a dataset.
 
@@ -219,6 +231,7 @@ def loader_report(
         batch: images in a batch.
         augment: augmentations that are on, see `loader.load`.
         rounds: how often everything is measured.
+        read_rate: bytes a second that storage delivers in a training, for the advice on `transform.encoding`.
 
     Raises:
         DatasetError: there is no such dataset or split, or nothing in it.
@@ -249,7 +262,20 @@ def loader_report(
     work["mask"] = rates["loader"].seconds - rates["no masks"].seconds if masked else 0.0
     memory = Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")
     found = _loaded(dataset, split, size, batch, rates["exact"].share_of(rates["loader"]))
-    return LoaderReport(tuple(shares(work, rates["whole"].seconds)), (*_figures(rates), memory), tuple(advise(found)))
+    rows = compare_encodings(encoded, _decoder_of(encoding, size), rounds=rounds)
+    encoding_advice = Advice("transform.encoding", *choose_encoding(rows, read_rate))
+    return LoaderReport(
+        tuple(shares(work, rates["whole"].seconds)),
+        (*_figures(rates), memory),
+        (*advise(found), encoding_advice),
+        tuple(rows),
+    )
+
+
+def _decoder_of(encoding: str, size: tuple[int, int]) -> Callable[[Tensor], Tensor]:
+    if encoding == "raw":
+        return lambda data: tf_ops.decode_raw(data, *size)
+    return decoder(encoding)
 
 
 def _measurable(directory: str, split: str, batch: int) -> tuple[ImageDataset, str]:
@@ -263,9 +289,9 @@ def _measurable(directory: str, split: str, batch: int) -> tuple[ImageDataset, s
     if not count:
         raise DatasetError(f"{dataset.root}: split {split!r} contains no record, so there is nothing to measure.")
     if count < batch:
-        raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
+        raise UsageError(f"--batch-size {batch}: split {split!r} has only {count} records. Give {count} or less.")
     recipe = dataset.manifest.recipe
-    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("reencode"))
+    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("encoding"))
     if encoding == "raw":
         raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
     return dataset, encoding
@@ -295,7 +321,7 @@ def _steps(
 ) -> dict[str, float]:
     """Returns seconds of processor an image of every step that can be measured alone."""
     manifest = dataset.manifest
-    names = [f"image/segmentation/{name}/rle" for name in manifest.classes] if manifest.task == "segmentation" else []
+    names = [mask_feature(name) for name in manifest.classes] if manifest.task == "segmentation" else []
     stored = [manifest.stored(name) for name in ("image/encoded", "image/key", *names)]
     features = {name: manifest.features[name] for name in stored if name in manifest.features}
     records = first_records(dataset, split, _RECORDS)

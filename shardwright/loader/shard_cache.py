@@ -1,14 +1,13 @@
 """Copies of shards from an object store in a folder of this machine: checked, shared between processes, bounded.
 
 Each dataset has a folder, named by the digest of its manifest and laid out as the dataset is. A file appears there when
-its SHA-256 is the manifest's, so that every file in it is complete; two processes that fetch the same file do it twice,
+its BLAKE3 is the manifest's, so that every file in it is complete; two processes that fetch the same file do it twice,
 without harm. A process holds a shared lock on its folder until it ends. When room is needed, folders without a lock are
 deleted, the least recently used first.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from shardwright.checksum import new_checksum
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import map_threads, open_file
@@ -73,7 +73,7 @@ def cache_shards(dataset: ImageDataset, shards: Sequence[LocatedShard], copies: 
     """
     root = Path(copies.folder or default_folder()).absolute()
     folder = root / dataset.manifest.digest[:32]
-    wanted = {shard.path: (shard.file, shard.bytes, shard.sha256) for shard in shards}
+    wanted = {shard.path: (shard.file, shard.bytes, shard.checksum) for shard in shards}
     try:
         root.mkdir(parents=True, exist_ok=True)
         with open(root / _LOCK, "a", encoding="ascii") as turn:
@@ -99,19 +99,17 @@ def _is_there(file: Path, size: int) -> bool:
         return False
 
 
-def _fetch(url: str, file: Path, sha256: str) -> None:
+def _fetch(url: str, file: Path, checksum: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
+    digest = new_checksum()
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=".fetching-")
     try:
         with os.fdopen(handle, "wb") as out, open_file(url) as source:
             while data := source.read(_CHUNK):
                 digest.update(data)
                 out.write(data)
-        if digest.hexdigest() != sha256:
-            raise DatasetError(
-                f"{url}: its SHA-256 is not the manifest's. Run `shardwright verify` to find the damage."
-            )
+        if digest.hexdigest() != checksum:
+            raise DatasetError(f"{url}: its BLAKE3 is not the manifest's. Run `shardwright verify` to find the damage.")
         replace_file(name, file)
     except FileNotFoundError:
         raise DatasetError(f"{url}: listed in the manifest, but missing. Write the dataset again.") from None

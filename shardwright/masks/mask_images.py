@@ -48,10 +48,12 @@ class MaskImage(NamedTuple):
         values: (height, width): uint8 or uint16 of grey values or palette indices, uint32 of colours (`COLOUR` plus
             the colour as a number).
         bits: of a value; 1 for black and white.
+        palette: the colour of each index, as in `values`; empty where the file has no palette.
     """
 
     values: npt.NDArray[Any]
     bits: int
+    palette: tuple[int, ...] = ()
 
     @property
     def coloured(self) -> bool:
@@ -112,7 +114,7 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
         raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")
     if pixels.dtype != np.uint8:
         pixels = pixels.astype(np.uint16)
-    return MaskImage(pixels, bits if pixels.dtype == np.uint8 else 16)
+    return MaskImage(pixels, bits if pixels.dtype == np.uint8 else 16, _palette(image))
 
 
 def value_runs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Runs]:
@@ -212,6 +214,12 @@ def _coloured(pixels: npt.NDArray[Any]) -> MaskImage:
         return MaskImage(np.ascontiguousarray(pixels[..., 0]), 8)
     parts = pixels.astype(np.uint32)
     return MaskImage(parts[..., 0] << 16 | parts[..., 1] << 8 | parts[..., 2] | np.uint32(COLOUR), 24)
+
+
+def _palette(image: Image.Image) -> tuple[int, ...]:
+    """The colours of a palette, as numbers."""
+    parts = (image.getpalette("RGB") or []) if image.mode == "P" else []
+    return tuple(COLOUR | r << 16 | g << 8 | b for r, g, b in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
 
 
 def _attempt(call: Callable[[], Any]) -> Any:

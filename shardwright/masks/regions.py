@@ -1,8 +1,6 @@
 """Connected regions of a mask, in run space: pixels that touch, also at a corner, are one region.
 
-Runs are cut into pieces of one column; a piece is tied to those of the next column that it overlaps or touches. Roots
-are then found by hooking and pointer jumping (after Shiloach and Vishkin, 1982), in a number of rounds that grows with
-the logarithm of a region's length, each of them a few passes over the pieces.
+Runs are cut into pieces of one column; a piece is joined with those of the next column that it overlaps or touches.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import numpy.typing as npt
 
 from shardwright.images.geometry import IntArray
 from shardwright.masks.rle import Runs, column_pieces, encode, normalize, run_positions
+from shardwright.union_find import UnionFind
 
 
 class Regions(NamedTuple):
@@ -49,24 +48,11 @@ def find_regions(runs: Runs, height: int) -> Regions:
     counts = np.maximum(np.searchsorted(first, after + stride, side="right") - low, 0)
     left = np.repeat(np.arange(len(column)), counts)
     right = np.repeat(low, counts) + run_positions(counts)
-    _, region = np.unique(_roots(len(column), left, right), return_inverse=True)
+    groups = UnionFind(len(column))
+    groups.join(left, right)
+    _, region = np.unique(groups.firsts(), return_inverse=True)
     areas = np.bincount(region, weights=end - begin).astype(np.int64)
     return Regions(column, begin, end, region.astype(np.int64), areas)
-
-
-def _roots(size: int, left: IntArray, right: IntArray) -> IntArray:
-    """Returns the smallest member of the group of each of `size` things that are tied in pairs."""
-    roots = np.arange(size, dtype=np.int64)
-    while True:
-        least = np.minimum(roots[left], roots[right])
-        hooked = roots.copy()
-        np.minimum.at(hooked, roots[left], least)
-        np.minimum.at(hooked, roots[right], least)
-        while not np.array_equal(hooked, hooked[hooked]):
-            hooked = hooked[hooked]
-        if np.array_equal(hooked, roots):
-            return roots
-        roots = hooked
 
 
 def remove_small(runs: Runs, height: int, min_area: int) -> Runs:

@@ -1,8 +1,8 @@
-"""Collects in one pass over the records all that the report counts, and the locations of the images that it shows.
+"""Collects the counts of the report, and the locations of the images that it shows, from the facts of the shards.
 
-Measures of pixels come from the features that the ingest wrote. A dataset without them is measured on a sample of
-images, chosen by a hash of the keys. Shapes of masks come from a sample, too. Memory use is constant, except for about
-60 bytes for each image, from which duplicates are found.
+No shard is read (`shardwright.dataset.facts`), only its index and its facts. Measures of pixels are those that the
+ingest wrote; of a dataset without them, the images that the page shows at random are measured. Shapes of masks come
+from a sample. Memory use is constant, except for about 60 bytes for each image, from which duplicates are found.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView, sampling_hash
-from shardwright.dataset.random_access import RecordLocation
+from shardwright.dataset.facts import MASKS_OF, MILLIONTHS, ShardFacts
+from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.display.numbers import Histogram, Scale
+from shardwright.errors import DatasetError
 from shardwright.fingerprint import text_number
 from shardwright.images.header import ImageError
 from shardwright.images.quality import Quality, measure, thumbnail
@@ -24,8 +26,6 @@ from shardwright.progress import SILENT, Progress
 from shardwright.report.mask_shapes import MaskShapes
 from shardwright.report.samples import LowestK, key_folder
 
-SHAPES_OF = 3000
-MEASURED_OF = 1500
 MOST_CLASSES = 24
 _RANDOM, _PER_CLASS, _EXTREME = 24, 6, 12
 _MOST_SIZES = 4096
@@ -40,12 +40,10 @@ class Options:
     Attributes:
         seed: seed of the random samples.
         shapes: about how many images have the shapes of their masks measured.
-        measured: about how many images are measured if the dataset contains no measures.
     """
 
     seed: int = 0
-    shapes: int = SHAPES_OF
-    measured: int = MEASURED_OF
+    shapes: int = MASKS_OF
 
 
 DEFAULTS = Options()
@@ -123,7 +121,7 @@ class Collected:
 
 
 def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress = SILENT) -> Collected:
-    """Reads a dataset once.
+    """Reads the facts of a dataset, and the records of the few images that are measured.
 
     Args:
         dataset: the dataset.
@@ -139,15 +137,23 @@ def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress 
     found.histograms = _histograms(len(dataset.manifest.classes) if reader.areas else 0)
     if reader.runs:
         found.shapes = MaskShapes(len(dataset.manifest.classes))
-    if reader.quality is None:
-        found.measured = 0
     total = max(1, sum(shard.records for shard in shards))
-    collector = _Collector(found, options, options.shapes / total, options.measured / total)
+    collector = _Collector(found, options, options.shapes / total)
     for number, shard in enumerate(shards):
-        for key, offset, payload in dataset.placed_records(shard):
-            collector.add(shard.split, reader.read(key, payload), RecordLocation(number, offset))
-            shown.advance()
+        # The index and the facts are small; keys are in the index alone.
+        collector.add(number, shard.split, _entries(dataset, shard), dataset.facts(shard))
+        shown.advance(shard.records)
+    if reader.quality is None:
+        found.measured = _measure_shown(found, reader)
     return found
+
+
+def _entries(dataset: ImageDataset, shard: LocatedShard) -> list[tuple[str, int]]:
+    entries = list(dataset.entries(shard))
+    if len(entries) != shard.records:
+        problem = f"{len(entries)} records instead of the manifest's {shard.records}"
+        raise DatasetError(f"{shard.index}: {problem}. Re-create the dataset.")
+    return entries
 
 
 def _histograms(masks: int) -> dict[str, Histogram]:
@@ -166,82 +172,125 @@ def _histograms(masks: int) -> dict[str, Histogram]:
 
 @dataclass
 class _Collector:
-    """Adds images to a `Collected`."""
+    """Adds the images of a shard to a `Collected`."""
 
     found: Collected
     options: Options
     shapes_share: float
-    measured_share: float
 
-    def add(self, split: str, facts: ExampleView, place: RecordLocation) -> None:
-        """Adds one image."""
+    def add(self, number: int, split: str, entries: list[tuple[str, int]], facts: ShardFacts) -> None:
+        """Adds the images of a shard.
+
+        Args:
+            number: of the shard, as `RecordLocation.shard`.
+            split: its split.
+            entries: key and offset of every record.
+            facts: its facts.
+        """
         found = self.found
-        found.images[split] += 1
-        self._count(split, facts)
-        drawn = sampling_hash(facts.key, self.options.seed)
-        found.random.offer(drawn, facts.key, place)
+        found.images[split] += facts.records
+        places = [RecordLocation(number, offset) for _, offset in entries]
+        keys = [key for key, _ in entries]
+        self._count(split, keys, facts)
+        drawn = [sampling_hash(key, self.options.seed) for key in keys]
+        for key, place, score in zip(keys, places, drawn, strict=True):
+            found.random.offer(score, key, place)
+        self._classes(split, keys, places, facts)
+        self._masks(split, keys, places, facts)
+        self._quality(split, facts)
+        self._columns(places, facts)
+        self._shapes(keys, facts)
+
+    def _classes(self, split: str, keys: list[str], places: list[RecordLocation], facts: ShardFacts) -> None:
+        found = self.found
         counts = found.classes.setdefault(split, Counter())
-        labels = set(facts.labels)
-        counts.update(labels)
-        if not labels:
-            found.unlabelled[split] += 1
-        for label in labels:
-            if label not in found.by_class:
-                found.by_class[label] = LowestK(_PER_CLASS)
-            found.by_class[label].offer(sampling_hash(facts.key, self.options.seed + 1), facts.key, place)
-        self._masks(split, facts, place, drawn)
-        self._quality(split, facts, drawn)
-        columns, hashes = found.columns, facts.hashes
-        columns.shard.append(place.shard)
-        columns.offset.append(place.offset)
-        columns.content.append(facts.content)
-        columns.labels.append(text_number(",".join(map(str, sorted(labels)))))
-        columns.masks.append(text_number(f"{facts.areas}") if facts.areas else 0)
-        if hashes is not None:
-            columns.perceptual.append(hashes[0])
-            columns.average.append(hashes[1])
+        for key, place, given in zip(keys, places, facts.labels, strict=True):
+            labels = set(given)
+            counts.update(labels)
+            if not labels:
+                found.unlabelled[split] += 1
+                continue
+            score = sampling_hash(key, self.options.seed + 1)
+            for label in labels:
+                if label not in found.by_class:
+                    found.by_class[label] = LowestK(_PER_CLASS)
+                found.by_class[label].offer(score, key, place)
 
-    def _count(self, split: str, facts: ExampleView) -> None:
+    def _count(self, split: str, keys: list[str], facts: ShardFacts) -> None:
         found = self.found
-        height, width = facts.size
-        if height and width:
-            found.pixels += height * width
-            found.histograms["pixels"].add(split, height * width)
-            found.histograms["aspect"].add(split, width / height)
-        found.histograms["bytes"].add(split, facts.bytes)
-        size = (height, width)
-        found.sizes[size if size in found.sizes or len(found.sizes) < _MOST_SIZES else None] += 1
-        found.formats[facts.format] += 1
-        found.channels[facts.channels] += 1
-        found.orientations[facts.orientation] += 1
-        folder = key_folder(facts.key)
-        if folder in found.folders or len(found.folders) < _MOST_SIZES:
-            found.folders[folder] += 1
+        height, width = facts.numbers["height"], facts.numbers["width"]
+        known = (height > 0) & (width > 0)
+        pixels = (height * width)[known]
+        found.pixels += sum(pixels.tolist())
+        found.histograms["pixels"].add(split, pixels)
+        found.histograms["aspect"].add(split, width[known] / height[known])
+        found.histograms["bytes"].add(split, facts.numbers["bytes"])
+        for size, count in Counter(zip(height.tolist(), width.tolist(), strict=True)).items():
+            found.sizes[size if size in found.sizes or len(found.sizes) < _MOST_SIZES else None] += count
+        for position, count in Counter(facts.format.tolist()).items():
+            found.formats[facts.formats[position]] += count
+        found.channels.update(facts.numbers["channels"].tolist())
+        found.orientations.update(facts.numbers["orientation"].tolist())
+        for folder, count in Counter(map(key_folder, keys)).items():
+            if folder in found.folders or len(found.folders) < _MOST_SIZES:
+                found.folders[folder] += count
 
-    def _masks(self, split: str, facts: ExampleView, place: RecordLocation, drawn: float) -> None:
+    def _masks(self, split: str, keys: list[str], places: list[RecordLocation], facts: ShardFacts) -> None:
         found = self.found
-        height, width = facts.size
-        if not height * width:
+        size = facts.numbers["height"] * facts.numbers["width"]
+        for label, (records, pixels) in enumerate(facts.areas or ()):
+            known = size[records] > 0
+            rows, parts = records[known], pixels[known] / size[records[known]]
+            found.areas[label] += sum(pixels[known].tolist())
+            found.histograms[f"coverage/{label}"].add(split, parts)
+            for row, part in zip(rows.tolist(), parts.tolist(), strict=True):
+                found.smallest.offer(part, keys[row], places[row], label)
+                found.largest.offer(-part, keys[row], places[row], label)
+
+    def _quality(self, split: str, facts: ShardFacts) -> None:
+        for name, values in zip(Quality._fields, facts.quality or (), strict=False):
+            if name in _QUALITY:
+                self.found.histograms[name].add(split, values / MILLIONTHS)
+
+    def _columns(self, places: list[RecordLocation], facts: ShardFacts) -> None:
+        columns = self.found.columns
+        areas: list[list[tuple[int, int]]] = [[] for _ in places]
+        for label, (records, pixels) in enumerate(facts.areas or ()):
+            for row, area in zip(records.tolist(), pixels.tolist(), strict=True):
+                areas[row].append((label, area))
+        columns.shard.extend(place.shard for place in places)
+        columns.offset.extend(place.offset for place in places)
+        columns.content.extend(facts.content.tolist())
+        columns.labels.extend(text_number(",".join(map(str, sorted(set(row))))) for row in facts.labels)
+        columns.masks.extend(text_number(f"{row}") if row else 0 for row in areas)
+        if facts.hashes is not None:
+            columns.perceptual.extend(facts.hashes[0].tolist())
+            columns.average.extend(facts.hashes[1].tolist())
+
+    def _shapes(self, keys: list[str], facts: ShardFacts) -> None:
+        shapes = self.found.shapes
+        if shapes is None:
             return
-        for label, pixels in enumerate(facts.areas or ()):
-            if pixels:
-                found.areas[label] += pixels
-                part = pixels / (height * width)
-                found.histograms[f"coverage/{label}"].add(split, part)
-                found.smallest.offer(part, facts.key, place, label)
-                found.largest.offer(-part, facts.key, place, label)
-        if found.shapes is not None and drawn < self.shapes_share:
-            masks = [facts.runs(label) for label in range(found.shapes.classes)]
-            found.shapes.add(masks, height, width, facts.orientation)
+        height, width, orientation = (facts.numbers[name] for name in ("height", "width", "orientation"))
+        for record in facts.masks or ():
+            size = int(height[record]), int(width[record])
+            # The facts of a small shard have more than its part of the sample.
+            if size[0] * size[1] and sampling_hash(keys[record]) < self.shapes_share:
+                shapes.add(
+                    [facts.runs(record, label) for label in range(shapes.classes)], *size, int(orientation[record])
+                )
 
-    def _quality(self, split: str, facts: ExampleView, drawn: float) -> None:
-        quality = facts.quality
-        if self.found.measured is not None and drawn < self.measured_share:
-            quality = measured(facts)
-            self.found.measured += quality is not None
+
+def _measure_shown(found: Collected, reader: ExampleReader) -> int:
+    """Measures the images that the page shows at random, which are read for it anyway; returns their number."""
+    count = 0
+    for shown in found.random.candidates():
+        quality = measured(reader.read(shown.key, read_record(found.shards, shown.place)))
         if quality is not None:
+            count += 1
             for name in _QUALITY:
-                self.found.histograms[name].add(split, getattr(quality, name))
+                found.histograms[name].add(found.shards[shown.place.shard].split, [getattr(quality, name)])
+    return count
 
 
 def measured(facts: ExampleView) -> Quality | None:

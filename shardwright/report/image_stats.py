@@ -58,7 +58,7 @@ def images(found: Collected) -> Markup:
     if found.measured is not None:
         lead = (
             f"The dataset contains no measures (images.verify: full writes them), so brightness, contrast, sharpness "
-            f"and colour are those of a sample of {number(found.measured)} images, chosen by a hash of their keys."
+            f"and colour are those of the {number(found.measured)} images that are shown at random."
         )
     lines = split_legend(splits) if len(found.images) > 1 and splits else ""
     return section("images", "Images", lines, grid(*cards, _sizes(found), _kinds(found)), lead=lead)

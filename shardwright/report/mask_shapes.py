@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.duplicates.clusters import UnionFind
 from shardwright.images.geometry import plan_geometry
 from shardwright.images.orientation import displayed_size
 from shardwright.masks.coordinate_frame import orient_runs
 from shardwright.masks.rle import Runs, area, column_pieces, draw, resample, run_positions, union
+from shardwright.union_find import UnionFind
 
 HEAT_SIDE = 24
 

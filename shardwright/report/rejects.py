@@ -69,11 +69,11 @@ def shards(dataset: ImageDataset) -> Markup:
             number(shard.records),
             size_text(shard.bytes),
             isolate(shard.first_key or "–", 60),
-            code(isolate(shard.sha256[:12])),
+            code(isolate(shard.checksum[:12])),
         )
         for shard in dataset.manifest.shards
     ]
-    head = ("Shard", "Images", "Size", "First key", "SHA-256")
+    head = ("Shard", "Images", "Size", "First key", "BLAKE3")
     body = table(head, rows[:_SHARDS_SHOWN], caption="Files of the dataset", numbers=(1, 2))
     left = len(rows) - _SHARDS_SHOWN
     note = f"{number(left)} more are in the manifest." if left > 0 else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.duplicates.clusters import UnionFind
+from shardwright.union_find import UnionFind
 
 
 @dataclass(frozen=True)

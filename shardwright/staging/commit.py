@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from typing import Any, NoReturn
 
 from shardwright.dataset import ledger, shard_names
 from shardwright.dataset import manifest as dataset_manifest
+from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import Manifest, origins_path
 from shardwright.dataset.reader import ImageDataset
@@ -53,6 +55,8 @@ class DatasetPlan:
         kept: names of further staged files that the dataset has under the same name, outside of its manifest.
         max_rejects: share of the inputs that may be rejected; 10 always may.
         labels: the annotations of an image, as `Manifest.labels` has them; by default the usual ones of the task.
+        content: fingerprint of the input by the checksums of its files, where `parent` was made of what a store lists;
+            it takes the place of `parent` in the manifest. Empty where `parent` is that already.
     """
 
     kind: str
@@ -69,11 +73,39 @@ class DatasetPlan:
     labels: str | None = None
     further_parents: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
+    content: str = ""
 
     @property
     def fingerprint(self) -> str:
-        """The dataset's fingerprint."""
+        """The plan's fingerprint: that of the dataset, unless `content` is given."""
         return dataset_manifest.dataset_fingerprint(self.kind, self.recipe, self.parent)
+
+    def outline(self) -> Manifest:
+        """Returns its manifest without shards, parts and totals."""
+        return Manifest(
+            kind=self.kind,
+            task=self.task,
+            classes=self.classes,
+            labels=self.labels or (dataset_manifest.MASKS if self.task == "segmentation" else dataset_manifest.SINGLE),
+            recipe=self.recipe,
+            recipe_fingerprint=fingerprint(dict(self.recipe)),
+            parent=self.content or self.parent,
+            fingerprint=self.dataset_fingerprint,
+            features=self.features,
+            names=self.names,
+            totals={},
+            shards=(),
+            parts={},
+        )
+
+    def facts(self, planned: PlannedShard) -> FactsCollector:
+        """Returns a collector of the facts of a shard, for its writer."""
+        return FactsCollector(self.outline(), planned.total)
+
+    @property
+    def dataset_fingerprint(self) -> str:
+        """The dataset's fingerprint, as its manifest has it."""
+        return dataset_manifest.dataset_fingerprint(self.kind, self.recipe, self.content or self.parent)
 
 
 def check_output(out: str | os.PathLike[str]) -> None:
@@ -121,7 +153,7 @@ def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | 
     except DatasetError as error:
         check_not_doubtful(out, expected, error)
         return None
-    if found.fingerprint == expected:
+    if expected in (found.fingerprint, record.listed_fingerprint(str(out))):
         if not is_remote(str(out)):
             # A run that was killed may have renamed it and not flushed its name.
             durable.flush([Path(os.path.realpath(out)).parent])
@@ -202,12 +234,14 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
 
 
 def _staged_files(results: list[ShardResult]) -> dict[str, str]:
-    """Returns the name in the dataset -> name in staging, of every shard, its index and its origins."""
+    """Returns the name in the dataset -> name in staging, of every shard, its index, facts and origins."""
     files = {}
     for result in results:
         staged = shard_names.shard_path(result.split, result.number, result.total)
         files[result.info.path] = staged
         files[shard_names.index_path(result.info.path)] = shard_names.index_path(staged)
+        if result.facts_bytes:
+            files[shard_names.facts_path(result.info.path)] = shard_names.facts_path(staged)
         if result.origins_bytes:
             files[origins_path(result.info.path)] = origins_path(staged)
     return files
@@ -244,7 +278,9 @@ def _assemble(
     folder: Path, staging: Staging, plan: DatasetPlan, results: list[ShardResult], build: Mapping[str, Any]
 ) -> Manifest:
     """Writes all of a dataset but its shards and their indices into an empty folder."""
-    parts = {shard_names.index_path(result.info.path): result.index_sha256 for result in results}
+    parts = {shard_names.index_path(result.info.path): result.index_checksum for result in results}
+    described = [result for result in results if result.facts_bytes]
+    parts |= {shard_names.facts_path(result.info.path): result.facts_checksum for result in described}
     tally = _Tally()
     sizes = _part_sizes(plan.inputs)
     names = [shard_names.ledger_path(number, len(sizes)) for number in range(len(sizes))]
@@ -254,27 +290,21 @@ def _assemble(
     for _ in lines:
         continue
     _check(tally, plan, results)
-    manifest = Manifest(
-        kind=plan.kind,
-        task=plan.task,
-        classes=plan.classes,
-        labels=plan.labels or (dataset_manifest.MASKS if plan.task == "segmentation" else dataset_manifest.SINGLE),
-        recipe=plan.recipe,
-        recipe_fingerprint=fingerprint(dict(plan.recipe)),
-        parent=plan.parent,
-        fingerprint=plan.fingerprint,
-        features=plan.features,
+    manifest = dataclasses.replace(
+        plan.outline(),
         totals={**tally.totals(plan), **_marks(results)},
         shards=tuple(result.info for result in results),
         parts=parts,
-        names=plan.names,
     ).with_digest()
     record.write_lineage(
         folder,
         kind=plan.kind,
-        fingerprint=plan.fingerprint,
-        parents={"input": plan.parent, **plan.further_parents},
+        fingerprint=plan.dataset_fingerprint,
+        parents={"input": plan.content or plan.parent, **plan.further_parents},
         recipe=plan.recipe,
+        listed={"fingerprint": plan.fingerprint, "input": plan.parent}
+        if plan.dataset_fingerprint != plan.fingerprint
+        else {},
     )
     for name in plan.kept:
         target = inside(folder, name)
@@ -374,8 +404,9 @@ def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
         return
     counts, shown = tally.rejects
     raise CheckFailed(
-        f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
-        f"and 10 always are): {counts}. Nothing was published. Fix the input or raise rejects.max. The first:{shown}"
+        f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max_fraction is "
+        f"{plan.max_rejects:g}, and 10 always are): {counts}. Nothing was published. Fix the input or "
+        f"raise rejects.max_fraction. The first:{shown}"
     )
 
 

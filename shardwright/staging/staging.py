@@ -7,6 +7,7 @@ are written under a temporary name, renamed and flushed, and the `done` row come
 Inside `<staging root>/<fingerprint>/`:
 
     Split-<split>/, index/Split-<split>/   as in the dataset, under the default names
+    facts/Split-<split>/                   as in the dataset, if the writer gets a collector
     rows/<name>.jsonl                      ledger rows of one shard, or of inputs rejected before any shard; by key
     origins/                               see `shardwright.ingest.copying`; only if there are origins
     (further files of a shard)             as the shard's writer names them
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shardwright.dataset import ledger, shard_names
+from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow, RowSorter, merged
 from shardwright.dataset.manifest import ShardInfo, origins_path
 from shardwright.dataset.shard_names import ShardNames
@@ -99,7 +101,7 @@ class ShardResult:
         number: its number, from 0.
         total: number of shards in the split.
         info: its row of the manifest.
-        index_sha256: hash of its index file.
+        index_checksum: hash of its index file.
         index_bytes: size of its index file.
         rows_bytes: size of its file of ledger rows.
         inputs: ledger rows it accounts for.
@@ -109,13 +111,15 @@ class ShardResult:
         copied: images that were copied from an earlier dataset.
         damaged: images whose record there was damaged, so that they were not copied.
         further: further staged files that belong to it, with their sizes.
+        facts_bytes: size of its file of facts, 0 where there is none.
+        facts_checksum: hash of that file.
     """
 
     split: str
     number: int
     total: int
     info: ShardInfo
-    index_sha256: str
+    index_checksum: str
     index_bytes: int
     rows_bytes: int
     inputs: int
@@ -125,12 +129,19 @@ class ShardResult:
     copied: int = 0
     damaged: int = 0
     further: Mapping[str, int] = field(default_factory=dict)
+    facts_bytes: int = 0
+    facts_checksum: str = ""
+
+    def has(self, further: Iterable[str], facts: FactsCollector | None) -> bool:
+        """Returns whether the shard was finished together with these files, and with facts where these are wanted."""
+        return self.further.keys() >= set(further) and (facts is None or self.facts_bytes > 0)
 
 
 @dataclass
 class _Written:
     """The records of a shard while they are written."""
 
+    facts: FactsCollector | None = None
     count: int = 0
     first: str | None = None
     last: str | None = None
@@ -146,6 +157,8 @@ class _Written:
         key, payload, number = outcome.key, outcome.payload, self.count
         if payload is None:
             return None
+        if self.facts is not None:
+            self.facts.add(key, payload)
         offset, length = data.write(*((payload,) if isinstance(payload, bytes) else payload))
         line = canonical_json({"key": key, "offset": offset, "length": length})
         index.write(line.encode("utf-8") + b"\n")
@@ -225,6 +238,7 @@ class Staging:
                 shard_names.index_path(shard): result.index_bytes,
                 _rows(planned): result.rows_bytes,
                 **({origins_path(shard): result.origins_bytes} if result.origins_bytes else {}),
+                **({shard_names.facts_path(shard): result.facts_bytes} if result.facts_bytes else {}),
                 **result.further,
             }
             complete = result.tools == self.tools
@@ -258,6 +272,7 @@ class Staging:
         outcomes: Iterable[RecordResult],
         names: ShardNames = _DEFAULT_NAMES,
         further: Sequence[str] = (),
+        facts: FactsCollector | None = None,
     ) -> ShardResult:
         """Writes a shard with its index and ledger rows, unless it is finished already.
 
@@ -268,18 +283,19 @@ class Staging:
                 number of records, which is known in the end.
             further: names of further files of this folder that belong to the shard; they must exist (`write_file`) when
                 the last outcome was taken.
+            facts: collects the facts of the records, which are written next to the shard.
 
         Returns:
             The shard's result, new or from an earlier attempt.
         """
         finished = self.result(planned)
         # An earlier version may have finished it without them.
-        if finished is not None and finished.further.keys() >= set(further):
+        if finished is not None and finished.has(further, facts):
             return finished
         # A row of an earlier attempt would declare the new files finished before they are flushed.
         durable.remove(self.path(_done(planned)))
         rows = RowSorter(self._scratch())
-        written = _Written()
+        written = _Written(facts)
         shard = shard_names.shard_path(*planned)
         index = shard_names.index_path(shard)
         with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
@@ -292,12 +308,18 @@ class Staging:
         if written.origins:
             staged.append(origins_path(shard))
             origins_bytes = self.write_lines(staged[-1], checksummed_lines(written.origins), flushed=False)
+        facts_bytes, facts_checksum = 0, ""
+        if facts is not None:
+            staged.append(shard_names.facts_path(shard))
+            with self._file(staged[-1], flushed=False) as described:
+                described.write(facts.encode())
+            facts_bytes, facts_checksum = described.size, described.checksum
         path = f"Split-{planned.split}/{names.name(*planned, written.count)}"
-        info = ShardInfo(planned.split, path, written.count, data.size, data.sha256, written.first, written.last)
+        info = ShardInfo(planned.split, path, written.count, data.size, data.checksum, written.first, written.last)
         result = ShardResult(
             *planned,
             info=info,
-            index_sha256=positions.sha256,
+            index_checksum=positions.checksum,
             index_bytes=positions.size,
             rows_bytes=rows_bytes,
             inputs=rows.count,
@@ -307,6 +329,8 @@ class Staging:
             copied=written.copied,
             damaged=written.damaged,
             further={name: self.path(name).stat().st_size for name in further},
+            facts_bytes=facts_bytes,
+            facts_checksum=facts_checksum,
         )
         self._store(staged)
         self.share(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
@@ -352,14 +376,27 @@ class Staging:
             sorter.add(row)
         self.write_lines(f"rows/{name}.jsonl", sorter.lines())
 
+    def sorter(self) -> RowSorter:
+        """Returns a sorter of rows with a separate scratch folder in this folder."""
+        return RowSorter(self._scratch())
+
     def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
         """Yields all ledger lines of shards and of named row files, by key, in bounded memory and open files."""
+        return self.merged_lines(map(_rows, planned), [f"rows/{name}.jsonl" for name in extra])
+
+    def merged_lines(self, finished: Iterable[str], local: Iterable[str]) -> Iterator[str]:
+        """Yields the lines of files that are sorted by key, together, in bounded memory and open files.
+
+        Args:
+            finished: names of files of finished shards.
+            local: names of files of this machine's folder.
+        """
         scratch = self._scratch()
         scratch.mkdir()
         try:
-            names = [_rows(p) for p in planned]
+            names = list(finished)
             files = self.mirror.fetch(names, scratch) if self.mirror else [self.path(name) for name in names]
-            files += [self.path(f"rows/{name}.jsonl") for name in extra]
+            files += [self.path(name) for name in local]
             yield from merged(files, scratch)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -5,13 +5,13 @@ A path is one of this machine or a URL, `gs://bucket/name` or `s3://bucket/name`
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TypeVar
 
 import google_crc32c
 
+from shardwright.checksum import BLAKE3, digest_of, md5_of, new_checksum
 from shardwright.storage import buckets, local, remote
 from shardwright.storage.hash_cache import FileHash, cached_hashes, hash_cached, states_of
 from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
@@ -35,6 +35,7 @@ __all__ = [
     "list_inputs",
     "list_names",
     "map_threads",
+    "matches_listed",
     "open_file",
     "open_table",
     "part_path",
@@ -132,19 +133,35 @@ def read_start(path: str, size: int, pin: str = "") -> bytes:
     return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin, MOST_BYTES)
 
 
-def hash_bytes(data: bytes) -> FileHash:
-    """Returns the hashes of the bytes of a file that was read already."""
-    return FileHash(hashlib.sha256(data).digest(), google_crc32c.value(data))
+def hash_bytes(data: bytes, algorithm: str = BLAKE3) -> FileHash:
+    """Returns the hashes of the bytes of a file that was read already; `algorithm` is that of the content ID."""
+    return FileHash(digest_of(data, algorithm), google_crc32c.value(data))
 
 
-def hash_file(path: str, pin: str = "") -> FileHash | None:
-    """Returns the hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`."""
+def matches_listed(data: bytes, listed: str) -> bool:
+    """Returns whether bytes have a checksum that a store lists (`ObjectInfo.checksum`)."""
+    kind, _, value = listed.partition(":")
+    if kind == "md5":
+        return md5_of(data) == value
+    return kind == "crc32c" and f"{google_crc32c.value(data):08x}" == value
+
+
+def hash_file(path: str, pin: str = "", algorithm: str = BLAKE3) -> FileHash | None:
+    """Returns the hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`.
+
+    Args:
+        path: the file.
+        pin: see `read_bytes`.
+        algorithm: of the content ID.
+    """
     try:
         if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.
-            return hash_bytes(read_bytes(path, pin))
+            return hash_bytes(read_bytes(path, pin), algorithm)
         with open_file(path) as file:
-            return _hash_all(file) if is_remote(path) else hash_cached(file.fileno(), lambda: _hash_all(file))
+            if is_remote(path):
+                return _hash_all(file, algorithm)
+            return hash_cached(file.fileno(), algorithm, lambda: _hash_all(file, algorithm))
     except OSError:
         return None
 
@@ -160,8 +177,8 @@ def file_states(listing: Listing) -> bytes:
     return b"" if is_remote(listing.root) else states_of(listing.path(i) for i in range(len(listing.keys)))
 
 
-def _hash_all(file: IO[bytes]) -> FileHash:
-    digest = hashlib.sha256()
+def _hash_all(file: IO[bytes], algorithm: str) -> FileHash:
+    digest = new_checksum(algorithm)
     checksum = 0
     while chunk := file.read(_CHUNK):
         digest.update(chunk)
@@ -178,7 +195,11 @@ def _read(part: Part, pin: str, most: int) -> bytes:
 
 
 def read_each(
-    root: str, items: Iterable[_Item], path_of: Callable[[_Item], str], size_of: Callable[[_Item], int]
+    root: str,
+    items: Iterable[_Item],
+    path_of: Callable[[_Item], str],
+    size_of: Callable[[_Item], int],
+    pin_of: Callable[[_Item], str] = lambda _: "",
 ) -> Iterator[tuple[_Item, bytes | None]]:
     """Reads many files below a root, the next ones while one is worked with. See `read_bytes`.
 
@@ -187,6 +208,7 @@ def read_each(
         items: what the files are for, taken a few ahead.
         path_of: the file of an item.
         size_of: its bytes.
+        pin_of: the version that it must be; see `read_bytes`.
 
     Yields:
         Each item with its bytes, in order; `None` where they cannot be read.
@@ -196,7 +218,7 @@ def read_each(
 
     def read(item: _Item) -> tuple[_Item, bytes | None]:
         try:
-            return item, read_bytes(path_of(item))
+            return item, read_bytes(path_of(item), pin_of(item))
         except OSError:
             return item, None
 

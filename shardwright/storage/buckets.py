@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import IO, Any, TypeVar
 
 from shardwright.errors import CheckFailed, StorageError, UsageError
+from shardwright.extras import missing_extra
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, ObjectStore, Transient
 from shardwright.storage.paths import GCS, SCHEMES, scheme_of, split_url
 
@@ -244,12 +245,15 @@ def _locate(url: str) -> tuple[ObjectStore, str]:
         raise UsageError(f"{url}: {scheme}:// is not known. Use a local path, {known}")
     if not bucket:
         raise UsageError(f"{url}: names no bucket. Write {scheme}://bucket/...")
-    return _RETRIES.call(url, lambda: _store(scheme, bucket)), name
+    try:
+        return _RETRIES.call(url, lambda: _store(scheme, bucket)), name
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from None
 
 
 @cache
 def _store(scheme: str, bucket: str) -> ObjectStore:
-    # Each client is imported when it is needed: neither is light, and boto3 may be missing.
+    # Each client is imported when it is needed: neither is light, and each belongs to an extra.
     if scheme == GCS.name:
         from shardwright.storage.gcs import GcsStore
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import requests
 import urllib3.exceptions
-from requests.adapters import HTTPAdapter
 
 from shardwright.errors import UsageError
+from shardwright.storage.gcs_compat import convert_rows, keep_connections
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
 
 with warnings.catch_warnings():
@@ -46,24 +46,11 @@ _FIELDS = "items(name,size,generation,md5Hash,crc32c),nextPageToken"
 _NAME_FIELDS = "items(name),prefixes,nextPageToken"
 
 
-class _Adapter(HTTPAdapter):
-    """Keeps as many connections open as there are readers, and refuses an answer shorter than its stated length.
-
-    With the ten connections of `requests`, most of the readers' would be closed and made again for each object.
-    """
-
-    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
-        resp.enforce_content_length = True  # The default of urllib3 2; before, a truncated body passed.
-        return super().build_response(req, resp)
-
-
 @functools.cache
 def _client(connections: int) -> Any:
     """Returns one client for all buckets and threads, with as many connections kept open as there are readers."""
     client = google.cloud.storage.Client()
-    adapter = _Adapter(pool_maxsize=connections)
-    for scheme in ("https://", "http://"):
-        client._http.mount(scheme, adapter)
+    keep_connections(client, connections)
     return client
 
 
@@ -100,9 +87,7 @@ class GcsStore:
                 found = self._client.list_blobs(
                     self._name, prefix=prefix, page_token=page, fields=_FIELDS, timeout=_TIMEOUT, retry=None
                 )
-                # The plain rows: making an object of the client for each takes ten times as long.
-                found.item_to_value = lambda _, item: _listed(item)
-                return list(next(found.pages, ())), found.next_page_token
+                return list(next(convert_rows(found, _listed).pages, ())), found.next_page_token
         except Missing:
             raise self._no_bucket() from None
 

@@ -8,23 +8,23 @@ bytes that they read with the checksum anyway, so wrong times of a file system e
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from shardwright.checksum import DIGEST_BYTES, digest_of
+
 # File systems and clocks of other machines (NFS) count in up to two seconds.
 _SETTLED_NANOSECONDS = 2_000_000_000
 _KEY_BYTES = 16
-_SHA256_BYTES = 32
 
 
 class FileHash(NamedTuple):
-    """Hashes of a file's bytes: `sha256` identifies them, `crc32c` is quick to compare."""
+    """Hashes of a file's bytes: `content_id` identifies them, `crc32c` is quick to compare."""
 
-    sha256: bytes
+    content_id: bytes
     crc32c: int
 
 
@@ -33,16 +33,17 @@ class _Remembered:
         self._clock = clock
         self._hashes: dict[bytes, bytes] = {}
 
-    def take(self, known_by: os.stat_result) -> FileHash | None:
-        packed = self._hashes.pop(_key(known_by), None)
+    def take(self, known_by: os.stat_result, algorithm: str) -> FileHash | None:
+        packed = self._hashes.pop(_key(known_by, algorithm), None)
         if packed is None:
             return None
-        return FileHash(packed[:_SHA256_BYTES], int.from_bytes(packed[_SHA256_BYTES:], "big"))
+        return FileHash(packed[:DIGEST_BYTES], int.from_bytes(packed[DIGEST_BYTES:], "big"))
 
-    def keep(self, before: os.stat_result, after: os.stat_result, file: FileHash) -> None:
+    def keep(self, before: os.stat_result, after: os.stat_result, file: FileHash, algorithm: str) -> None:
         changed = max(before.st_mtime_ns, before.st_ctime_ns)
-        if _key(before) == _key(after) and self._clock() - changed > _SETTLED_NANOSECONDS:
-            self._hashes[_key(before)] = file.sha256 + file.crc32c.to_bytes(4, "big")
+        key = _key(before, algorithm)
+        if key == _key(after, algorithm) and self._clock() - changed > _SETTLED_NANOSECONDS:
+            self._hashes[key] = file.content_id + file.crc32c.to_bytes(4, "big")
 
 
 _active: _Remembered | None = None
@@ -65,21 +66,22 @@ def cached_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
         _active = before
 
 
-def hash_cached(descriptor: int, read: Callable[[], FileHash]) -> FileHash:
+def hash_cached(descriptor: int, algorithm: str, read: Callable[[], FileHash]) -> FileHash:
     """Returns the hashes of an open file, cached or read.
 
     Args:
         descriptor: the file.
+        algorithm: of the content ID.
         read: reads and hashes it.
     """
     remembered = _active
     if remembered is None:
         return read()
     before = os.fstat(descriptor)
-    known = remembered.take(before)
+    known = remembered.take(before, algorithm)
     if known is None:
         known = read()
-        remembered.keep(before, os.fstat(descriptor), known)
+        remembered.keep(before, os.fstat(descriptor), known, algorithm)
     return known
 
 
@@ -99,8 +101,8 @@ def _state(path: str) -> bytes:
         return bytes(_KEY_BYTES)
 
 
-def _key(of: os.stat_result) -> bytes:
-    return _digest(f"{of.st_dev} {of.st_ino} {_content(of)}")
+def _key(of: os.stat_result, algorithm: str) -> bytes:
+    return _digest(f"{algorithm} {of.st_dev} {of.st_ino} {_content(of)}")
 
 
 def _content(of: os.stat_result) -> str:
@@ -108,4 +110,4 @@ def _content(of: os.stat_result) -> str:
 
 
 def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=_KEY_BYTES).digest()
+    return digest_of(text.encode())[:_KEY_BYTES]

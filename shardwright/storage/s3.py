@@ -12,15 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import boto3
+import botocore.exceptions as errors
+from botocore.config import Config
+
 from shardwright.errors import UsageError
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
-
-try:
-    import boto3
-    import botocore.exceptions as errors
-    from botocore.config import Config
-except ImportError:
-    raise UsageError("s3:// needs boto3, which is not installed. Install it: pip install boto3.") from None
 
 _MD5_TAG = re.compile(r'"[0-9a-f]{32}"')
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from shardwright.checksum import new_checksum
 from shardwright.storage.durable import flush, flush_file, make_folder
 
 
@@ -25,12 +25,12 @@ class WholeFile:
         self._flushed = flushed
         # Unique, so that two attempts of a runner at the same shard never write into each other's file.
         self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
-        self._hash = hashlib.sha256()
+        self._hash = new_checksum()
         self.size = 0
 
     @property
-    def sha256(self) -> str:
-        """The SHA-256 of the bytes written so far."""
+    def checksum(self) -> str:
+        """The BLAKE3 of the bytes written so far."""
         return self._hash.hexdigest()
 
     def __enter__(self) -> WholeFile:
@@ -61,23 +61,23 @@ class WholeFile:
 
 
 def write_text(target: Path, text: str) -> str:
-    """Writes a small file by rename; returns its sha256."""
+    """Writes a small file by rename; returns its checksum."""
     return write_bytes(target, text.encode("utf-8"))
 
 
 def write_bytes(target: Path, data: bytes) -> str:
-    """Writes a file by rename; returns its sha256."""
+    """Writes a file by rename; returns its checksum."""
     with WholeFile(target) as file:
         file.write(data)
-    return file.sha256
+    return file.checksum
 
 
 def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int], Path]) -> list[str]:
-    """Writes lines into numbered files of the given numbers of lines; returns their sha256. The caller flushes them."""
+    """Writes lines into numbered files of so many lines each; returns their checksums. The caller flushes them."""
     hashes = []
     for number, size in enumerate(sizes):
         with WholeFile(name(number), flushed=False) as part:
             for line in itertools.islice(lines, size):
                 part.write(line.encode("utf-8"))
-        hashes.append(part.sha256)
+        hashes.append(part.checksum)
     return hashes

@@ -8,7 +8,7 @@ one reads the layout that writers make (a tag, a length, the values in one piece
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -36,9 +36,39 @@ class LazyExample:
     def __init__(self, data: bytes) -> None:
         self._data = data
         try:
-            self._places = _places(data)
+            self._places = _places(data, ())
         except IndexError:
             raise RecordError(f"{len(data)} bytes are not a tf.train.Example: they end within a field") from None
+
+    @classmethod
+    def without_large(cls, pieces: Sequence[bytes], large: int) -> LazyExample:
+        """Returns an Example that `encode_pieces` made, without its large pieces, which are not copied.
+
+        Only the `length` of a feature with a large piece is right, not its values.
+
+        Args:
+            pieces: the Example; every large piece is a whole value.
+            large: length from which a piece is left out.
+
+        Raises:
+            RecordError: they are not an Example in the layout of `encode_pieces`.
+        """
+        example = cls(b"")
+        small, cuts, size = [], [], 0
+        for piece in pieces:
+            if len(piece) < large:
+                small.append(piece)
+                size += len(piece)
+            else:
+                cuts.append((size, len(piece)))
+        example._data = b"".join(small)
+        try:
+            example._places = _places(example._data, cuts)
+        except IndexError:
+            example._places = None
+        if example._places is None:
+            raise RecordError(f"{size} bytes without the large values are not a tf.train.Example. Encode it again.")
+        return example
 
     def get(self, name: str) -> DecodedFeature | None:
         """Returns a feature's values like `records.find_feature`; `None` where there is no such feature.
@@ -91,6 +121,12 @@ class LazyExample:
             return {**decode_example(self._data)}
         return found
 
+    def packed(self, name: str) -> bytes | None:
+        """Returns the packed numbers of an int64 feature as they are stored; `None` for others and unusual layouts."""
+        place = (self._places or {}).get(name.encode("utf-8"))
+        numbers = None if place is None else _packed_int64(self._data, *place)
+        return None if numbers is None else bytes(numbers)
+
     def first(self, name: str) -> bytes | int | float | None:
         """Returns the first of a feature's values as a Python value; `None` where there is none."""
         place = (self._places or {}).get(name.encode("utf-8"))
@@ -131,21 +167,30 @@ class LazyExample:
         return [int(value) for value in values.tolist()]
 
 
-def _places(data: bytes) -> dict[bytes, tuple[int, int]] | None:
-    """Returns name -> begin and end of the value of every entry; `None` for an unusual layout."""
+def _places(data: bytes, cuts: Sequence[tuple[int, int]]) -> dict[bytes, tuple[int, int]] | None:
+    """Returns name -> begin and end of the value of every entry; `None` for an unusual layout.
+
+    Args:
+        data: the bytes that are there.
+        cuts: where bytes are left out and how many, by place; each place is within the value of an entry.
+    """
     if not data:
         return {}
     if data[0] != _MESSAGE:
         return None
+    left = list(reversed(cuts))
     length, at = _length(data, 1)
-    if at + length != len(data):
+    if at + length != len(data) + sum(size for _, size in cuts):
         return None
     found: dict[bytes, tuple[int, int]] = {}
     while at < len(data):
         if data[at] != _MESSAGE:
             return None
         length, at = _length(data, at + 1)
-        end = at + length
+        end, missing = at + length, 0
+        while left and left[-1][0] < end - missing:
+            missing += left.pop()[1]
+        end -= missing
         if end > len(data) or data[at] != _MESSAGE:
             return None
         length, at = _length(data, at + 1)
@@ -154,7 +199,7 @@ def _places(data: bytes) -> dict[bytes, tuple[int, int]] | None:
         if at >= end or data[at] != _VALUE:
             return None
         length, at = _length(data, at + 1)
-        if at + length != end or name in found:
+        if at + length - missing != end or name in found:
             return None
         found[name] = at, end
         at = end

@@ -7,7 +7,6 @@ packed, byte for byte what protobuf's C++ writes when asked to be deterministic.
 too, except that of two names of which one begins with the other it puts the longer first.)
 """
 
-import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.checksum import new_checksum
 from shardwright.storage import open_file
 from shardwright.tfrecords.encode import (
     BYTES_LIST,
@@ -119,7 +119,7 @@ class RecordWriter:
 
 
 def read_records(
-    path: str | os.PathLike[str], *, verify: bool = True, sha256: str | None = None
+    path: str | os.PathLike[str], *, verify: bool = True, checksum: str | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """Reads a plain (not compressed) TFRecord file.
 
@@ -127,7 +127,7 @@ def read_records(
         path: the file, on this machine or an object store.
         verify: check the payloads' checksums. Those of the headers always are: a wrong length could ask for any
             amount of memory.
-        sha256: expected digest of the file, hex; it is compared after the last record.
+        checksum: expected digest of the file, hex; it is compared after the last record.
 
     Yields:
         Offset of the frame and payload.
@@ -139,7 +139,7 @@ def read_records(
     with open_file(path) as file:
         size = file.seek(0, os.SEEK_END)
         offset = file.seek(0)
-        digest = hashlib.sha256()
+        digest = new_checksum()
         while header := file.read(HEADER_BYTES):
             where = f"{path} at offset {offset}"
             if offset == 0 and header[:2] == b"\x1f\x8b":
@@ -153,12 +153,12 @@ def read_records(
             footer = file.read(FOOTER_BYTES)
             if verify:
                 _check_payload(payload, footer, where)
-            if sha256 is not None:
+            if checksum is not None:
                 for piece in (header, payload, footer):
                     digest.update(piece)
             yield offset, payload
             offset += HEADER_BYTES + length + FOOTER_BYTES
-        if sha256 not in (None, digest.hexdigest()):
+        if checksum not in (None, digest.hexdigest()):
             raise RecordError(f"{path}: differs from the manifest: damaged, or changed since")
 
 

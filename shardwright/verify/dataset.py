@@ -1,6 +1,6 @@
 """Checks a whole dataset: manifest, shards with their indexes, ledger, build and lineage files, stray files.
 
-The manifest contains the SHA-256 of every shard, index and part of the ledger, and a digest of itself. `build.json` and
+The manifest contains the BLAKE3 of every shard, index and part of the ledger, and a digest of itself. `build.json` and
 `lineage.json`, which may differ between equal datasets, contain a digest each. So every bit is covered. On an object
 store the small files are fetched first; each shard is fetched, checked and deleted.
 """
@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from shardwright.checksum import checksum_file, image_feature
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
 from shardwright.dataset.reader import IS_LINK, ImageDataset, LocatedShard, links
-from shardwright.dataset.shard_names import LEDGER_FOLDER
+from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import checksum_matches, read_checksummed_lines, sha256_file
+from shardwright.fingerprint import checksum_matches, read_checksummed_lines
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.processes import map_processes
 from shardwright.progress import progress
@@ -34,8 +35,8 @@ _SHARDS = "Split-"
 
 
 def is_read(name: str) -> bool:
-    """Returns whether readers look for shards, indexes or the ledger under a file name of a dataset."""
-    return name.startswith(_SHARDS) or name.split("/")[0] in ("index", "ledger")
+    """Returns whether readers look for shards, indexes, facts or the ledger under a file name of a dataset."""
+    return name.startswith(_SHARDS) or name.split("/")[0] in ("index", "ledger", "facts")
 
 
 def fetch_all_but_shards(url: str, folder: Path) -> list[str]:
@@ -89,9 +90,8 @@ def _fetch(url: str, name: str, target: Path) -> None:
 _BYTES_WORTH_PROCESSES = 256 << 20
 # Each fetched shard takes space on the disk.
 _FETCHED_AT_ONCE = 4
-_DEEP_NEEDS = ("image/encoded", "image/sha256")
 # Options of `images` with which stored bytes may differ from the file's.
-_CHANGING = frozenset(("orientation", "resize", "reencode", "convert", "strip_metadata"))
+_CHANGING = frozenset(("orientation", "resize", "encoding", "unsupported_formats", "strip_metadata"))
 
 
 def verify(
@@ -154,7 +154,9 @@ def _verify(
         found += [VerifyFinding(path, what.STRAY, IS_LINK) for path in links(str(root), manifest)]
         ledger = check_ledger(dataset)
         size += ledger.bytes
-        found += [*_strays(dataset, names), *ledger.findings]
+        facts_bytes, facts_findings = _check_facts(dataset)
+        size += facts_bytes
+        found += [*_strays(dataset, names), *ledger.findings, *facts_findings]
         tasks = [replace(task, url=url) for task in _tasks(dataset, deep)]
     records = 0
     with progress(len(tasks), "verifying shards", quiet=quiet) as done:
@@ -179,8 +181,9 @@ def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Itera
 
 
 def _check_depth(manifest: Manifest) -> None:
-    if not all(manifest.stored(name) in manifest.features for name in _DEEP_NEEDS):
-        raise UsageError(f"--deep: the records contain no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
+    needed = ("image/encoded", image_feature(manifest.image_checksum))
+    if not all(manifest.stored(name) in manifest.features for name in needed):
+        raise UsageError(f"--deep: the records contain no {' with '.join(needed)} to compare. Verify without it.")
     changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
     if manifest.kind != "ingest" or changed:
         how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
@@ -205,7 +208,8 @@ def _tasks(dataset: ImageDataset, deep: bool) -> Iterator[ShardTask]:
         for number, shard in enumerate(dataset.shards(split)):
             index = shard.index_file.relative_to(dataset.root).as_posix()
             names = dataset.manifest.names
-            yield ShardTask(dataset.root, shard, number, parts.get(index, ""), ledger, deep, names)
+            task = ShardTask(dataset.root, shard, number, parts.get(index, ""), ledger, deep, names)
+            yield replace(task, algorithm=dataset.manifest.image_checksum)
 
 
 def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
@@ -218,9 +222,9 @@ def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
             index = read_index(shard.index_file)
             keys = [row.key if row else None for row in index.rows] or [None]
             shard = replace(
-                shard, records=len(index.rows), sha256=sha256_file(file), first_key=keys[0], last_key=keys[-1]
+                shard, records=len(index.rows), checksum=checksum_file(file), first_key=keys[0], last_key=keys[-1]
             )
-            yield ShardTask(str(root), shard, number, index.sha256, ledger, deep=False)
+            yield ShardTask(str(root), shard, number, index.checksum, ledger, deep=False)
 
 
 def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
@@ -241,6 +245,24 @@ def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
                     continue
         except (OSError, ValueError) as error:
             yield VerifyFinding(file.relative_to(root).as_posix(), what.HASH, f"damaged: {error}")
+
+
+def _check_facts(dataset: ImageDataset) -> tuple[int, list[VerifyFinding]]:
+    """Returns the bytes of the files of facts, and their damage."""
+    size, findings = 0, []
+    for shard in dataset.manifest.shards:
+        path = facts_path(shard.path)
+        if path not in dataset.manifest.parts:
+            continue
+        file = Path(dataset.root, path)
+        try:
+            size += file.stat().st_size
+            dataset.facts(LocatedShard(**vars(shard), file=os.path.join(dataset.root, shard.path)))
+        except OSError as error:
+            findings.append(VerifyFinding(path, what.MISSING, f"cannot be read ({error.strerror})"))
+        except DatasetError as error:
+            findings.append(VerifyFinding(path, what.HASH, str(error).removeprefix(f"{file}: ")))
+    return size, findings
 
 
 def _files_of(root: Path) -> list[str]:

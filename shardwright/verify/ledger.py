@@ -5,7 +5,6 @@ Each line is accepted only if writing its row again gives the same bytes.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from bisect import bisect_left
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from shardwright.checksum import checksum_of, new_checksum
 from shardwright.dataset import ledger
 from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.ledger import STATUSES, WRITTEN, LedgerRow
@@ -40,13 +40,13 @@ class Index:
 
     Attributes:
         rows: its rows, `None` for each damaged line.
-        sha256: hash of the file; empty if it cannot be read.
+        checksum: hash of the file; empty if it cannot be read.
         bytes: its size.
         problem: why it cannot be read, or empty.
     """
 
     rows: list[IndexRow | None]
-    sha256: str
+    checksum: str
     bytes: int
     problem: str
 
@@ -57,7 +57,7 @@ def read_index(file: Path) -> Index:
         data = file.read_bytes()
     except OSError as error:
         return Index([], "", 0, f"cannot be read ({error.strerror})")
-    return Index([_index_row(line) for line in io.BytesIO(data)], hashlib.sha256(data).hexdigest(), len(data), "")
+    return Index([_index_row(line) for line in io.BytesIO(data)], checksum_of(data), len(data), "")
 
 
 def _index_row(line: bytes) -> IndexRow | None:
@@ -114,17 +114,17 @@ def check_ledger(dataset: ImageDataset) -> LedgerCheck:
     """Checks every part of a dataset's ledger against the manifest, and damaged ones against the indexes."""
     check = LedgerCheck()
     counts: Counter[str] = Counter()
-    for part, sha256 in sorted(dataset.manifest.parts.items()):
+    for part, checksum in sorted(dataset.manifest.parts.items()):
         if not part.startswith(LEDGER_FOLDER):
             continue
-        digest = hashlib.sha256()
+        digest = new_checksum()
         try:
             for line, row in read_ledger(Path(dataset.root, part)):
                 digest.update(line)
                 check.bytes += len(line)
                 if row is not None:
                     counts.update(_counted(row))
-            if digest.hexdigest() != sha256:
+            if digest.hexdigest() != checksum:
                 check.findings += _place(dataset, part)
         except OSError as error:
             check.findings.append(VerifyFinding(part, what.MISSING, f"cannot be read ({error.strerror})"))

@@ -7,7 +7,6 @@ distinguished. A file without a dataset can be checked by lengths and checksums 
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 from bisect import bisect_right
@@ -16,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from shardwright.checksum import BLAKE3, checksum_file, checksum_of, image_feature
 from shardwright.dataset.reader import LocatedShard
 from shardwright.errors import UsageError
-from shardwright.fingerprint import canonical_json, sha256_file
+from shardwright.fingerprint import canonical_json
 from shardwright.storage import open_file
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import (
@@ -35,7 +35,7 @@ from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding, VerifyReport
 from shardwright.verify.ledger import Index, ledger_keys, read_index
 
-_KEY, _IMAGE, _IMAGE_HASH = "image/key", "image/encoded", "image/sha256"
+_KEY, _IMAGE = "image/key", "image/encoded"
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,23 @@ class ShardTask:
         root: the dataset's folder.
         shard: the shard as the manifest lists it.
         number: its number in its split, from 0.
-        index_sha256: hash of its index; empty if the manifest has none.
+        index_checksum: hash of its index; empty if the manifest has none.
         ledger: the ledger's parts, relative to the root.
         deep: also hash every image.
         names: standard name of a feature -> its stored name (`Manifest.names`).
         url: URL of the dataset if the shard must be fetched first; else empty.
+        algorithm: of the checksums of images (`Manifest.image_checksum`).
     """
 
     root: str
     shard: LocatedShard
     number: int
-    index_sha256: str
+    index_checksum: str
     ledger: tuple[str, ...]
     deep: bool
     names: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
+    algorithm: str = BLAKE3
 
 
 @dataclass
@@ -88,7 +90,7 @@ def check_shard(task: ShardTask) -> ShardCheck:
     check = ShardCheck(bytes=index.bytes)
     try:
         size = os.stat(shard.file).st_size
-        whole = sha256_file(shard.file) == shard.sha256
+        whole = checksum_file(shard.file) == shard.checksum
         walk = _Walk(task, index, size)
         records = list(walk.records())
     except OSError as error:
@@ -102,7 +104,7 @@ def check_shard(task: ShardTask) -> ShardCheck:
         check.findings.append(VerifyFinding(shard.path, what.TOTALS, problem))
     if not whole and not walk.findings:
         check.findings.append(_unplaced(shard, size))
-    index_whole = index.sha256 == task.index_sha256
+    index_whole = index.checksum == task.index_checksum
     if index.problem:
         check.findings.append(VerifyFinding(index_path, what.MISSING, index.problem))
     elif whole or not index_whole:
@@ -116,7 +118,7 @@ def _unplaced(shard: LocatedShard, size: int) -> VerifyFinding:
     if size != shard.bytes:
         return VerifyFinding(shard.path, what.SIZE, f"{size} bytes, the manifest lists {shard.bytes}")
     return VerifyFinding(
-        shard.path, what.HASH, "its SHA-256 is not the manifest's, though every record's checksum holds"
+        shard.path, what.HASH, "its BLAKE3 is not the manifest's, though every record's checksum holds"
     )
 
 
@@ -204,12 +206,13 @@ class _Walk:
         except RecordError as error:
             self._find(what.PAYLOAD, str(error), number, offset)
             return
-        names = self._task.names
-        image, digest = (features.get(names.get(name, name)) for name in (_IMAGE, _IMAGE_HASH))
+        names, algorithm = self._task.names, self._task.algorithm
+        hashed = image_feature(algorithm)
+        image, digest = (features.get(names.get(name, name)) for name in (_IMAGE, hashed))
         if not isinstance(image, list) or not isinstance(digest, list) or not image or not digest:
-            self._find(what.IMAGE, f"it contains no {_IMAGE} with {_IMAGE_HASH}", number, offset)
-        elif hashlib.sha256(image[0]).hexdigest().encode() != digest[0]:
-            self._find(what.IMAGE, f"the SHA-256 of {_IMAGE} is not {_IMAGE_HASH}", number, offset)
+            self._find(what.IMAGE, f"it contains no {_IMAGE} with {hashed}", number, offset)
+        elif checksum_of(image[0], algorithm).encode() != digest[0]:
+            self._find(what.IMAGE, f"the checksum of {_IMAGE} is not {hashed}", number, offset)
 
     def _cut(self, number: int, offset: int, problem: str) -> None:
         last = self._task.shard.records - 1
@@ -259,7 +262,7 @@ def _index_findings(
             problem += f"; the record is {canonical_json(place)}"
         yield VerifyFinding(path, what.ROW, problem, lost, key, None if line is None else line + 1)
     if not index_whole and not damaged and not expected:
-        yield VerifyFinding(path, what.HASH, "its SHA-256 is not the manifest's, though its lines fit the records")
+        yield VerifyFinding(path, what.HASH, "its BLAKE3 is not the manifest's, though its lines fit the records")
 
 
 _START = 1 << 16

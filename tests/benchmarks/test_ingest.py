@@ -1,6 +1,8 @@
 """The benchmark of the ingest: every figure is measured on what its note names; no test checks a speed."""
 
 import hashlib
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,3 +72,25 @@ def test_every_figure_of_masks_is_measured(monkeypatch):
     figures = masks.mask_figures()
     assert [figure.value is not None and figure.value > 0 for figure in figures[:2]] == [True, True]
     assert figures[2].value is not None or figures[2].note == "pycocotools is not installed"
+
+
+TURNS = """
+import json, sys
+from pathlib import Path
+from benchmarks import turns
+turns._ROUNDS = 1
+figures = turns.turn_figures(Path(sys.argv[1]), 6, (96, 128))
+print(json.dumps([[figure.name, figure.value, figure.note] for figure in figures]))
+"""
+
+
+@pytest.mark.slow
+def test_every_way_takes_its_turn(tmp_path):
+    """In a process of its own, since it waits for all that its children leave behind."""
+    done = subprocess.run([sys.executable, "-c", TURNS, str(tmp_path)], capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert len(figures) == 4
+    assert all(value > 0 for _, value, _ in figures)
+    assert "6 photographs of" in figures[0][2]
+    assert all(way in figures[1][2] for way in ("copy", "masks", "notebook", "decode", "full"))
+    assert not (tmp_path / "turn").exists()

@@ -60,20 +60,22 @@ def test_the_shortest_way_loads_what_the_loader_does(tmp_path, small_dataset):
 @pytest.mark.slow
 def test_a_dataset_of_the_user_is_measured_in_shares(tmp_path, capsys, small_dataset):
     dataset = str(small_dataset(tmp_path, counts={"train": [40, 40]}, image_format="jpeg"))
-    assert cli.main(["bench", "loader", dataset, "--batch", "8", "--rounds", "1", "--json"]) == 0
+    assert cli.main(["bench", "loader", dataset, "--batch-size", "8", "--rounds", "1", "--json"]) == 0
     output = json.loads(capsys.readouterr().out)
     assert [share["step"] for share in output["shares"]] == ["read", "parse", "decode", "mask", "augment", "batch"]
     assert sum(share["share"] for share in output["shares"]) == pytest.approx(1)
     assert all(share["seconds"] > 0 for share in output["shares"][:3])
     assert {figure["name"] for figure in output["figures"]} >= {"decoding alone", "exact / fast", "memory of one epoch"}
     assert all(figure["value"] > 0 for figure in output["figures"])
-    assert [advice["setting"] for advice in output["advice"]][:2] == ["cycle length", "loader.shuffle_buffer"]
+    settings = [advice["setting"] for advice in output["advice"]]
+    assert (settings[:2], settings[-1]) == (["cycle length", "loader.shuffle_buffer"], "transform.encoding")
+    assert [row["name"] for row in output["encodings"]][:2] == ["as stored", "raw"]
 
 
 @pytest.mark.slow
 def test_images_that_cannot_be_loaded_are_reported_without_a_traceback(tmp_path, capsys, small_dataset):
     dataset = str(small_dataset(tmp_path, counts={"train": [40, 40]}, size=lambda number: (24, 36 + number % 2)))
-    assert cli.main(["bench", "loader", dataset, "--batch", "8", "--rounds", "1"]) == 1
+    assert cli.main(["bench", "loader", dataset, "--batch-size", "8", "--rounds", "1"]) == 1
     output = capsys.readouterr().err
     assert "Batches need one size" in output
     assert "Traceback" not in output
@@ -82,10 +84,10 @@ def test_images_that_cannot_be_loaded_are_reported_without_a_traceback(tmp_path,
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
-        (["DATASET", "--batch", "0"], 2, "--batch: 0 is too few"),
-        (["DATASET", "--batch", "9"], 2, "--batch 9: split 'train' has only 5 records"),
+        (["DATASET", "--batch-size", "0"], 2, "--batch-size: 0 is too few"),
+        (["DATASET", "--batch-size", "9"], 2, "--batch-size 9: split 'train' has only 5 records"),
         (["DATASET", "--split", "test"], 1, "no split 'test'"),
-        (["DATASET", "--batch", "2", "--augment", "turn"], 2, "turn"),
+        (["DATASET", "--batch-size", "2", "--augment", "turn"], 2, "turn"),
         (["/nowhere"], 2, "there is no such folder"),
         (["gs://bucket/dataset"], 2, "Copy the dataset to this machine"),
     ],

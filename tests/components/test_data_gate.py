@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from tfx.types import Channel, standard_artifacts
 
+from shardwright.checksum import checksum_file
 from shardwright.components.data_gate.anomalies import Anomaly, offends, read_anomalies, table
 from shardwright.components.data_gate.component import DataGate, GateDecision
 from shardwright.components.data_gate.executor import Executor
 from shardwright.dataset.schema import render_schema
 from shardwright.errors import CheckFailed, ConfigError
-from shardwright.fingerprint import sha256_file
 from shardwright.lineage.record import read_lineage
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame
@@ -70,7 +70,7 @@ def gate(tmp_path: Path) -> Any:
 
 def test_nothing_odd_passes(gate: Any, tmp_path: Path) -> None:
     assert gate(anomalies(), []) == {"splits": ["train"], "anomalies": 0, "allowed": []}
-    schema = sha256_file(tmp_path / "schema" / "schema.pbtxt")
+    schema = checksum_file(tmp_path / "schema" / "schema.pbtxt")
     assert read_lineage(tmp_path / "decision")["parents"] == {"dataset": "d" * 64, "schema": schema}
 
 

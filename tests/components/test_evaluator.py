@@ -65,7 +65,7 @@ class Line:
         }
         executor.Executor().Do({}, {"model": [baseline]}, properties)
 
-    def evaluate(self, model, baseline, home: Path):
+    def evaluate(self, model, baseline, home: Path, *options: str):
         from tfx.utils import proto_utils
 
         from shardwright.components.evaluator.component import build_eval_config
@@ -76,10 +76,12 @@ class Line:
         examples.uri = self.place
         evaluation, blessing = artifact("ModelEvaluation", home / "evaluation"), artifact("ModelBlessing", home / "b")
         context = Executor.Context(
-            beam_pipeline_args=["--runner=DirectRunner"], tmp_dir=str(home / "tmp"), unique_id=str(self.runs)
+            beam_pipeline_args=["--runner=DirectRunner", *options], tmp_dir=str(home / "tmp"), unique_id=str(self.runs)
         )
         properties = {
-            "eval_config": proto_utils.proto_to_json(build_eval_config(self.config, self.classes, multi=self.multi)),
+            "eval_config": proto_utils.proto_to_json(
+                build_eval_config(self.config.evaluator, self.config.task, self.classes, multi=self.multi)
+            ),
             "example_splits": json.dumps([self.config.evaluator.split]),
             "fairness_indicator_thresholds": "null",
         }
@@ -151,7 +153,7 @@ def _saved(root: Path, function, classes, fingerprint: str, task="segmentation",
 
 def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segmenter):
     """A model too bad, a good one, a worse one that would pass alone, the good one twice, one of other classes."""
-    line = Line(tmp_path, masks, min_dice=0.5, min_change=0.0)
+    line = Line(tmp_path, masks, min_dice=0.5, min_improvement=0.0)
     digest = ImageDataset.open(masks).manifest.digest
 
     bad = line.run(segmenter(0.25))
@@ -189,12 +191,12 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     assert sorted(os.listdir(line.push)) == sorted([in_force.model, BLESSING_FILE])
 
     # With a minimum change it is not good enough.
-    evaluator = dataclasses.replace(line.config.evaluator, min_change=0.2)
+    evaluator = dataclasses.replace(line.config.evaluator, min_improvement=0.2)
     line.config = dataclasses.replace(line.config, evaluator=evaluator)
     refused = line.run(good_model)
     assert not refused.blessed
     assert refused.baseline["mean_dice"] == pytest.approx(0.75)
-    assert "a change of +0.0000 is less than min_change +0.2000" in refused.reasons[0]
+    assert "a change of +0.0000 is less than min_improvement +0.2000" in refused.reasons[0]
 
     # Other classes cannot be compared: there is no baseline, and the summary has the reason.
     other = line.run(segmenter(0.625, classes=["Disc", "Ring"]))
@@ -226,6 +228,19 @@ def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(masks, half):
     examples = [decode_example(record) for _, record in ImageDataset.open(masks).records("test")]
     truth = np.array([[float(e[f"image/segmentation/{n}/area"][0]) for n in SHAPES] for e in examples])
     assert found.metrics == pytest.approx(MaskSums.of_images(truth / 2, truth, truth).report(SHAPES))
+
+
+def test_workers_change_no_figure_and_nothing_is_copied(tmp_path, write_shapes, segmenter):
+    data = write_shapes(tmp_path / "raw", kind="ingest", counts={"train": 2, "test": 41})
+    line, model, found = Line(tmp_path, data, min_dice=0.1), segmenter(1 / 3), []
+    for workers in (1, 3):
+        home = tmp_path / f"{workers}"
+        options = [f"--direct_num_workers={workers}", "--direct_running_mode=multi_threading"]
+        evaluation, _ = line.evaluate(model, artifact("Model", home / "baseline"), home, *options)
+        found.append((Path(evaluation.uri) / "evaluation.json").read_bytes())
+        assert [path.name for path in (home / "tmp").rglob("*") if path.is_file()] == ["left_out.json"]
+    assert found[0] == found[1]
+    assert json.loads(found[0])["metrics"]["mean_dice"] == pytest.approx(1 / 3)
 
 
 def test_slices_and_pictures_are_there_to_be_looked_at(masks, half):

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from object_stores import running_stores
 from PIL import Image
+from recipes import train_recipe
 
-from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.predictor import sources
 from shardwright.components.predictor.predict import predict
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
@@ -20,18 +23,19 @@ from shardwright.ingest import ingest
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
-from shardwright.tfrecords.records import decode_example
+from shardwright.storage import read_bytes
+from shardwright.tfrecords.records import decode_example, read_records
 
 pytestmark = pytest.mark.slow
 
-RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = train_recipe("unet", 8, 2, 4, 1e-3, 1, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "stretch", None, None, "run", "export")
 
 
-def save(folder: Path, model, spec: TrainSpec, decision: Thresholds) -> Path:
+def save(folder: Path, model, spec: TrainSpec, chosen: Thresholds) -> Path:
     from shardwright.components.image_trainer.export.export import save_model
 
-    save_model(model, dataclasses.replace(spec, export=str(folder)), decision)
+    save_model(model, dataclasses.replace(spec, export=str(folder)), chosen)
     return folder
 
 
@@ -88,6 +92,84 @@ def test_the_batch_size_changes_no_byte(segmenter, pictures, tmp_path):
     assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "3.csv").read_bytes()
 
 
+def tables(segmenter, images, folder: Path, monkeypatch, *options: str) -> list[bytes]:
+    """The table of this process, then those of one and of three workers of Beam, in parts of three images."""
+    monkeypatch.setattr(sources, "_IN_A_PART", 3)
+    call = ["predict", str(segmenter), str(images), *options]
+    beam = ["--beam=--direct_running_mode=multi_threading", f"--staging={folder}/staging"]
+    made = []
+    for name, further in {"here": [], "1": beam, "3": [*beam, "--beam=--direct_num_workers=3"]}.items():
+        assert main([*call, "--out", str(folder / name), *further]) == 0
+        made.append(folder / name)
+    # The parts are gone.
+    assert not [path for path in (folder / "staging").rglob("*") if path.is_file()]
+    return [path.read_bytes() if path.is_file() else tree(path) for path in made]
+
+
+def tree(folder: Path):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_workers_of_beam_change_no_byte(segmenter, pictures, tmp_path, monkeypatch):
+    here, one, three = tables(segmenter, pictures[0], tmp_path, monkeypatch)
+    assert one == three == here
+    assert len(here.splitlines()) == 9
+
+
+def test_tfrecord_files_have_the_masks_of_the_table(segmenter, pictures, tmp_path, monkeypatch):
+    here, one, three = tables(segmenter, pictures[0], tmp_path, monkeypatch, "--format", "tfrecord")
+    assert one == three == here
+    assert sorted(here) == [*(f"predictions-0000{n}-of-00002.tfrecord" for n in (0, 1)), "predictions.json"]
+    predict(str(segmenter), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
+    codes = dict(rows_of(tmp_path / "out.csv")[1:])
+    found = []
+    for name in sorted(here)[:2]:
+        for _, record in read_records(tmp_path / "here" / name):
+            example = decode_example(record)
+            key = example["image/key"][0].decode()
+            found.append(key)
+            assert (int(example["image/height"][0]), int(example["image/width"][0])) == pictures[1][key].shape[:2]
+            for label in SPEC.classes:
+                runs = rle.from_flat(example[f"prediction/{label}/rle"])
+                assert rle.to_pairs(runs) == codes[f"{key}_{label}"]
+                assert rle.area(runs) == example[f"prediction/{label}/area"][0]
+    assert found == sorted(pictures[1])
+    assert json.loads(here["predictions.json"])["images"] == 4
+    assert (
+        main(["predict", str(segmenter), str(pictures[0]), "--out", str(tmp_path / "here"), "--format=tfrecord"]) == 2
+    )
+
+
+def test_a_dataset_has_the_table_of_its_images(segmenter, small_dataset, tmp_path, monkeypatch, capsys):
+    counts = {"train": [4, 3], "test": [2]}
+    root = small_dataset(tmp_path / "made", counts=counts, key_of=lambda split, number: f"{split}-{number}.png")
+    dataset, folder = ImageDataset.open(root), tmp_path / "in"
+    folder.mkdir()
+    keys = [key for split in ("test", "train") for key in dataset.keys(split)]
+    for key in keys:
+        (folder / key).write_bytes(dataset.example(key).encoded)
+    here, one, three = tables(segmenter, root, tmp_path, monkeypatch)
+    assert one == three == here
+    assert [row[0] for row in rows_of(tmp_path / "here")[1:]] == [f"{k}_{name}" for k in keys for name in SPEC.classes]
+    predict(str(segmenter), str(folder), str(tmp_path / "out.csv"), quiet=True)
+    assert sorted(here.splitlines()) == sorted((tmp_path / "out.csv").read_bytes().splitlines())
+    predict(str(segmenter), str(root), str(tmp_path / "t.csv"), split="test", quiet=True)
+    assert rows_of(tmp_path / "t.csv") == rows_of(tmp_path / "here")[:5]
+    assert main(["predict", str(segmenter), str(folder), "--split", "test", "--out", str(tmp_path / "x.csv")]) == 2
+    assert "is not a dataset" in capsys.readouterr().err
+
+
+def test_images_and_tables_on_a_bucket(segmenter, pictures, tmp_path):
+    predict(str(segmenter), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
+    with running_stores() as stores:
+        place = f"{stores.bucket('gs')}/photos"
+        stores.copy_of(pictures[0], place)
+        predict(str(segmenter), place, f"{place}-out/table.csv", quiet=True)
+        assert read_bytes(f"{place}-out/table.csv") == (tmp_path / "out.csv").read_bytes()
+        predict(str(segmenter), place, f"{place}-out/records", form="tfrecord", quiet=True)
+        assert json.loads(read_bytes(f"{place}-out/records/predictions.json"))["images"] == 4
+
+
 @pytest.mark.parametrize("dialect", ["clouds", "severstal", "coco"])
 def test_what_is_written_can_be_ingested(segmenter, pictures, tmp_path, dialect):
     root, _ = pictures
@@ -95,7 +177,7 @@ def test_what_is_written_can_be_ingested(segmenter, pictures, tmp_path, dialect)
     classes = ["Fish", "Sugar"] if dialect == "clouds" else {"Fish": 1, "Sugar": 2}
     raw = {
         "input": {"images": str(root), "classes": classes, "labels": {"path": str(tmp_path / "out.csv")}},
-        "split": {"train": 1.0},
+        "split": {"ratios": {"train": 1.0}},
         "evaluator": {"split": "train"},
     }
     ingest(parse_config(raw, base="/"), str(tmp_path / "ds"), workers=1)
@@ -169,7 +251,8 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(s
         ({"images": "nowhere"}, "nowhere"),
         ({"out": "."}, "is a folder. Give the name of a file"),
         ({"out": "no/such/file.csv"}, "there is no folder"),
-        ({"out": "gs://b/x.csv"}, "tables are written on this machine"),
+        ({"more": ["--format", "tfrecord", "--dialect", "coco"]}, "TFRecord files have masks as runs"),
+        ({"more": ["--split", "test"]}, "is not a dataset"),
         ({"more": ["--dialect", "x"]}, "--dialect 'x' is not known. Use one of: clouds"),
         ({"more": ["--dialect", "tgs"]}, "'tgs' has no column of classes"),
         ({"more": ["--batch-size", "0"]}, "--batch-size: 0 is too small"),

@@ -21,7 +21,7 @@ from shardwright.report.anomalies import read_verdict
 
 
 def same_file(number: int, example: dict[str, Any]) -> dict[str, Any]:
-    return {**example, "image/sha256": b"ab" * 32}
+    return {**example, "image/blake3": b"ab" * 32}
 
 
 def inputs(dataset: Path, folder: Path, found: anomalies_pb2.Anomalies) -> dict[str, list[Any]]:
@@ -68,13 +68,13 @@ def test_nothing_odd(small_dataset: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset: Any, tmp_path: Path) -> None:
     found = anomalies_pb2.Anomalies()
-    reason = found.anomaly_info["image/sha256"].reason.add()
+    reason = found.anomaly_info["image/blake3"].reason.add()
     reason.type = anomalies_pb2.AnomalyInfo.ENUM_TYPE_UNEXPECTED_STRING_VALUES
     reason.description = "<b>odd</b>"
     dataset = small_dataset(tmp_path / "in", change=same_file)
     given = inputs(dataset, tmp_path, found)
     report = reported(given, tmp_path)
-    kinds = [trouble.kind for trouble in read_verdict(report)]
+    kinds = [anomaly.kind for anomaly in read_verdict(report)]
     assert kinds == ["ENUM_TYPE_UNEXPECTED_STRING_VALUES"] * 2 + ["LEAKAGE"]
     text = (report / "report.html").read_text()
     assert "The data do not fit the schema" in text
@@ -106,7 +106,7 @@ def test_copies_across_splits_stop_the_run(
 ) -> None:
     given = inputs(small_dataset(tmp_path / "in", change=change), tmp_path, anomalies_pb2.Anomalies())
     report = reported(given, tmp_path)
-    assert [trouble.kind for trouble in read_verdict(report)] == [kind]
+    assert [anomaly.kind for anomaly in read_verdict(report)] == [kind]
     text = (report / "report.html").read_text()
     assert "in more than one split" in text
     with pytest.raises(CheckFailed, match=f"{words} in all splits: {kind}\n +1 group .* is in more .*\n +e.g. {keys}"):
@@ -147,9 +147,9 @@ def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset: Any
     )
     given = inputs(dataset, tmp_path, anomalies_pb2.Anomalies())
     report = reported(given, tmp_path, json.dumps({"skew": {"images": 40, "alpha": 0.006, "ignore": []}}))
-    (trouble,) = read_verdict(report)
-    assert (trouble.kind, trouble.where) == ("SKEW", "split eval")
-    assert "24 images against 40 of train" in trouble.what
+    (anomaly,) = read_verdict(report)
+    assert (anomaly.kind, anomaly.where) == ("SKEW", "split eval")
+    assert "24 images against 40 of train" in anomaly.what
     page = (report / "report.html").read_text()
     assert "Split eval compared with train</a>: <bdi>height and width" in page
     assert 'id="skew"' in page

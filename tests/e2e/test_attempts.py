@@ -28,7 +28,7 @@ CONFIG = {
 }
 FINISHED = 2
 # Runs a module; the process is killed when it has finished some shards, and says which shards it writes.
-WATCHED = """
+WATCHED = """# a module of shardwright.components
 import os, runpy, signal, sys
 from shardwright.staging.staging import Staging
 last, sys.argv = int(sys.argv[1]), sys.argv[2:]

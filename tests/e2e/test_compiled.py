@@ -1,14 +1,17 @@
 """Compiled pipelines, run task by task as the services do: from the input to the pushed model."""
 
 import json
+import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
 
+from shardwright.components.runtime.mounts import folder_of
 from shardwright.dataset.reader import ImageDataset
 from shardwright.lineage.ancestry import family_of
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
@@ -24,11 +27,12 @@ CONFIG = {
     "task": "segmentation",
     "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
     # Kept from, copied from and compared with the dataset of the model in force, once there is one.
-    "previous": "blessed",
-    "split": {"train": 0.6, "eval": 0.2, "test": 0.2, "previous": "blessed"},
+    "reuse_from": "blessed",
+    "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "keep_from": "blessed"},
     "gate": {"drift": {"reference": "blessed"}},
     "transform": {"size": [32, 48]},
-    "trainer": {"epochs": 1, "width": 4, "batch_size": 4},
+    # A small model: most of the time of a short training goes into tracing and exporting one.
+    "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4},
     "evaluator": {"min_dice": 0},
     "vertex": {
         "project": "my-project",
@@ -63,6 +67,8 @@ def home(tmp_path_factory):
 
 def compiled(home, target, ending, monkeypatch):
     monkeypatch.chdir(home)
+    # The image has the module of the model.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
     assert main(["compile", "clouds.yaml", "--target", target, "--out", f"{target}.{ending}"]) == 0
@@ -95,11 +101,21 @@ def is_kept_from(pipeline, push, earlier):
     first, second = ImageDataset.open(earlier), ImageDataset.open(examples)
     assert read_blessing(push).examples == {"place": earlier, "digest": first.manifest.digest}
     assert second.manifest.digest != first.manifest.digest
-    assert second.manifest.recipe["split"]["previous"] == first.manifest.digest
+    assert second.manifest.recipe["split"]["keep_from"] == first.manifest.digest
     assert {row.key: row.split for row in second.ledger()} == {row.key: row.split for row in first.ledger()}
     log = pipeline.home / "tasks" / f"{pipeline.runs:02d}-ImageExampleGen" / "log"
     assert f"19 of 20 images copied from {earlier}, 1 read" in log.read_text(encoding="utf-8")
     assert read_lineage(report)["parents"]["reference"] == first.manifest.digest
+
+
+def pages_show(pipeline):
+    """The outputs that the service's own pages show."""
+    evaluated = pipeline.outputs["Evaluator"]["artifacts"]
+    assert 0 <= evaluated["metrics"]["metadata"]["mean_dice"] <= 1
+    assert "confusion_matrix" not in evaluated
+    page = pipeline.outputs["Report"]["artifacts"]["page"]["uri"]
+    file = Path(folder_of(page, pipeline.environment.get("SHARDWRIGHT_MOUNTS", "/")))
+    assert file.read_bytes().startswith(b"<!DOCTYPE html>")
 
 
 def test_vertex_from_input_to_pushed_model(home, monkeypatch):
@@ -116,6 +132,7 @@ def test_vertex_from_input_to_pushed_model(home, monkeypatch):
     ancestors = list(family.ancestors(model))
     assert [one.kind for one in ancestors] == ["model", "transform", "ingest"]
     assert {one.image for one in ancestors} == {IMAGE}
+    pages_show(pipeline)
 
     # The test for Kubeflow shows what a change of the data does: the tasks and their caching are the same.
     again = pipeline.run()
@@ -134,6 +151,7 @@ def test_kubeflow_from_input_to_pushed_model(home, monkeypatch):
     first = pipeline.run(data_root=data_root)
     assert set(first.values()) == {RAN}
     assert (home / "k" / "models" / "clouds" / BLESSING_FILE).exists()
+    pages_show(pipeline)
 
     # What these two do then is seen above.
     again = pipeline.run(data_root=data_root, without=FOLLOWS_THE_BASELINE)

@@ -49,10 +49,10 @@ def test_a_training_goes_on_after_ctrl_c_and_after_it_was_told_to_end_to_the_sam
     config = {
         "name": "small",
         "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
-        "split": {"train": 0.7, "eval": 0.15, "test": 0.15},
+        "split": {"ratios": {"train": 0.7, "eval": 0.15, "test": 0.15}},
         "transform": {"size": [32, 48]},
         "loader": {"order": "exact"},
-        "trainer": {"batch_size": 4, "width": 4, "epochs": 60, "checkpoint": {"every": 3}},
+        "trainer": {"batch_size": 4, "base_filters": 4, "epochs": 60, "checkpoint": {"every": 3}},
         "evaluator": {"min_dice": 0.0},
         "run": {"root": "root"},
     }

@@ -1,6 +1,8 @@
 """The Trainer on a slice of two hosts: its pod starts a JobSet, whose pods train together, and files the model."""
 
 import json
+import os
+import sys
 
 import pytest
 import yaml
@@ -19,9 +21,9 @@ CONFIG = {
     "name": "clouds",
     "task": "segmentation",
     "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
-    "split": {"train": 0.8, "eval": 0.2},
+    "split": {"ratios": {"train": 0.8, "eval": 0.2}},
     "transform": {"size": [32, 32]},
-    "trainer": {"epochs": 1, "width": 4, "batch_size": 8, "hosts": 2},
+    "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 8, "hosts": 2},
     "evaluator": {"split": "eval"},
     "kubeflow": {
         "image": "registry.example/shardwright:1.0",
@@ -37,6 +39,8 @@ def test_two_hosts_train_and_the_pipeline_has_one_model(tmp_path, monkeypatch, c
     write_sample(str(tmp_path / "data"), images=20, height=64, width=64, seed=3)
     (tmp_path / "clouds.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    # The image has the module of the model.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "k.yaml"]) == 0
     assert "Trainer starts a JobSet of 2 pods" in capsys.readouterr().out
     # The document insists on the TPU; virtual devices of a CPU take its place here.

@@ -56,7 +56,7 @@ def test_options_are_those_of_the_configuration(project, monkeypatch):
         "photographs", task="classification", split=Split(train=0.5, eval=0.5, salt="x"), shards=Shards(count=2)
     )
     recipe = IngestRecipe.from_json(component.exec_properties["recipe"])
-    assert (recipe.task, dict(recipe.split.shares), recipe.split.salt) == (
+    assert (recipe.task, dict(recipe.split.ratios), recipe.split.salt) == (
         "classification",
         {"train": 0.5, "eval": 0.5},
         "x",
@@ -66,7 +66,7 @@ def test_options_are_those_of_the_configuration(project, monkeypatch):
     same = ImageExampleGen(
         str(project / "photographs"),
         task="classification",
-        split={"train": 0.5, "eval": 0.5, "salt": "x"},
+        split={"ratios": {"train": 0.5, "eval": 0.5}, "salt": "x"},
         shards={"count": 2},
     )
     for name in ("recipe", "input_fingerprint", "input_location"):

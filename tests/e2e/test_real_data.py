@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
+from transforming import transform_shards
 
+from shardwright.config import load_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.images.geometry import plan_geometry, source_columns, source_rows
 from shardwright.images.tf_ops import decode_resized
@@ -23,10 +25,8 @@ CLASSES = {"Inclusion": 1, "Patches": 2, "Scratches": 3}
 def ingest_and_transform(folder: Path, config: dict[str, Any]) -> tuple[ImageDataset, ImageDataset]:
     (folder / "config.yaml").write_text(yaml.safe_dump({"name": "real", **config}))
     assert main(["ingest", str(folder / "config.yaml"), "--out", str(folder / "dataset")]) == 0
-    assert (
-        main(["transform", str(folder / "config.yaml"), str(folder / "dataset"), "--out", str(folder / "small")]) == 0
-    )
-    return ImageDataset.open(folder / "dataset"), ImageDataset.open(folder / "small" / "transformed_examples")
+    small = transform_shards(load_config(folder / "config.yaml"), folder / "dataset", folder / "small")
+    return ImageDataset.open(folder / "dataset"), ImageDataset.open(small)
 
 
 def stored_masks(data: ImageDataset) -> dict[str, np.ndarray]:

@@ -4,7 +4,6 @@ The third month's model begins with the one in force, and is first asked for mor
 """
 
 import csv
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.training.history import TrainingSummary, read_summary
 from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
@@ -21,14 +21,14 @@ from shardwright.sample import write_sample
 pytestmark = pytest.mark.slow
 CONFIG = {
     "name": "monthly",
-    "previous": "blessed",
+    "reuse_from": "blessed",
     "input": {"images": "data/span-{SPAN}/train_images", "labels": {"path": "data/span-{SPAN}/train.csv"}},
     # A stratified split would divide each delivery afresh: what keeps old images where they were is `previous`.
-    "split": {"train": 0.6, "eval": 0.2, "test": 0.2, "by": "stratified", "previous": "blessed"},
+    "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "method": "stratified", "keep_from": "blessed"},
     "gate": {"drift": {"reference": "blessed"}},
     "transform": {"size": [32, 48]},
-    "trainer": {"epochs": 4, "batch_size": 4, "width": 8, "learning_rate": 0.005, "warm_start": "blessed"},
-    "evaluator": {"min_dice": 0.0, "min_change": -1.0},
+    "trainer": {"epochs": 4, "batch_size": 4, "base_filters": 8, "learning_rate": 0.005, "warm_start": "blessed"},
+    "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
     "run": {"root": "run"},
 }
 
@@ -90,7 +90,7 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     deliver(tmp_path, 1, images=40)
     first = month()
     assert first.code == 0, first.err
-    assert "split.previous: no dataset yet, since no model was ever blessed" in first.out
+    assert "split.keep_from: no dataset yet, since no model was ever blessed" in first.out
     pushed = first.place("pushed model")
     in_force = files(tmp_path / "run/pushed")
 
@@ -110,7 +110,7 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     assert re.search(r"the model was not blessed: .*mean_dice 0\.\d{4} is less than 0\.9990", refused.err)
     assert files(tmp_path / "run/pushed") == in_force
     cold, warm = trainings(tmp_path)
-    kept = hashlib.sha256((pushed / "assets.extra/model.keras").read_bytes()).hexdigest()
+    kept = checksum_of((pushed / "assets.extra/model.keras").read_bytes())
     assert (cold.warm_start, warm.warm_start) == ("", kept)
     assert warm.epochs[0]["loss"] < cold.epochs[0]["loss"]
 

@@ -51,10 +51,10 @@ def test_masks_with_an_ignored_region_end_in_a_blessed_model(tmp_path: Path) -> 
     config = {
         "name": "voc",
         "input": {"images": "voc/JPEGImages", "labels": {"path": "voc"}, "classes": ["nut", "bolt"]},
-        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
+        "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}},
         "transform": {"size": [32, 32], "resize": "letterbox", "encoding": "png"},
-        "trainer": {"epochs": 1, "batch_size": 4, "width": 8},
-        "evaluator": {"min_dice": 0.0, "min_change": -1.0},
+        "trainer": {"epochs": 1, "batch_size": 4, "base_filters": 8},
+        "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
         "run": {"root": "root"},
     }
     (tmp_path / "voc.yaml").write_text(yaml.safe_dump(config))

@@ -43,7 +43,7 @@ def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(
         "name": "texts",
         "task": "classification",
         "input": {"images": "images", "labels": {"path": "labels.csv", "features": ["caption", "place"]}},
-        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
+        "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}},
         "transform": {
             "size": [16, 16],
             "encoding": "png",
@@ -52,7 +52,13 @@ def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(
                 "place": {"vocabulary": 5, "output": "counts"},
             },
         },
-        "trainer": {"text": ["caption", "place"], "epochs": 20, "batch_size": 8, "width": 4, "learning_rate": 0.02},
+        "trainer": {
+            "text": ["caption", "place"],
+            "epochs": 20,
+            "batch_size": 8,
+            "base_filters": 4,
+            "learning_rate": 0.02,
+        },
         "evaluator": {"min_accuracy": 0.9},
     }
     (tmp_path / "texts.yaml").write_text(yaml.safe_dump(config))

@@ -66,11 +66,11 @@ def test_a_model_of_several_classes_learns_from_records_under_other_names(tmp_pa
         "name": "squares",
         "task": "classification",
         "input": {"images": "records"},
-        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
-        "shards": {"count": 2, "pattern": "{split}{index:02d}-{count}.tfrec"},
+        "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}},
+        "shards": {"count": 2, "filename_template": "{split}{index:02d}-{count}.tfrec"},
         "transform": {"size": [32, 32], "encoding": "png"},
         "loader": {"augment": ["flip_left_right", "rotate90"]},
-        "trainer": {"epochs": 10, "batch_size": 8, "width": 8, "learning_rate": 0.003},
+        "trainer": {"epochs": 10, "batch_size": 8, "base_filters": 8, "learning_rate": 0.003},
         "evaluator": {"min_f1": 0.8},
     }
     (tmp_path / "squares.yaml").write_text(yaml.safe_dump(config))

@@ -123,7 +123,7 @@ CASES = [
     (no_csv, 2, ["train.csv"]),
     (csv_without_the_columns, 2, ["train.csv", "'a', 'b'"]),
     (unknown_class, 2, ["Whale", "Fish, Flower", "row 42"]),
-    (masks_in_an_untold_order, 2, ["train.csv", "'rle'", "input.labels.order", "column or row"]),
+    (masks_in_an_untold_order, 2, ["train.csv", "'rle'", "input.labels.rle.order", "column or row"]),
     (images_that_do_not_exist, 1, ["30", "missing_image", "no00.jpg"]),
     (no_row_matches, 1, ["0 ", "x.jpg", "00.jpg"]),
     (masks("1 5 9"), 1, ["20", "bad_rle", "00.jpg", "train.csv", "odd"]),

@@ -1,14 +1,28 @@
 """The command line: it starts fast; a wrong call ends with one message and the right exit code."""
 
+import argparse
+import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from shardwright.errors import CheckFailed
 from shardwright.pipelines import cli
+from shardwright.pipelines.commands import run
+from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
+from shardwright.pipelines.commands.completion import completion_script
+from shardwright.pipelines.commands.parsers import Parser
+from shardwright.progress import print_note, quiet_output
+
+DOCS = Path(__file__).parents[2] / "docs"
+# Commands whose result is a file or a page of their own kind, or that have none.
+WITHOUT_JSON = {"completion"}
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -41,7 +55,7 @@ def test_errors_become_one_message_and_their_exit_code(
     def failing(options: object) -> int:
         raise CheckFailed("12 of 100 images were rejected")
 
-    monkeypatch.setattr(cli, "_run", failing)
+    monkeypatch.setattr(run, "_run", failing)
     assert cli.main(["run", "x.yaml"]) == 1
     assert capsys.readouterr().err == "shardwright: 12 of 100 images were rejected\n"
 
@@ -50,7 +64,7 @@ def test_interrupting_is_no_traceback(capsys: pytest.CaptureFixture[str], monkey
     def interrupted(options: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_run", interrupted)
+    monkeypatch.setattr(run, "_run", interrupted)
     assert cli.main(["run", "x.yaml"]) == 130
     assert "run the same command again" in capsys.readouterr().err
 
@@ -79,3 +93,149 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script, str(tmp_path / "code")]
     assert subprocess.run(closed, check=False).returncode == 0
     assert (tmp_path / "code").read_text() == "2 True"
+
+
+def parsers(parser: Parser, words: str = "") -> Iterator[tuple[str, Parser]]:
+    """All commands, with the words that call them."""
+    for name, found in parser.below.parsers.items() if parser.below is not None else ():
+        yield f"{words} {name}".strip(), found
+        yield from parsers(found, f"{words} {name}".strip())
+
+
+COMMANDS = dict(parsers(cli.build_parser()))
+
+
+def test_the_help_has_every_command_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(COMMANDS) == set(ENTRIES)
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    shown = capsys.readouterr().out
+    for title, entries in GROUPS.items():
+        assert f"\n{title}:\n" in shown
+        assert all(
+            re.search(f"^  {name} +{re.escape(one.summary)}$", shown, re.M)
+            for name, one in entries.items()
+            if " " not in name
+        )
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_command_has_a_description_an_example_that_parses_and_a_page(name: str) -> None:
+    entry, shown = ENTRIES[name], COMMANDS[name].format_help()
+    assert entry.example in shown
+    assert f"docs/{entry.page}" in shown
+    file, _, anchor = entry.page.partition("#")
+    headings = re.findall(r"^#+ (.*)$", (DOCS / file).read_text(encoding="utf-8"), re.M)
+    assert not anchor or anchor in {
+        re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings
+    }
+    words = shlex.split(entry.example.partition(" > ")[0])
+    assert entry.example.startswith(name)
+    options = argparse.Namespace()
+    cli.parse(cli.build_parser(), words, options)
+    assert callable(options.command)
+    assert options.invoked == name.split()[0]
+
+
+def test_every_command_can_be_quiet_and_has_json() -> None:
+    for name, parser in COMMANDS.items():
+        if parser.below is None:
+            assert "--quiet" in parser.options, name
+            assert ("--json" in parser.options) == (name not in WITHOUT_JSON), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (["reportt"], "Did you mean report?"),
+        (["schema", "rendr"], "Did you mean render?"),
+        (["ingest", "c.yaml", "--ou", "x"], "Did you mean --out?"),
+        (["ingest", "c.yaml", "--out", "x", "--jsn"], "Did you mean --json?"),
+        (["export", "ds", "--out", "x", "--masks", "pgn"], "png"),
+        (["report", "ds", "more"], "'more'"),
+    ],
+)
+def test_a_wrong_word_gets_a_suggestion(
+    arguments: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(arguments)
+    assert end.value.code == 2
+    assert suggestion in capsys.readouterr().err
+
+
+def test_a_word_like_no_other_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["zzz"])
+    assert "Did you mean" not in capsys.readouterr().err
+
+
+def test_quiet_output_has_no_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    with quiet_output(True):
+        with quiet_output(False):
+            print_note("a")
+        print_note("b")
+    with quiet_output(False):
+        print_note("c")
+    assert capsys.readouterr().out == "  c\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("shardwright rep", {"report"}),
+        ("shardwright ", {name for name in ENTRIES if " " not in name} | {"-h", "--help", "--version"}),
+        ("shardwright schema re", {"render"}),
+        ("shardwright export --masks ", {"csv", "png", "none"}),
+        ("shardwright export ds --layout c", {"classes"}),
+        ("shardwright ingest c.yaml --j", {"--json"}),
+        ("shardwright ingest c", {"c.yaml"}),
+        ("shardwright bench loader --ro", {"--rounds"}),
+    ],
+)
+def test_bash_completes(tmp_path: Path, line: str, found: set[str]) -> None:
+    (tmp_path / "c.yaml").touch()
+    script = completion_script(cli.build_parser(), "bash")
+    words = line.split(" ")
+    call = f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; _shardwright"
+    shown = f"{script}\n{call}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", shown],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin"},
+    )
+    assert set(done.stdout.split()) == found, done.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_every_command_and_option(shell: str) -> None:
+    script = completion_script(cli.build_parser(), shell)
+    assert script.startswith("#compdef shardwright\n") == (shell == "zsh")
+    for name, parser in COMMANDS.items():
+        assert name.split()[-1] in script
+        for option in parser.options:
+            assert (option if shell == "zsh" else option.lstrip("-")) in script
+
+
+def test_ingest_and_sample_print_json_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["sample", "--out", "data", "--count", "8", "--height", "64", "--width", "96", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["count"] == 8
+    assert cli.main(["init", "data", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["file"] == "data.yaml"
+    assert cli.main(["ingest", "data.yaml", "--out", "ds", "--workers", "1", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["totals"]["written"] == 8
+    assert made["notes"]
+    assert cli.main(["ingest", "data.yaml", "--out", "ds2", "--workers", "1", "-q"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
+    assert cli.main(["schema", "infer", "ds", "--json"]) == 0
+    assert "image/encoded" in json.loads(capsys.readouterr().out)["schema"]
+    (tmp_path / "a.pbtxt").write_text('feature { name: "a" }')
+    assert cli.main(["schema", "diff", "a.pbtxt", "a.pbtxt", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []

@@ -22,7 +22,7 @@ from shardwright.errors import ConfigError
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.graph import STEPS
 from shardwright.pipelines.kubeflow import check_for_backend, platform_document
-from shardwright.pipelines.vertex import dataflow_options, worker_pools
+from shardwright.pipelines.vertex import _custom_job, dataflow_options, worker_pools
 from shardwright.sample import write_sample
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -42,7 +42,7 @@ CONFIG = {
         "data_root": "gs://bucket/clouds",
         "image": IMAGE,
         "labels": {"team": "clouds"},
-        "machines": {"ImageTransform": {"cpu": 8, "memory": "32GB"}},
+        "resources": {"ImageTransform": {"cpu": 8, "memory": "32GB"}},
         "trainer": {"machine": "g2-standard-8", "gpu": "NVIDIA_L4", "gpus": 1},
         "dataflow": {"components": ["StatisticsGen"], "max_workers": 4, "public_ips": False},
     },
@@ -130,10 +130,10 @@ def test_the_input_is_resolved_when_it_runs(spec):
 
 def test_the_dataset_of_the_model_in_force_is_looked_up_when_it_runs(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
-    words = {"previous": "blessed", "split": {"previous": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
+    words = {"reuse_from": "blessed", "split": {"keep_from": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
     Path("looked-up.yaml").write_text(yaml.safe_dump({**CONFIG, **words}), encoding="utf-8")
     assert main(["compile", "looked-up.yaml", "--target", "vertex", "--out", "looked-up.json"]) == 0
-    assert "split.previous: 'blessed' is looked up when the pipeline runs" in capsys.readouterr().out
+    assert "split.keep_from: 'blessed' is looked up when the pipeline runs" in capsys.readouterr().out
     spec = json.loads(Path("looked-up.json").read_text(encoding="utf-8"))["pipelineSpec"]
     json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
     for task, name, key in (("ImageExampleGen", "recipe", "settled_recipe"), ("Report", "drift", "settled_drift")):
@@ -142,7 +142,7 @@ def test_the_dataset_of_the_model_in_force_is_looked_up_when_it_runs(home, monke
         assert "InputResolver" in spec["root"]["dag"]["tasks"][task]["dependentTasks"]
     asked = json.loads(parameters(spec, "InputResolver")["blessed"]["runtimeValue"]["constant"])
     assert asked["push_directory"] == "gs://bucket/runs/clouds/pushed"
-    assert asked["options"] == ["previous", "split.previous", "gate.drift.reference"]
+    assert asked["options"] == ["reuse_from", "split.keep_from", "gate.drift.reference"]
 
 
 def test_what_looks_around_is_never_cached(spec):
@@ -330,8 +330,8 @@ REFUSED = [
     ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is not a pipeline name"),
     (
         "kubeflow",
-        {**changed("kubeflow", pipeline_root=None), "previous": "blessed"},
-        r"^shardwright: previous: .*tasks cannot read the cluster's own store.* Let kubeflow\.pipeline_root be gs://",
+        {**changed("kubeflow", pipeline_root=None), "reuse_from": "blessed"},
+        r"^shardwright: reuse_from: .*tasks cannot read the cluster's own store.* Let kubeflow\.pipeline_root be gs://",
     ),
 ]
 
@@ -393,6 +393,111 @@ def test_tpu_machines_of_vertex(machine, topology, hosts):
         "SHARDWRIGHT_IMAGE": IMAGE,
         "SHARDWRIGHT_STAGING": "gs://bucket/runs/clouds/staging",
     }
+
+
+ATTACHMENT = "projects/p/regions/r/networkAttachments/a"
+RESERVATION = "projects/p/zones/europe-west4-a/reservations/tpus"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "section", "expected"),
+    [
+        ({"capacity": "spot"}, {}, {"scheduling": {"strategy": "SPOT", "timeout": "604800s"}}),
+        (
+            {"capacity": "flex_start", "max_wait_hours": 2, "restart_on_worker_restart": True},
+            {},
+            {
+                "scheduling": {
+                    "strategy": "FLEX_START",
+                    "timeout": "604800s",
+                    "maxWaitDuration": "7200s",
+                    "restartJobOnWorkerRestart": True,
+                }
+            },
+        ),
+        ({"persistent_resource": "pool"}, {}, {"persistentResourceId": "pool"}),
+        (
+            {},
+            {"network_attachment": ATTACHMENT},
+            {"pscInterfaceConfig": {"networkAttachment": ATTACHMENT}},
+        ),
+        (
+            {},
+            {"network": "projects/1/global/networks/n", "reserved_ip_ranges": ["ranges"]},
+            {"network": "projects/1/global/networks/n", "reservedIpRanges": ["ranges"]},
+        ),
+    ],
+)
+def test_settings_of_the_job_that_trains(trainer, section, expected):
+    """As Vertex AI's own message has them."""
+    spec = custom_job_of(trainer, section)["jobSpec"]
+    assert {name: spec[name] for name in expected} == expected
+
+
+def test_disk_variables_reservation_and_key_of_the_job_that_trains():
+    key = "projects/p/locations/europe-west4/keyRings/r/cryptoKeys/k"
+    trainer = {
+        "capacity": "reservation",
+        "reservation": RESERVATION,
+        "disk": {"type": "pd-ssd", "size": "300GB"},
+        "env": {"LOG": "info"},
+    }
+    job = custom_job_of(trainer, {"kms_key": key})
+    assert job["encryptionSpec"] == {"kmsKeyName": key}
+    (pool,) = job["jobSpec"]["workerPoolSpecs"]
+    assert pool["machineSpec"]["reservationAffinity"]["values"] == [RESERVATION]
+    assert pool["diskSpec"] == {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 300}
+    assert {"name": "LOG", "value": "info"} in pool["containerSpec"]["env"]
+
+
+def custom_job_of(trainer, section):
+    """The CustomJob of a configuration, through Vertex AI's own message, which refuses unknown fields."""
+    from google.cloud import aiplatform
+
+    raw = {
+        "name": "clouds",
+        "input": {"images": "gs://bucket/x"},
+        "vertex": {
+            "project": "my-project",
+            "region": "europe-west4",
+            "pipeline_root": "gs://bucket/runs",
+            "image": "registry.example/shardwright:1.0",
+            "trainer": {"machine": "n2-standard-8", **trainer},
+            **section,
+        },
+    }
+    config = parse_config(raw, base="/")
+    described = dict(_custom_job(config, config.vertex)["ai_platform_training_args"])
+    del described["project"]
+    message = aiplatform.gapic.CustomJob(described)
+    return json_format.MessageToDict(aiplatform.gapic.CustomJob.pb(message))
+
+
+@pytest.mark.parametrize(
+    ("trainer", "section", "message"),
+    [
+        ({"capacity": "cheap"}, {}, "vertex.trainer.capacity: 'cheap' is not"),
+        ({"capacity": "reservation"}, {}, "Give both capacity: reservation and the reservation"),
+        ({"reservation": RESERVATION}, {}, "Give both capacity: reservation and the reservation"),
+        ({"max_wait_hours": 1}, {}, "Use capacity: flex_start"),
+        ({"disk": {"type": "ssd"}}, {}, "vertex.trainer.disk.type: 'ssd' is not"),
+        ({"disk": {"size": 1}}, {}, r"vertex.trainer.disk.size: 1 is out of range"),
+        ({"env": {"SHARDWRIGHT_IMAGE": "x"}}, {}, "is set by Shardwright itself"),
+        ({"machine": None, "capacity": "spot"}, {}, "vertex.trainer.machine: missing"),
+        ({}, {"kms_key": "key"}, "vertex.kms_key: 'key' is not well formed"),
+        (
+            {},
+            {
+                "network": "projects/1/global/networks/n",
+                "network_attachment": "projects/p/regions/r/networkAttachments/a",
+            },
+            "vertex.network is given, too",
+        ),
+    ],
+)
+def test_settings_that_vertex_ai_does_not_have(trainer, section, message):
+    with pytest.raises(ConfigError, match=message):
+        custom_job_of(trainer, section)
 
 
 def test_by_default_there_is_no_platform_document():

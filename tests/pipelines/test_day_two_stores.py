@@ -227,7 +227,7 @@ def test_what_is_not_there_is_a_wrong_call(tmp_path, capsys):
     further = [
         ["clean", "DS", "--keep", "1"],
         ["preflight", "LOCAL/c.yaml", "--tpu", "v5e-2x4", "--dataset", "DS"],
-        ["retry-rejects", "DS", "--config", "LOCAL/c.yaml", "--out", "OUT"],
+        ["retry-rejects", "LOCAL/c.yaml", "DS", "--out", "OUT"],
     ]
     places = {"DS": tmp_path / "absent", "OUT": tmp_path / "out", "LOCAL": tmp_path, "KEY": "a.jpg"}
     for parts in [*ALL.values(), *further]:
@@ -262,7 +262,7 @@ def test_records_of_others(shared_data, local, tmp_path, capsys):
 def test_a_dataset_of_records_of_others_takes_every_command(shared_data, tmp_path, capsys):
     raw = {
         "task": "classification",
-        "input": {"images": str(Path(shared_data, "golden", "*.record")), "unlisted": "unlabelled"},
+        "input": {"images": str(Path(shared_data, "golden", "*.record")), "unlisted_images": "unlabelled"},
     }
     run(raw, tmp_path / "ds", workers=1)
     first = min(
@@ -276,6 +276,6 @@ def test_a_dataset_of_records_of_others_takes_every_command(shared_data, tmp_pat
         scratch = tmp_path / command
         scratch.mkdir()
         arguments = call(command, tmp_path / "ds", tmp_path, scratch / "made", scratch)
-        unlisted = ["--unlisted", "empty"] if command == "relabel" else []
+        unlisted = ["--unlisted-images", "empty"] if command == "relabel" else []
         assert main([*arguments, *unlisted]) == 0, command
         json.loads(capsys.readouterr().out)

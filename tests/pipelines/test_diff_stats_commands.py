@@ -112,7 +112,7 @@ def test_damage_of_either_is_named(one, tmp_path, capsys):
 def test_moved_images(image_input, tmp_path):
     raw = image_input(tmp_path / "in", layout="label_csv", images=20)
     run(raw, tmp_path / "one", workers=1)
-    run({**raw, "split": {"train": 0.4, "eval": 0.3, "test": 0.3}}, tmp_path / "other", workers=1)
+    run({**raw, "split": {"ratios": {"train": 0.4, "eval": 0.3, "test": 0.3}}}, tmp_path / "other", workers=1)
     found = find_differences(ImageDataset.open(tmp_path / "one"), ImageDataset.open(tmp_path / "other"))
     before, after = ledger(tmp_path / "one"), ledger(tmp_path / "other")
     moved = {key for key, row in before.items() if after[key].split != row.split}

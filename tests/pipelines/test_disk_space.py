@@ -33,9 +33,9 @@ def test_more_images_never_take_less(images, size, encoding):
 
 
 def test_values_of_every_pixel_are_counted():
-    stored = ImagesConfig(reencode="raw", resize="stretch", size=(100, 200))
+    stored = ImagesConfig(encoding="raw", resize="stretch", size=(100, 200))
     assert estimate_space(10, 1, stored, TransformConfig()).dataset >= 10 * 100 * 200 * 3
-    kept = estimate_space(10, 10**6, ImagesConfig(reencode="png"), TransformConfig(resize="keep", encoding="png"))
+    kept = estimate_space(10, 10**6, ImagesConfig(encoding="png"), TransformConfig(resize="keep", encoding="png"))
     assert kept.dataset > 10**6
     assert kept.transformed > 10**6
 
@@ -48,7 +48,7 @@ def test_a_full_disk_is_refused_with_what_to_do(tmp_path, monkeypatch):
         StorageError, match=r"takes about 3\.5 GB .* 3\.4 GB are free\. Free some space \(`shardwright clean`"
     ):
         check_disk_space(str(tmp_path), 3_500_000_000, "the run")
-    with pytest.raises(StorageError, match=r"If the estimate, .* is wrong, set run\.space: tell"):
+    with pytest.raises(StorageError, match=r"If the estimate, .* is wrong, set run\.space: warn"):
         check_disk_space(str(tmp_path), 3_500_000_000, "the run")
     line = check_disk_space(str(tmp_path), 3_500_000_000, "the run", only_warn=True)
     assert "3.4 GB are free: too little by this estimate" in line

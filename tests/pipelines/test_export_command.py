@@ -87,7 +87,7 @@ def test_two_calls_at_once_do_not_write_into_each_others_folder(masked, tmp_path
     ("runs", "base"), [("absolute", 0), ("absolute", 1), ("relative", 0), ("counts", 0), ("compressed", 0)]
 )
 def test_masks_decode_to_the_same_in_every_dialect(masked, tmp_path, runs, base, order):
-    arguments = ["--runs", runs, "--order", order, "--base", str(base), "--json"]
+    arguments = ["--encoding", runs, "--order", order, "--start", str(base), "--json"]
     assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out"), *arguments]) == 0
     dialect = Dialect("counts" if runs == "compressed" else runs, order, base, ("", "-1", "[]"))
     with open(tmp_path / "out" / "labels.csv", encoding="utf-8", newline="") as file:
@@ -115,11 +115,11 @@ READ_BACK = [
 
 @pytest.mark.parametrize(("runs", "order", "base"), READ_BACK)
 def test_every_dialect_that_is_read_comes_back_to_the_same_records(masked, tmp_path, runs, order, base):
-    number = [] if base is None else ["--base", str(base)]
+    number = [] if base is None else ["--start", str(base)]
     code = ["--order", order, *number]
-    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out"), "--runs", runs, *code]) == 0
+    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out"), "--encoding", runs, *code]) == 0
     table = str(tmp_path / "out" / "labels.csv")
-    how = ["--runs", "counts"] if runs in ("counts", "compressed") else ["--runs", runs, *code]
+    how = ["--encoding", "counts"] if runs in ("counts", "compressed") else ["--encoding", runs, *code]
     assert main(["relabel", str(masked / "ds"), table, "--out", str(tmp_path / "again"), *how]) == 0
     assert dict(ImageDataset.open(tmp_path / "again").records("train")) == dict(
         ImageDataset.open(masked / "ds").records("train")
@@ -147,8 +147,9 @@ def test_the_columns_are_those_of_published_sets(masked, small_dataset, tmp_path
     assert main(["diff", ds, str(tmp_path / "again")]) == 0
     assert main(["export", ds, "--out", str(tmp_path / "x"), "--table", "image"]) == 2
     assert "image is for one class" in capsys.readouterr().err
-    assert main(["export", ds, "--out", str(tmp_path / "x"), "--table", "wide"]) == 2
-    assert "--table: 'wide' is not known" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["export", ds, "--out", str(tmp_path / "x"), "--table", "wide"])
+    assert "--table: invalid choice: 'wide'" in capsys.readouterr().err
     one = small_dataset(tmp_path / "one", classes=("Ship",))
     assert main(["export", str(one), "--out", str(tmp_path / "airbus"), "--table", "image"]) == 0
     with open(tmp_path / "airbus/labels.csv", encoding="utf-8", newline="") as file:
@@ -232,8 +233,9 @@ def test_class_folders_and_queries(labelled, masked, tmp_path, capsys):
     assert "is not this export" in capsys.readouterr().err
     assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "x"), "--splits", "dev"]) == 2
     assert "no split 'dev'" in capsys.readouterr().err
-    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "x"), "--runs", "huffman"]) == 2
-    assert "--runs: 'huffman' is not known" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["export", str(masked / "ds"), "--out", str(tmp_path / "x"), "--encoding", "huffman"])
+    assert "--encoding: invalid choice: 'huffman'" in capsys.readouterr().err
     assert main(["export", str(masked / "ds"), "--out", "gs://bucket/x"]) == 2
     assert "files are exported to this machine" in capsys.readouterr().err
 

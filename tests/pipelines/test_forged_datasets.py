@@ -87,9 +87,9 @@ def forgeries(manifest):
 def sound(manifest):
     """A manifest as an ingest with many options has it."""
     recipe = {
-        "images": {"reencode": "png", "size": [24, 36], "quality": 90, "optimize": True},
+        "images": {"encoding": "png", "size": [24, 36], "quality": 90, "optimize": True},
         "features": {"preset": "tf_vision", "map": {"a": "b"}},
-        "split": {"by": "hash"},
+        "split": {"method": "hash"},
     }
     return {**manifest, "recipe": recipe, "recipe_fingerprint": fingerprint(recipe)}
 

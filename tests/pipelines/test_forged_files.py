@@ -1,11 +1,11 @@
 """Forged rows of an index and a ledger, lineages and blessings: a message, never a traceback."""
 
-import hashlib
 import json
 import shutil
 
 import pytest
 
+from shardwright.checksum import checksum_of
 from shardwright.components.evaluator.summary import read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.dataset.reader import ImageDataset
@@ -43,7 +43,7 @@ def forge_row(dataset, part, name, value):
     lines[0] = json.dumps({**json.loads(lines[0]), name: value})
     file.write_text("".join(f"{line}\n" for line in lines))
     manifest = json.loads((dataset / "manifest.json").read_text())
-    manifest["parts"][part] = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest["parts"][part] = checksum_of(file.read_bytes())
     # So that the ledger is read.
     manifest["totals"]["inputs"] += 1
     manifest["digest"] = fingerprint({name: value for name, value in manifest.items() if name != "digest"})

@@ -83,7 +83,11 @@ def test_a_ledger_has_no_trace_of_forgotten_images(image_input, tmp_path, capsys
 
 def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsys):
     raw = image_input(tmp_path / "in", layout="label_csv", images=8)
-    raw |= {"images": {"verify": "full"}, "run": {"staging": str(tmp_path / "staging")}}
+    raw |= {
+        "images": {"verify": "full"},
+        "duplicates": {"pixels": "keep"},
+        "run": {"staging": str(tmp_path / "staging")},
+    }
     run(raw, tmp_path / "ds", workers=1)
     cache = cache_file(str(tmp_path / "staging/probed"))
 

@@ -29,8 +29,8 @@ def place(tmp_path_factory):
         folder.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (8, 6), (40 * number, 9, 9)).save(folder / f"{number}{EVIL}\n{FORGED}.png", "png")
     (folder / f"broken{EVIL}\n{FORGED}.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
-    raw = {"task": "classification", "input": {"images": str(root / "images")}, "rejects": {"max": 0.5}}
-    raw |= {"split": {"train": 0.7, "eval": 0.3}, "evaluator": {"split": "eval"}}
+    raw = {"task": "classification", "input": {"images": str(root / "images")}, "rejects": {"max_fraction": 0.5}}
+    raw |= {"split": {"ratios": {"train": 0.7, "eval": 0.3}}, "evaluator": {"split": "eval"}}
     run(raw, root / "ds", workers=1)
     raw["shards"] = {"count": 2}
     run(raw, root / "other", workers=1)
@@ -76,7 +76,7 @@ def calls(root: Path, new: Path) -> list[list[str]]:
         ["merge", ds, str(root / "other"), "--out", str(new / "merged")],
         ["forget", ds, "--keys", str(root / "keys"), "--out", str(new / "forgotten")],
         ["relabel", ds, str(root / "labels.csv"), "--out", str(new / "relabelled")],
-        ["retry-rejects", ds, "--config", str(root / "config.yaml"), "--out", str(new / "retried"), "--workers", "1"],
+        ["retry-rejects", str(root / "config.yaml"), ds, "--out", str(new / "retried"), "--workers", "1"],
         ["report", ds, "--out", str(new / "page.html")],
         ["lineage", ds],
         ["drift", ds, str(root / "other")],
@@ -86,7 +86,7 @@ def calls(root: Path, new: Path) -> list[list[str]]:
         ["schema", "render", str(root / "unknown.yaml")],
         ["predict", str(root / "model"), str(root / "images"), "--out", str(new / "predicted.csv")],
         [f"{EVIL}\n{FORGED}"],
-        ["sample", str(new / "sample"), "--images", EVIL],
+        ["sample", "--out", str(new / "sample"), "--count", EVIL],
         ["stats", ds, f"{EVIL}\n{FORGED}"],
     ]
 

@@ -122,13 +122,13 @@ def test_findings_are_printed_and_stop_the_pipeline_if_wanted(dataset, tmp_path,
 def test_a_wrong_configuration_is_one_line(tmp_path, capsys):
     given = ["--config", "input: {imges: x}", "--data-root", "", "--dataset", str(tmp_path / "d")]
     assert task.main(["ingest", *given, "--fingerprint", str(tmp_path / "f")]) == 2
-    assert capsys.readouterr().err.startswith("shardwright: input.images: missing")
+    assert capsys.readouterr().err.startswith("shardwright: input.imges: unknown key. Did you mean input.images?")
 
 
 def test_a_step_alone_knows_no_model_in_force(tmp_path, capsys):
-    given = ["--config", "input: {images: x}\nsplit: {previous: blessed}", "--data-root", ""]
+    given = ["--config", "input: {images: x}\nsplit: {keep_from: blessed}", "--data-root", ""]
     assert task.main(["ingest", *given, "--dataset", str(tmp_path / "d"), "--fingerprint", str(tmp_path / "f")]) == 2
-    assert "split.previous: 'blessed' is a model's dataset" in capsys.readouterr().err
+    assert "split.keep_from: 'blessed' is a model's dataset" in capsys.readouterr().err
 
 
 def test_what_is_made_goes_to_a_bucket(tmp_path):

@@ -16,7 +16,7 @@ from shardwright.components.runtime.jobset import JobSetTask
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.pipelines.cloud.jobset import jobset_template
-from shardwright.pipelines.kubeflow import add_image_parameter, check_for_backend, platform_document
+from shardwright.pipelines.kubeflow import _add_variables, add_image_parameter, check_for_backend, platform_document
 from shardwright.pipelines.tpu import TpuSlice
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -52,13 +52,13 @@ def test_the_check_is_strict():
         strictly(pod)
 
 
-def manifest():
+def manifest(**changes):
     found = TpuSlice("ct5lp-hightpu-4t", "4x4")
     placing = {
         "nodeSelector": {**found.node_selector},
         "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}],
     }
-    template = jobset_template(config().kubeflow, found, KUBEFLOW["image"], placing)
+    template = jobset_template(config(**changes).kubeflow, found, KUBEFLOW["image"], placing)
     task = JobSetTask(template, ["--executor_class_path", "x", "{}"], 2, Path("/models"))
     return task.manifest({"outputs": {"artifacts": {}, "outputFile": "/x"}})
 
@@ -82,6 +82,119 @@ def test_what_changed_in_the_jobset_is_seen():
     if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
         file.write_text(shown, encoding="utf-8")
     assert shown == file.read_text(encoding="utf-8")
+
+
+PODS = {
+    "all": {"env": {"LOG": "info", "MODE": "all"}, "labels": {"team": "clouds"}, "timeout_hours": 48},
+    "Trainer": {
+        "env": {"MODE": "own"},
+        "secret_env": {"WANDB_API_KEY": "wandb/token"},
+        "config_map_env": {"OWNER": "people/owner"},
+        "annotations": {"example.org/owner": "clouds"},
+        "timeout_hours": 0.5,
+        "shared_memory": "8GB",
+        "scratch": [
+            {"path": "/gcs", "size": "500GB", "storage_class": "premium-rwo"},
+            {"path": "/scratch", "size": "1GiB"},
+        ],
+    },
+}
+
+
+def compiled_with(section):
+    """The golden pipeline as `kubeflow.pods` changes it, and its platform document."""
+    spec = copy.deepcopy(SPEC)
+    _add_variables(section, {"pipelineSpec": spec})
+    return spec, platform_document(section)
+
+
+def test_settings_of_pods_reach_kubernetes():
+    one_host = {"machine": "ct5lp-hightpu-4t", "topology": "2x2"}
+    section = config(hosts=1, trainer=one_host, pods=PODS, image_pull_secrets=["registry"])
+    spec, platform = compiled_with(section)
+    pod = pod_of("Trainer", spec, platform)
+    strictly(pod)
+    (container,) = pod["spec"]["containers"]
+    found = {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
+    assert (found["LOG"], found["MODE"]) == ("info", "own")
+    assert found["WANDB_API_KEY"] == {"secretKeyRef": {"name": "wandb", "key": "token"}}
+    assert found["OWNER"] == {"configMapKeyRef": {"name": "people", "key": "owner"}}
+    assert pod["metadata"]["labels"] == {"team": "clouds"}
+    assert pod["metadata"]["annotations"] == {"example.org/owner": "clouds"}
+    assert pod["spec"]["activeDeadlineSeconds"] == 1800
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {"/gcs", "/scratch", "/dev/shm"}
+    other = pod_of("DataGate", spec, platform)
+    strictly(other)
+    assert other["spec"]["activeDeadlineSeconds"] == 48 * 3600
+    assert {one["name"]: one.get("value") for one in other["spec"]["containers"][0]["env"]}["MODE"] == "all"
+
+
+def test_the_platform_document_is_of_kubeflows_own_message():
+    executors = pytest.importorskip("kfp.kubernetes.kubernetes_executor_config_pb2", reason="kfp-kubernetes")
+    platform = platform_document(config(pods=PODS, image_pull_secrets=["registry"]))
+    for executor in platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"].values():
+        json_format.ParseDict(executor, executors.KubernetesExecutorConfig())
+
+
+def test_settings_of_pods_reach_the_jobset():
+    jobset = {"queue": "tpus", "service_account": "trainer", "max_restarts": 1, "host_network": True}
+    made = manifest(pods=PODS, image_pull_secrets=["registry"], jobset=jobset)
+    check_jobset(made)
+    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "tpus"}
+    policy = made["spec"]["failurePolicy"]
+    assert policy["maxRestarts"] == 1
+    assert policy["rules"][0]["action"] == "RestartJobSetAndIgnoreMaxRestarts"
+    job = made["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert job["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["type"] == "DisruptionTarget"
+    pod = job["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["hostNetwork"]) == ("trainer", True)
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    (container,) = pod["containers"]
+    assert container["securityContext"]["runAsNonRoot"] is True
+    names = [one["name"] for one in container["env"]]
+    assert {"LOG", "MODE", "WANDB_API_KEY", "OWNER"} <= set(names)
+    assert len(names) == len(set(names))
+    assert job["template"]["metadata"]["annotations"] == {"example.org/owner": "clouds"}
+    privileged = manifest(jobset={"privileged": True})["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert privileged["template"]["spec"]["containers"][0]["securityContext"] == {"privileged": True}
+
+
+def test_the_page_names_every_field_that_the_documents_can_have():
+    """The table of settings, and the example next to it, which is a configuration."""
+    page = PAGE.read_text(encoding="utf-8")
+    fields = set(re.findall(r"^\| `[^|]*\| `([A-Za-z]+)`[^|]*\| `backend/", page, re.MULTILINE))
+    section = config(
+        hosts=1, trainer={"machine": "ct5lp-hightpu-4t", "topology": "2x2"}, pods=PODS, image_pull_secrets=["r"]
+    )
+    executors = platform_document(section)["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert fields == set().union(*executors.values())
+    (example,) = re.findall(r"```yaml\n([^`]*?\n  pods:.*?)```", page, re.DOTALL)
+    config(**yaml.safe_load(example)["kubeflow"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pods": {"Trainr": {}}}, "Did you mean Trainer"),
+        ({"pods": {"all": {"env": {"A-B": "1"}}}}, "'A-B' is not a variable's name"),
+        ({"pods": {"all": {"env": {"SHARDWRIGHT_IMAGE": "x"}}}}, "is set by Shardwright itself"),
+        ({"pods": {"all": {"env": {"A": "1"}, "secret_env": {"A": "s/k"}}}}, "'A' has two values"),
+        ({"pods": {"all": {"secret_env": {"A": "token"}}}}, "'token' is not NAME/KEY"),
+        ({"pods": {"all": {"labels": {"team": "a b"}}}}, "'a b' is not a label of a pod"),
+        ({"pods": {"all": {"annotations": {"a b": "x"}}}}, "is not the name of an annotation"),
+        ({"pods": {"all": {"timeout_hours": 0}}}, r"all\.timeout_hours: 0"),
+        ({"pods": {"all": {"scratch": [{"path": "x", "size": "1GB"}]}}}, "'x' is not a folder to mount at"),
+        ({"pods": {"all": {"scratch": [{"path": "/x", "size": 1}]}}}, r"scratch\[0\]\.size: 1 is too small"),
+        ({"pods": {"all": {"scratch": [{"path": "/models", "size": "1GB"}]}}}, "a path of kubeflow.volumes, too"),
+        ({"image_pull_secrets": ["My Secret"]}, "'My Secret' is not the name of a Secret"),
+        ({"jobset": {"queue": "a b"}}, r"jobset\.queue: 'a b' is not a name"),
+        ({"jobset": {"max_restarts": -1}}, r"jobset\.max_restarts"),
+    ],
+)
+def test_settings_that_no_pod_could_have(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        config(**changes)
 
 
 def test_the_pod_that_starts_a_jobset_needs_no_tpu():

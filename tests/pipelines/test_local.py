@@ -1,5 +1,6 @@
 """`run` around the pipeline: one run per root, schemas kept by content, our errors found behind Beam's."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright.lineage import places
 from shardwright.pipelines import local
+from shardwright.pipelines.cli import main
 from shardwright.pipelines.inputs import resolve_inputs
 from shardwright.pipelines.runs import logs
+from shardwright.pipelines.runs.summary import RunSummary
 from shardwright.storage.locks import run_lock
 
 
@@ -38,22 +41,28 @@ def test_a_full_disk_is_reported_before_any_work(
     with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Free"):
         local.run_local("full.yaml", root="run")
     assert not (tmp_path / "run" / places.METADATA_FILE).exists()
-    (tmp_path / "full.yaml").write_text(yaml.safe_dump({**raw, "run": {"space": "tell"}}))
-    monkeypatch.setattr(local, "_run", lambda *arguments: 0)
-    assert local.run_local("full.yaml", root="run") == 0
+    (tmp_path / "full.yaml").write_text(yaml.safe_dump({**raw, "run": {"space": "warn"}}))
+    summary = RunSummary((("anomalies", "none"), ("model", "NOT BLESSED"), ("", "dice 0.1")), False, ("dice 0.1",))
+    monkeypatch.setattr(local, "_run", lambda *arguments: summary)
+    assert local.run_local("full.yaml", root="run") == 1
     assert "where 1 MB are free: too little by this estimate; the run starts" in capsys.readouterr().out
+    assert main(["run", "full.yaml", "--root", "run", "--json"]) == 1
+    made = json.loads(capsys.readouterr().out)
+    assert (made["blessed"], made["reasons"]) == (False, ["dice 0.1"])
+    assert made["summary"] == {"anomalies": ["none"], "model": ["NOT BLESSED", "dice 0.1"]}
+    assert made["root"] == str(tmp_path / "run")
 
 
 def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, image_input: Any) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
-    config = parse_config({**raw, "split": {"previous": "blessed"}}, base=str(tmp_path))
+    config = parse_config({**raw, "split": {"keep_from": "blessed"}}, base=str(tmp_path))
     # In a compiled pipeline, InputResolver does this.
     compiled = resolve_inputs(config, tmp_path / "x.yaml", hashed=False)
-    assert (compiled.config.split.previous, compiled.fingerprint) == (None, "")
-    assert not any("split.previous" in note for note in compiled.notes)
+    assert (compiled.config.split.keep_from, compiled.fingerprint) == (None, "")
+    assert not any("split.keep_from" in note for note in compiled.notes)
     prepared = resolve_inputs(config, tmp_path / "x.yaml")
-    assert prepared.config.split.previous is None
-    assert "split.previous: no dataset yet, since no model was ever blessed" in prepared.notes
+    assert prepared.config.split.keep_from is None
+    assert "split.keep_from: no dataset yet, since no model was ever blessed" in prepared.notes
 
 
 def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

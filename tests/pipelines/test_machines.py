@@ -4,7 +4,7 @@ import pytest
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.cloud.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
+from shardwright.pipelines.cloud.machines import check_hosts, check_machine, trainer_slice, with_accelerator
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,3 @@ def test_a_trainer_that_asks_for_another_accelerator_is_refused(asked, has_tpu, 
     config = parse_config({"input": {"images": "x"}, "trainer": {"accelerator": asked}}, base="/")
     with pytest.raises(ConfigError, match=message):
         with_accelerator(config, "vertex.trainer", has_tpu, gpu)
-
-
-def test_what_no_image_has_is_noted():
-    assert gpu_notes(None) == ()
-    assert "CUDA" in gpu_notes("NVIDIA_L4")[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shardwright.config import parse_config
 from shardwright.loader.memory import loader_memory
-from shardwright.pipelines.preflight.facts import DatasetFacts, Facts, FeedRate, SplitFacts, dataset_facts
+from shardwright.pipelines.preflight.facts import DatasetFacts, Facts, LoaderTensor, SplitFacts, dataset_facts
 from shardwright.pipelines.preflight.feeding_rules import fits_memory, memory_estimate
 from shardwright.pipelines.preflight.findings import ERROR, WARNING, check
 from shardwright.pipelines.preflight.rules import RULES
@@ -49,9 +49,9 @@ def split(records=4000, shards=20, size=100 * MB):
 
 def dataset(**changes):
     fed = (
-        FeedRate("image", (32, 352, 544, 3), "float32"),
-        FeedRate("target", (32, 352, 544, 4), "uint8"),
-        FeedRate("weight", (32,), "float32"),
+        LoaderTensor("image", (32, 352, 544, 3), "float32"),
+        LoaderTensor("target", (32, 352, 544, 4), "uint8"),
+        LoaderTensor("weight", (32,), "float32"),
     )
     good = {
         "root": "/data",
@@ -103,9 +103,13 @@ FAILING = {
     ),
     "batch-share": (facts(data={"splits": {"train": split(400, 2)}}), "trainer.batch_size", "6 steps per epoch .* 40"),
     "loads": (facts(data={"refusal": "key 3: has no label."}), "loader", "key 3: has no label. Fix"),
-    "fixed-shapes": (facts(data={"fed": (FeedRate("image", (None, 352, 544, 3), "uint8"),)}), "loader", r"\[\?, 352"),
-    "no-strings": (facts(data={"fed": (FeedRate("target", (32,), "string"),)}), "loader", "target is text"),
-    "device-types": (facts(data={"fed": (FeedRate("target", (32,), "int64"),)}), "loader", "target is int64"),
+    "fixed-shapes": (
+        facts(data={"fed": (LoaderTensor("image", (None, 352, 544, 3), "uint8"),)}),
+        "loader",
+        r"\[\?, 352",
+    ),
+    "no-strings": (facts(data={"fed": (LoaderTensor("target", (32,), "string"),)}), "loader", "target is text"),
+    "device-types": (facts(data={"fed": (LoaderTensor("target", (32,), "int64"),)}), "loader", "target is int64"),
     "one-size": (facts(data={"sizes": ((352, 544), (350, 525))}), "transform.size", "2 sizes .* 350 x 525"),
     "size": (facts(data={"sizes": ((350, 525),)}), "transform.size", r"\[352, 544\].*\[350, 525\]"),
     "stride": (facts(data={"sizes": ((350, 525),)}), "transform.size", r"padded to \[352, 528\].* 1.1% more"),
@@ -120,7 +124,7 @@ FAILING = {
     ),
     "labels": (
         facts(data={"labels": "single", "unlabelled": 3}),
-        "input.unlisted",
+        "input.unlisted_images",
         "3 of 100 examples of /data have no label",
     ),
     "ignored-pixels": (
@@ -223,7 +227,7 @@ def test_without_a_dataset_the_configuration_alone_is_asked():
     assert [one.rule for one in found] == ["shards-hosts", "resume"]
     found = check(RULES, dataclasses.replace(alone, config=config(loader__order="fast", shards__hosts=None))).findings
     assert [one.rule for one in found] == ["shards-enough", "resume"]
-    unlabelled = config(task="classification", input__unlisted="unlabelled")
+    unlabelled = config(task="classification", input__unlisted_images="unlabelled")
     assert [one.rule for one in check(RULES, dataclasses.replace(alone, config=unlabelled)).findings] == ["labels"]
 
 

@@ -12,7 +12,7 @@ from shardwright.pipelines.preflight.measure import gather
 GOOD = {
     "task": "segmentation",
     "input": {"images": "images", "classes": ["Fish", "Sugar"]},
-    "split": {"train": 0.8, "eval": 0.2},
+    "split": {"ratios": {"train": 0.8, "eval": 0.2}},
     "evaluator": {"split": "eval"},
     "transform": {"size": [32, 48]},
     "shards": {"hosts": 2},

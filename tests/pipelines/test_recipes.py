@@ -21,13 +21,13 @@ CLASSES = ("cat", "dog")
 DRAWN = 50
 # Section -> option -> values that are not its default.
 OPTIONS: dict[str, dict[str, list[Any]]] = {
-    "input": {"unlisted": ["empty", "unlabelled"], "classes": [["b", "a"], {"b": 1, "a": 2}]},
+    "input": {"unlisted_images": ["empty", "unlabelled"], "classes": [["b", "a"], {"b": 1, "a": 2}]},
     "images": {"max_pixels": [1000000], "orientation": ["as_stored"], "verify": ["full"]},
-    "duplicates": {"exact": ["drop", "keep"], "pixels": ["drop"], "near": ["warn", "drop"]},
-    "split": {"train": [0.5], "eval": [0.2], "seed": ["other", 3], "stratify": [True]},
-    "shards": {"count": [4], "target_size": ["10MB"], "pattern": ["{split}/{index:05d}.tfrecord"]},
+    "duplicates": {"exact": ["drop", "keep"], "pixels": ["drop"], "near": [{"max_distance": 4}]},
+    "split": {"ratios": [{"train": 0.5, "test": 0.5}], "salt": ["other"], "stratify": [True]},
+    "shards": {"count": [4], "target_size": ["10MB"], "filename_template": ["{split}/{index:05d}.tfrecord"]},
     "features": {"preset": ["tfds", "tf_vision"]},
-    "rejects": {"max": [0.25]},
+    "rejects": {"max_fraction": [0.25]},
     "transform": {
         "size": [[32, 48]],
         "resize": ["stretch", "fit_pad", "fill_crop", "keep"],
@@ -44,7 +44,7 @@ OPTIONS: dict[str, dict[str, list[Any]]] = {
         "batch_size": [5],
         "learning_rate": [0.1],
         "seed": [9],
-        "width": [16],
+        "base_filters": [16],
         "loss": ["focal", "dice"],
         "optimizer": ["sgd", "adamw"],
         "weight_decay": [0.01],

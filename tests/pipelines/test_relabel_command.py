@@ -46,9 +46,9 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     table = tmp_path / "new.csv"
     table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 5\n001.jpg_Fish,1 99999\n")
     ds, out = str(tmp_path / "ds"), str(tmp_path / "new")
-    assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "fail"]) == 1
+    assert main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "fail"]) == 1
     assert "4 of 6 images have no row" in capsys.readouterr().err
-    assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "reject"]) == 0
+    assert main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "reject"]) == 0
     rows = ledger(out)
     assert rows["000.jpg"].status == "written"
     assert rows["001.jpg"].code == "bad_rle"
@@ -57,7 +57,8 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert main(["relabel", ds, str(table), "--out", str(tmp_path / "x")]) == 1
     assert "no row matches an image. Its rows name other.jpg" in capsys.readouterr().err
     assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
-    assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "keep"]) == 2
+    with pytest.raises(SystemExit):
+        main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "keep"])
 
 
 def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp_path, capsys, monkeypatch):
@@ -74,7 +75,7 @@ def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp
         return found
 
     monkeypatch.setattr(relabelling, "_open", changed_behind)
-    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted", "empty"]
+    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted-images", "empty"]
     assert main(call) == 1
     assert "new.csv: the file has changed while the run was reading the input" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
@@ -111,11 +112,11 @@ def test_the_format_of_a_table_can_be_given(image_input, tmp_path, capsys):
     run(raw, tmp_path / "ds", workers=1)
     table = tmp_path / "new.csv"
     table.write_text("photo,what,runs\n000.jpg,Fish,1 5\n001.jpg,Sugar,11 2\n")
-    call = ["relabel", str(tmp_path / "ds"), str(table), "--unlisted", "empty"]
+    call = ["relabel", str(tmp_path / "ds"), str(table), "--unlisted-images", "empty"]
     assert main([*call, "--out", str(tmp_path / "x")]) == 2
-    output = ["--format", "rle_csv", "--columns", "image=photo", "label=what", "mask=runs"]
+    output = ["--format", "rle_csv", "--column", "image=photo", "--column", "label=what", "--column", "mask=runs"]
     assert main([*call, *output, "--order", "column", "--out", str(tmp_path / "columns")]) == 0
-    assert main([*call, *output, "--order", "row", "--base", "0", "--out", str(tmp_path / "rows")]) == 0
+    assert main([*call, *output, "--order", "row", "--start", "0", "--out", str(tmp_path / "rows")]) == 0
     columns, rows = examples(tmp_path / "columns"), examples(tmp_path / "rows")
     height = int(columns["000.jpg"]["image/height"][0])
     assert columns["000.jpg"]["image/segmentation/Fish/rle"].tolist() == [0, 5]
@@ -124,13 +125,15 @@ def test_the_format_of_a_table_can_be_given(image_input, tmp_path, capsys):
     assert rows["000.jpg"]["image/segmentation/Fish/rle"].tolist() == expected
     capsys.readouterr()
     for wrong, message in (
-        (["--columns", "image"], "'image' is not ROLE=HEADER"),
-        (["--columns", "picture=photo"], "picture"),
-        (["--order", "diagonal"], "input.labels.order: 'diagonal' is not known"),
-        (["--base", "2"], "input.labels.base: 2 is not a first position"),
+        (["--column", "image"], "image: is not ROLE=HEADER"),
+        (["--column", "picture=photo"], "picture"),
         (["--format", "csv"], "input.labels.format: 'csv' is not known"),
-        (["--key-pattern", "("], "input.labels.key_pattern"),
+        (["--key-regex", "("], "input.labels.key_regex"),
     ):
         assert main([*call, *wrong, "--out", str(tmp_path / "x")]) == 2
         assert message in capsys.readouterr().err
+    for option, value in (("--order", "diagonal"), ("--start", "2"), ("--encoding", "huffman")):
+        with pytest.raises(SystemExit):
+            main([*call, option, value, "--out", str(tmp_path / "x")])
+        assert f"{option}: invalid choice" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()

@@ -39,7 +39,7 @@ def fix(folder):
 def test_what_was_rejected_is_read_again(broken, capsys):
     raw, folder = broken
     fix(folder)
-    call = ["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]
+    call = ["retry-rejects", "flowers.yaml", "one", "--out", "two"]
     assert main([*call, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(row["key"], row["status"]) for row in found["retried"]] == list(
@@ -60,9 +60,9 @@ def test_what_was_rejected_is_read_again(broken, capsys):
 def test_a_dataset_is_not_made_within_the_one_that_it_goes_on_from(broken, capsys):
     raw, _ = broken
     before = tree("one")
-    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one/deep/below"]) == 2
+    assert main(["retry-rejects", "flowers.yaml", "one", "--out", "one/deep/below"]) == 2
     assert "one/deep/below: is inside of the dataset" in capsys.readouterr().err
-    splits = {"train": 0.6, "eval": 0.2, "test": 0.2, "previous": str(Path("one").absolute())}
+    splits = {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "keep_from": str(Path("one").absolute())}
     with pytest.raises(UsageError, match=r"is inside of the dataset"):
         run({**raw, "split": splits}, "one/below")
     assert tree("one") == before
@@ -84,10 +84,10 @@ def test_a_fixed_file_that_is_replaced_before_it_is_written_makes_no_dataset(bro
     fix(folder)
     with monkeypatch.context() as patch:
         behind_the_plan(patch, lambda: (folder / BROKEN[0]).write_bytes(picture(99)))
-        assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 1
+        assert main(["retry-rejects", "flowers.yaml", "one", "--out", "two"]) == 1
     assert "00.jpg: the file has changed while the run was reading the input" in capsys.readouterr().err
     assert not Path("two").exists()
-    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 0
+    assert main(["retry-rejects", "flowers.yaml", "one", "--out", "two"]) == 0
     run(raw, "full")
     assert tree("two") == tree("full")
 
@@ -103,28 +103,28 @@ CHANGES = {"records that changed places": swap_all, "nothing there any more": la
 def test_what_becomes_of_the_earlier_dataset_meanwhile_changes_nothing(broken, monkeypatch, change):
     raw, folder = broken
     # With raw pixels all records have one length.
-    raw["images"] = {"reencode": "raw"}
+    raw["images"] = {"encoding": "raw"}
     Path("flowers.yaml").write_text(json.dumps(raw))
     shutil.rmtree("one")
     run(raw, "one")
     fix(folder)
     run(raw, "full")
     behind_the_plan(monkeypatch, CHANGES[change])
-    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 0
+    assert main(["retry-rejects", "flowers.yaml", "one", "--out", "two"]) == 0
     assert tree("two") == tree("full")
 
 
 def test_impossible_calls_are_reported(broken, capsys):
-    assert main(["retry-rejects", "nowhere", "--config", "flowers.yaml", "--out", "two"]) == 2
+    assert main(["retry-rejects", "flowers.yaml", "nowhere", "--out", "two"]) == 2
     assert "there is no such folder" in capsys.readouterr().err
-    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 0
+    assert main(["retry-rejects", "flowers.yaml", "one", "--out", "one"]) == 0
     fix(broken[1])
-    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 2
+    assert main(["retry-rejects", "flowers.yaml", "one", "--out", "one"]) == 2
     assert "contains another dataset" in capsys.readouterr().err
 
 
 def test_the_dataset_of_the_model_in_force_may_be_meant_before_there_is_one(broken, tmp_path, capsys):
-    options = {"run": {"root": str(tmp_path / "root")}, "split": {"previous": "blessed"}, "previous": "blessed"}
+    options = {"run": {"root": str(tmp_path / "root")}, "split": {"keep_from": "blessed"}, "reuse_from": "blessed"}
     Path("flowers.yaml").write_text(json.dumps({**broken[0], **options}))
-    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 0
+    assert main(["retry-rejects", "flowers.yaml", "one", "--out", "two"]) == 0
     assert "0 of 3 rejected inputs are written now" in capsys.readouterr().out

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from google.api_core.exceptions import PermissionDenied
+from google.api_core.exceptions import NotFound, PermissionDenied
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import aiplatform
 
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud import submit
+from shardwright.pipelines.cloud import runs, submit
 from shardwright.pipelines.cloud.compile import Compiled
 
 CONFIG = {
@@ -73,6 +73,17 @@ def test_image_and_root_of_one_run(asked, capsys):
     assert asked[0].vertex.data_root == "gs://other/data"
 
 
+def test_key_ranges_and_name_of_one_run(asked, tmp_path, capsys):
+    key = "projects/p/locations/europe-west4/keyRings/r/cryptoKeys/k"
+    changes = {"kms_key": key, "reserved_ip_ranges": ["ranges"], "network": "projects/1/global/networks/n"}
+    config = {**CONFIG, "vertex": {**CONFIG["vertex"], **changes}}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert main(["submit", "c.yaml", "--dry-run", "--run-name", "clouds-november"]) == 0
+    job = json.loads(capsys.readouterr().out)["pipelineJob"]
+    assert job["encryptionSpec"] == {"kmsKeyName": key}
+    assert (job["reservedIpRanges"], job["network"]) == (["ranges"], "projects/1/global/networks/n")
+
+
 def test_the_request_of_a_schedule(asked, capsys):
     assert main(["schedule", "c.yaml", "--dry-run"]) == 0
     request = json.loads(capsys.readouterr().out)["schedule"]
@@ -86,10 +97,42 @@ def test_a_run_is_sent_and_its_link_printed(asked, capsys, monkeypatch):
     sent = {}
     monkeypatch.setattr(submit, "_credentials", lambda wanted: AnonymousCredentials())
     monkeypatch.setattr(aiplatform.PipelineJob, "submit", lambda self, **options: sent.update(options))
-    monkeypatch.setattr(aiplatform.PipelineJob, "_dashboard_uri", lambda self: "https://console/runs/1")
+    monkeypatch.setattr(aiplatform.PipelineJob, "to_dict", lambda self: job_resource("clouds-7", "RUNNING"))
     assert main(["submit", "c.yaml"]) == 0
-    assert sent == {"service_account": CONFIG["vertex"]["service_account"], "network": None}
-    assert capsys.readouterr().out == "https://console/runs/1\n"
+    assert sent == {
+        "service_account": CONFIG["vertex"]["service_account"],
+        "network": None,
+        "reserved_ip_ranges": None,
+        "experiment": None,
+    }
+    assert capsys.readouterr().out == f"{CONSOLE}/pipelines/runs/clouds-7?project=12\n"
+
+
+CONSOLE = "https://console.cloud.google.com/vertex-ai/locations/europe-west4"
+
+
+def job_resource(name, state, tasks=(), **more):
+    """A run as Vertex AI describes it (`PipelineJob` as JSON); `tasks` are (name, state, error)."""
+    details = [
+        {"taskId": "1", "taskName": name, "state": state},
+        *(
+            {
+                "taskId": str(i),
+                "parentTaskId": "1",
+                "taskName": task,
+                "state": found,
+                **({"error": {"message": error}} if error else {}),
+            }
+            for i, (task, found, error) in enumerate(tasks, 2)
+        ),
+    ]
+    return {
+        "name": f"projects/12/locations/europe-west4/pipelineJobs/{name}",
+        "state": f"PIPELINE_STATE_{state}",
+        "createTime": "2026-11-23T08:00:00Z",
+        "jobDetail": {"taskDetails": details},
+        **more,
+    }
 
 
 class Region:
@@ -100,16 +143,24 @@ class Region:
         kind = aiplatform.PipelineJobSchedule
         monkeypatch.setattr(submit, "_credentials", lambda wanted: AnonymousCredentials())
         monkeypatch.setattr(kind, "create", lambda new, **options: self.add(new._gca_resource.display_name, **options))
-        monkeypatch.setattr(kind, "_dashboard_uri", lambda new: f"https://console/{self.there[-1].resource_name}")
+        monkeypatch.setattr(kind, "resource_name", property(lambda new: self.there[-1].resource_name))
         monkeypatch.setattr(kind, "list", self.list)
 
     def add(self, name, *, cron="TZ=Europe/Paris 0 3 1 * *", max_concurrent_run_count=1, done=False, **options):
         one = SimpleNamespace(display_name=name, cron=cron, max_concurrent_run_count=max_concurrent_run_count)
-        one.resource_name = f"schedules/{len(self.log) + 1}"
-        one.options, one.done = options, lambda: done
-        one._dashboard_uri = lambda: f"https://console/{one.resource_name}"
-        one.delete = lambda: (self.there.remove(one), self.log.append(("deleted", one.resource_name)))
-        self.log.append(("created", one.resource_name))
+        number = sum(entry[0] == "created" for entry in self.log) + 1
+        one.resource_name = f"projects/12/locations/europe-west4/schedules/{number}"
+        one.options, one.done, one.state = options, lambda: done, "ACTIVE"
+        one.to_dict = lambda: {
+            "name": one.resource_name,
+            "state": one.state,
+            "cron": cron,
+            "nextRunTime": "2026-12-01T02:00:00Z",
+        }
+        one.delete = lambda: (self.there.remove(one), self.log.append(("deleted", number)))
+        one.pause = lambda: (setattr(one, "state", "PAUSED"), self.log.append(("paused", number)))
+        one.resume = lambda catch_up: (setattr(one, "state", "ACTIVE"), self.log.append(("resumed", number, catch_up)))
+        self.log.append(("created", number))
         self.there.append(one)
 
     def list(self, **asked):
@@ -126,7 +177,7 @@ def test_a_schedule_is_sent_and_its_link_printed(asked, region, capsys):
     assert main(["schedule", "c.yaml", "--cron", "0 4 * * 1"]) == 0
     (made,) = region.there
     assert (made.cron, made.options["max_run_count"], made.max_concurrent_run_count) == ("0 4 * * 1", 12, 1)
-    assert "schedules/1" in capsys.readouterr().out
+    assert capsys.readouterr().out == f"{CONSOLE}/pipelines/schedules/1?project=12\n"
 
 
 def test_the_same_schedule_twice_is_one(asked, region, capsys):
@@ -137,7 +188,7 @@ def test_the_same_schedule_twice_is_one(asked, region, capsys):
     assert output.out == first
     assert "schedule 'clouds': exists already, so nothing was sent." in output.err
     assert "Add --replace" in output.err
-    assert region.log == [("created", "schedules/1")]
+    assert region.log == [("created", 1)]
 
 
 def test_other_times_are_refused_not_ignored(asked, region, capsys):
@@ -152,7 +203,9 @@ def test_several_of_one_name_are_shown(asked, region, capsys):
     region.add("clouds")
     region.add("clouds")
     assert main(["schedule", "c.yaml"]) == 2
-    assert "2 schedules of that name exist: https://console/schedules/1, https" in capsys.readouterr().err
+    assert (
+        f"2 schedules of that name exist: {CONSOLE}/pipelines/schedules/1?project=12, https" in capsys.readouterr().err
+    )
 
 
 def test_a_schedule_is_replaced_when_the_new_one_exists(asked, region, capsys):
@@ -161,18 +214,18 @@ def test_a_schedule_is_replaced_when_the_new_one_exists(asked, region, capsys):
     region.add("clouds-2")
     region.add("clouds", done=True)
     assert main(["schedule", "c.yaml", "--replace"]) == 0
-    assert region.log[4:] == [("created", "schedules/5"), ("deleted", "schedules/1"), ("deleted", "schedules/2")]
-    assert [one.resource_name for one in region.there] == ["schedules/3", "schedules/4", "schedules/5"]
+    assert region.log[4:] == [("created", 5), ("deleted", 1), ("deleted", 2)]
+    assert [one.resource_name.rpartition("/")[2] for one in region.there] == ["3", "4", "5"]
     output = capsys.readouterr()
     assert "schedules/5" in output.out
-    assert "replaced schedules/1" in output.err
+    assert "schedules/1" in output.err
 
 
 def test_schedules_that_have_ended_or_have_other_names_do_not_count(asked, region):
     region.add("clouds-2")
     region.add("clouds", done=True)
     assert main(["schedule", "c.yaml"]) == 0
-    assert region.log[2:] == [("created", "schedules/3")]
+    assert region.log[2:] == [("created", 3)]
 
 
 @pytest.mark.parametrize(
@@ -215,3 +268,107 @@ def test_a_schedule_needs_a_time(asked, tmp_path, capsys):
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     assert main(["schedule", "c.yaml"]) == 2
     assert "vertex.schedule.cron: missing" in capsys.readouterr().err
+
+
+def test_schedules_are_listed_paused_resumed_and_deleted(asked, region, capsys):
+    region.add("clouds")
+    region.add("clouds-2")
+    assert main(["schedule", "c.yaml", "--list"]) == 0
+    line = f"active  TZ=Europe/Paris 0 3 1 * *  {CONSOLE}/pipelines/schedules/1?project=12"
+    assert capsys.readouterr().out == f"{line}, next run 2026-12-01T02:00:00Z\n"
+    assert main(["schedule", "c.yaml", "--resume"]) == 0  # It is active: nothing is sent.
+    for change in ("--pause", "--pause", "--resume", "--delete"):
+        assert main(["schedule", "c.yaml", change]) == 0
+    assert region.log[2:] == [("paused", 1), ("resumed", 1, False), ("deleted", 1)]
+    assert [one.display_name for one in region.there] == ["clouds-2"]
+    assert capsys.readouterr().out.splitlines()[-1].startswith("deleted  TZ=Europe/Paris")
+    assert main(["schedule", "c.yaml", "--delete"]) == 2
+    assert "schedule 'clouds': does not exist" in capsys.readouterr().err
+    assert main(["schedule", "c.yaml", "--list"]) == 0
+
+
+class Jobs:
+    """The runs of a region; each call of `to_dict` describes the next state."""
+
+    def __init__(self, monkeypatch, **states):
+        self.states, self.cancelled = {name: list(found) for name, found in states.items()}, []
+        monkeypatch.setattr(aiplatform.PipelineJob, "list", self.list)
+        monkeypatch.setattr(aiplatform.PipelineJob, "get", self.get)
+
+    def list(self, **asked):
+        assert asked.pop("order_by") == "create_time desc"
+        assert asked == {"filter": 'display_name="clouds"', "project": "my-project", "location": "europe-west4"}
+        return [self.get(name) for name in sorted(self.states, reverse=True)]
+
+    def get(self, name, **place):
+        if name not in self.states:
+            raise NotFound("no such run")
+        left = self.states[name]
+        return SimpleNamespace(
+            to_dict=lambda: left.pop(0) if len(left) > 1 else left[0], cancel=lambda: self.cancelled.append(name)
+        )
+
+
+RUNS = {
+    "run2": [job_resource("run2", "RUNNING", [("Trainer", "RUNNING", None), ("DataGate", "SUCCEEDED", None)])],
+    "run1": [
+        job_resource(
+            "run1",
+            "FAILED",
+            [("Trainer", "FAILED", "first"), ("Trainer", "FAILED", "no\x1b[2J memory")],
+            error={"message": "Trainer failed"},
+            endTime="2026-11-23T09:00:00Z",
+        )
+    ],
+}
+
+
+def test_runs_are_listed(asked, capsys, monkeypatch):
+    Jobs(monkeypatch, **RUNS)
+    assert main(["status", "c.yaml"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3:2] for line in lines] == [["running", "run2"], ["failed", "run1"]]
+    assert main(["status", "c.yaml", "--limit", "1", "--json"]) == 0
+    (only,) = json.loads(capsys.readouterr().out)
+    assert (only["name"], only["state"], only["ended"]) == ("run2", "running", None)
+
+
+def test_one_run_shows_its_tasks_and_its_error(asked, capsys, monkeypatch):
+    Jobs(monkeypatch, **RUNS)
+    assert main(["status", "c.yaml", "run2"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["  succeeded     DataGate", "  running       Trainer"]
+    assert main(["status", "c.yaml", "run1"]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  failed        Trainer: no\\u001b[2J memory",
+        "  Trainer failed",
+    ]
+    assert main(["status", "c.yaml", "run3"]) == 2
+    assert "run 'run3': does not exist in europe-west4 of my-project" in capsys.readouterr().err
+
+
+def test_only_a_run_that_has_not_ended_is_cancelled(asked, capsys, monkeypatch):
+    jobs = Jobs(monkeypatch, **RUNS)
+    assert main(["cancel", "c.yaml", "run2"]) == 0
+    assert main(["cancel", "c.yaml", "run1"]) == 1
+    assert jobs.cancelled == ["run2"]
+    assert "run 'run1': has ended (failed). Nothing was cancelled." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("end", "code"), [("SUCCEEDED", 0), ("FAILED", 1), ("CANCELLED", 1)])
+def test_submit_waits_for_the_end_of_the_run(asked, capsys, monkeypatch, end, code):
+    states = [
+        job_resource("run1", "PENDING"),
+        job_resource("run1", "RUNNING", [("Trainer", "RUNNING", None)]),
+        job_resource("run1", "RUNNING", [("Trainer", "RUNNING", None)]),
+        job_resource("run1", end, [("Trainer", end, None)]),
+    ]
+    Jobs(monkeypatch, run1=states)
+    monkeypatch.setattr(submit, "_credentials", lambda wanted: AnonymousCredentials())
+    monkeypatch.setattr(aiplatform.PipelineJob, "submit", lambda self, **options: None)
+    monkeypatch.setattr(aiplatform.PipelineJob, "to_dict", lambda self: states[0])
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN", 0)
+    assert main(["submit", "c.yaml", "--wait"]) == code
+    output = capsys.readouterr()
+    assert output.err.count("Trainer: running") == 1
+    assert f"run run1: {end.lower()}" in output.err
+    assert output.out == f"{CONSOLE}/pipelines/runs/run1?project=12\n"

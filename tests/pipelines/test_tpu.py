@@ -1,5 +1,8 @@
 """TPU slices: what fits, what does not, and the messages."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,17 +11,43 @@ from shardwright.errors import ConfigError
 from shardwright.pipelines import tpu
 from shardwright.pipelines.tpu import TpuSlice
 
+ROOT = Path(__file__).parents[2]
 SLICES = [(name, topology) for name, machine in tpu._MACHINES.items() for topology in machine.topologies]
 WRITTEN = {f"{TpuSlice(*names).generation}-{names[1]}" for names in SLICES}
 
 
-@pytest.mark.parametrize(("machine", "topology"), SLICES)
-def test_a_slice_is_made_of_whole_machines(machine, topology):
-    found = TpuSlice(machine, topology)
-    assert found.hosts >= 1
-    assert found.hosts * found.chips_per_host == found.chips
-    assert found.node_selector[tpu.TOPOLOGY_SELECTOR] == topology
-    assert TpuSlice.parse(f"{found.generation}-{topology}", hosts=found.hosts).machine == machine
+@pytest.mark.parametrize("machine", tpu.MACHINES)
+def test_a_slice_is_made_of_whole_machines(machine):
+    assert tpu.topologies(machine)
+    for topology in tpu.topologies(machine):
+        found = TpuSlice(machine, topology)
+        assert found.hosts >= 1
+        assert found.hosts * found.chips_per_host == found.chips
+        assert found.node_selector[tpu.TOPOLOGY_SELECTOR] == topology
+        assert TpuSlice.parse(f"{found.generation}-{topology}", hosts=found.hosts).machine == machine
+
+
+def test_the_page_lists_every_machine():
+    page = (ROOT / "docs/kubeflow.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| `(v5e|v6e|v5p|tpu7x)` \| `([a-z0-9-]+)` \| ([0-9]+) \| (.+?) \| (yes|no) \|$", page, re.MULTILINE
+    )
+    assert rows == [
+        (
+            one.generation,
+            name,
+            str(one.chips),
+            _in_words(one.topologies),
+            "yes" if tpu._GENERATIONS[one.generation].vertex else "no",
+        )
+        for name, one in tpu._MACHINES.items()
+    ]
+
+
+def _in_words(topologies):
+    if len(topologies) <= 7:
+        return " ".join(f"`{topology}`" for topology in topologies)
+    return f"{' '.join(f'`{topology}`' for topology in topologies[:6])} … `{topologies[-1]}`"
 
 
 @pytest.mark.parametrize(
@@ -29,11 +58,41 @@ def test_a_slice_is_made_of_whole_machines(machine, topology):
         ("v5e-2x4", 2, "ct5lp-hightpu-4t", 8),
         ("v6e-4x4", 4, "ct6e-standard-4t", 16),
         ("v5p-2x2x2", 2, "ct5p-hightpu-4t", 8),
+        ("v5p-4x4x12", 48, "ct5p-hightpu-4t", 192),
+        ("tpu7x-1x1x1", 1, "tpu7x-standard-1t", 1),
+        ("tpu7x-2x2x1", 1, "tpu7x-standard-4t", 4),
+        ("tpu7x-16x24x24", 2304, "tpu7x-standard-4t", 9216),
     ],
 )
 def test_slices_as_people_write_them(text, hosts, machine, chips):
     found = TpuSlice.parse(text, hosts=hosts)
     assert (found.machine, found.hosts, found.chips) == (machine, hosts, chips)
+
+
+@pytest.mark.parametrize(("text", "most"), [("v5p", 8960), ("tpu7x", 9216)])
+def test_no_slice_is_larger_than_a_pod(text, most):
+    """The pod sizes of cloud.google.com/tpu/docs/v5p and tpu7x."""
+    chips = [TpuSlice.parse(f"{text}-{topology}").chips for topology in tpu._topologies_of(text)]
+    assert max(chips) == most
+    assert all(count in (1, 4, 8, 16, 32) or count % 64 == 0 for count in chips)
+
+
+def test_a_chip_of_the_seventh_generation_is_two_devices():
+    assert TpuSlice.parse("tpu7x-2x2x1").devices == 8
+    assert TpuSlice.parse("v5p-2x2x1").devices == 4
+
+
+def test_every_generation_and_machine_has_a_source_and_a_label():
+    assert {machine.generation for machine in tpu._MACHINES.values()} == set(tpu._GENERATIONS)
+    labels = [generation.label for generation in tpu._GENERATIONS.values()]
+    assert len(set(labels)) == len(labels)
+    assert all("/" in generation.source for generation in tpu._GENERATIONS.values())
+
+
+@pytest.mark.parametrize("machine", ["ct5p-hightpu-4t", "tpu7x-standard-4t"])
+def test_vertex_ai_does_not_train_on_every_generation(machine):
+    with pytest.raises(ConfigError, match="trains on v5e and v6e only"):
+        TpuSlice(machine, "2x2x1", "vertex.trainer").check_on_vertex()
 
 
 def test_without_hosts_the_fewest_are_taken():
@@ -54,7 +113,10 @@ def test_what_does_not_fit_is_refused_with_what_does(machine, topology, message)
         TpuSlice(machine, topology)
 
 
-@pytest.mark.parametrize(("text", "hosts", "message"), [("v9-2x2", None, "v5e-1x1"), ("v5e-2x2", 2, "1 hosts, not 2")])
+@pytest.mark.parametrize(
+    ("text", "hosts", "message"),
+    [("v9-2x2", None, "v5e- with 1x1, 2x2"), ("tpu7x-3x3x3", None, "up to 16x24x24"), ("v5e-2x2", 2, "1 hosts, not 2")],
+)
 def test_a_slice_nobody_rents_out_is_refused(text, hosts, message):
     with pytest.raises(ConfigError, match=message):
         TpuSlice.parse(text, hosts=hosts)

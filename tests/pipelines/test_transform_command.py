@@ -14,7 +14,7 @@ from shardwright.tfrecords.records import frame, read_records
 CONFIG = {
     "task": "segmentation",
     "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
-    "split": {"train": 0.8, "eval": 0.2},
+    "split": {"ratios": {"train": 0.8, "eval": 0.2}},
     "transform": {"size": [32, 48]},
     "evaluator": {"split": "eval"},
 }

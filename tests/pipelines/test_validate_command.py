@@ -14,10 +14,10 @@ WRONG = """
 task: segmentation
 input:
   images: data
-  labels: {path: train.csv, runs: sideways}
-  unlisted: perhaps
+  labels: {path: train.csv, rle: {encoding: sideways}}
+  unlisted_images: perhaps
 shards: {cuont: 2, records: 0}
-split: {train: 0.5, eval: 0.2}
+split: {ratios: {train: 0.5, eval: 0.2}}
 trainer: {epochs: none}
 nonsense: {a: 1}
 """
@@ -35,11 +35,11 @@ def test_every_error_is_printed_at_once(tmp_path, capsys):
     assert code == 2
     errors = json.loads(out)
     assert {error["key"] for error in errors} >= {
-        "input.labels.runs",
-        "input.unlisted",
+        "input.labels.rle.encoding",
+        "input.unlisted_images",
         "shards.cuont",
         "shards.records",
-        "split",
+        "split.ratios",
         "trainer.epochs",
         "nonsense",
     }

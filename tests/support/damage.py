@@ -1,15 +1,16 @@
-"""Shared by the tests of `verify`: damages one place of a dataset and says what must be found there."""
+"""Damage: to one place of a dataset, with what `verify` must find there, and to the pixels of images."""
 
 import dataclasses
 import json
+import zlib
 from bisect import bisect_right
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from shardwright.checksum import checksum_file
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.fingerprint import sha256_file
 from shardwright.tfrecords.records import frame, read_records
 from shardwright.verify import findings as what
 
@@ -115,5 +116,21 @@ def name_indexes(root: Path) -> None:
     """Gives the manifest the hashes of the indexes that are there, as whoever makes a dataset up may."""
     manifest = ImageDataset.open(root).manifest
     indexes = (path for path in manifest.parts if path.startswith("index/"))
-    parts = {**manifest.parts, **{path: sha256_file(root / path) for path in indexes}}
+    parts = {**manifest.parts, **{path: checksum_file(root / path) for path in indexes}}
     (root / MANIFEST_FILE).write_text(dataclasses.replace(manifest, parts=parts).with_digest().to_json())
+
+
+def without_pixels(numbers):
+    """A change of examples by their number: PNGs lose their pixels behind headers and checksums that are right."""
+
+    def change(number, example):
+        if number not in numbers:
+            return example
+        data = bytearray(example["image/encoded"])
+        kind = data.index(b"IDAT")
+        end = kind + 4 + int.from_bytes(data[kind - 4 : kind], "big")
+        data[kind + 4 : end] = bytes(end - kind - 4)
+        data[end : end + 4] = zlib.crc32(data[kind:end]).to_bytes(4, "big")
+        return {**example, "image/encoded": bytes(data)}
+
+    return change

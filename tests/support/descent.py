@@ -10,8 +10,9 @@ from pathlib import Path
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
+from shardwright.checksum import checksum_file
 from shardwright.dataset.reader import ImageDataset
-from shardwright.fingerprint import fingerprint, sha256_file
+from shardwright.fingerprint import fingerprint
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.lineage.record import write_lineage
 
@@ -34,7 +35,7 @@ class Months:
         return ImageDataset.open(self.datasets[month]).manifest.digest
 
     def weights(self, month):
-        return sha256_file(self.models_folder(month) / "assets.extra/model.keras")
+        return checksum_file(self.models_folder(month) / "assets.extra/model.keras")
 
     def models_folder(self, month):
         return self.root / "pushed" / str(month)

@@ -28,7 +28,7 @@ def _main(root: str, place: str, text: str) -> None:
     source = ImageDataset.open(root)
     plan = planning.plan_transform(source, *read_recipe(text))
     shared = planning.open_staging(place, plan.dataset)
-    shards = [(shard, file.file, file.sha256) for shard, file in zip(plan.train, source.shards("train"), strict=True)]
+    shards = [(shard, file.file, file.checksum) for shard, file in zip(plan.train, source.shards("train"), strict=True)]
     texts = write_vocabularies(in_process_pipeline, shared, shards, plan.texts) if plan.texts else {}
 
     left, write = 3, records.RecordWriter.write

@@ -8,6 +8,12 @@ VERSION = "1.33"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 # Of api/jobset/v1alpha2/jobset_types.go.
 _JOBSET_SPEC = {"replicatedJobs", "network", "successPolicy", "failurePolicy", "suspend", "ttlSecondsAfterFinished"}
+# Fields of KubernetesExecutorConfig that backend/src/v2 of kubeflow/pipelines reads (7b70c7b): `extendPodSpecPatch` in
+# driver/k8s.go, and compiler/argocompiler/container.go for `podMetadata`. It reads no `enabledSharedMemory`.
+_READ = {
+    *("pvcMount", "nodeSelector", "tolerations", "secretAsEnv", "configMapAsEnv", "imagePullSecret", "podMetadata"),
+    *("activeDeadlineSeconds", "genericEphemeralVolume", "emptyDirMounts"),
+}
 _NETWORK = {"enableDNSHostnames", "subdomain", "publishNotReadyAddresses"}
 
 
@@ -47,7 +53,39 @@ def pod_of(component, spec, platform):
     }
     if "nodeSelector" in told:
         pod["nodeSelector"] = told["nodeSelector"]["labels"]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": component.lower()}, "spec": pod}
+    main["env"] = [*container.get("env", ()), *_referenced(told)]
+    _mount_others(told, pod, main)
+    if "imagePullSecret" in told:
+        pod["imagePullSecrets"] = [{"name": one["secretName"]} for one in told["imagePullSecret"]]
+    if "activeDeadlineSeconds" in told:
+        pod["activeDeadlineSeconds"] = int(told["activeDeadlineSeconds"])
+    assert set(told) <= _READ, "the backend ignores the others"
+    metadata = {"name": component.lower(), **told.get("podMetadata", {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
+
+
+def _referenced(told):
+    for key, kind, owner, field in (
+        ("secretAsEnv", "secretKeyRef", "secretName", "secretKey"),
+        ("configMapAsEnv", "configMapKeyRef", "configMapName", "configMapKey"),
+    ):
+        for one in told.get(key, ()):
+            for pair in one["keyToEnv"]:
+                yield {"name": pair["envVar"], "valueFrom": {kind: {"name": one[owner], "key": pair[field]}}}
+
+
+def _mount_others(told, pod, main):
+    """Ephemeral volumes, and folders in memory."""
+    for one in told.get("genericEphemeralVolume", ()):
+        claim = {"accessModes": one["accessModes"], "resources": {"requests": {"storage": one["size"]}}}
+        if not one.get("defaultStorageClass"):
+            claim["storageClassName"] = one["storageClassName"]
+        pod["volumes"].append({"name": one["volumeName"], "ephemeral": {"volumeClaimTemplate": {"spec": claim}}})
+        main["volumeMounts"].append({"name": one["volumeName"], "mountPath": one["mountPath"]})
+    for one in told.get("emptyDirMounts", ()):
+        memory = {"medium": one["medium"], "sizeLimit": one["sizeLimit"]}
+        pod["volumes"].append({"name": one["volumeName"], "emptyDir": memory})
+        main["volumeMounts"].append({"name": one["volumeName"], "mountPath": one["mountPath"]})
 
 
 def check_jobset(manifest):

@@ -5,10 +5,16 @@ folder with two small programs, `python` and `shardwright`, and points `sys.exec
 a server to fork: the child gets the caller's arguments, environment, folder, umask and standard streams, and signals
 sent to the program reach the child. The program ends as the child ends.
 
-A call is forked only if it is `shardwright …`, `python -m MODULE` of ours, TFX or Beam, `python -c PROGRAM` with
-our components in it, or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start
-have the same values as in the tests. Every other call replaces the program by the real interpreter. With
-`SHARDWRIGHT_TEST_PREFORK=0` in its environment a process starts for real.
+A call is forked only if it is one of these, and if the variables that change how Python or TensorFlow start have the
+same values as in the tests:
+
+- `shardwright …`, or `python -m MODULE` of ours, TFX or Beam, or of a notebook's kernel
+- `python -c PROGRAM` or `python SCRIPT` with our components in it
+- a test process of pytest-xdist
+- without our code: `python -I …/clean_process.py`, or `python -I -c PROGRAM` with TensorFlow in it
+
+Every other call replaces the program by the real interpreter. With `SHARDWRIGHT_TEST_PREFORK=0` in its environment a
+process starts for real.
 
 Servers start at their first use, one for all test processes, and end with the process named at their start.
 """
@@ -30,6 +36,8 @@ import traceback
 import types
 from pathlib import Path
 from typing import Any
+
+from prefork_client import TEST_PROCESS
 
 SWITCH = "SHARDWRIGHT_TEST_PREFORK"
 FOLDER = "SHARDWRIGHT_TEST_PREFORK_FOLDER"
@@ -102,6 +110,19 @@ def calls(folder: Path) -> dict[str, list[float]]:
     return found
 
 
+def record_own_time() -> None:
+    """Adds the seconds of this process, and of those that it waited for, to `calls`; does nothing outside a fork."""
+    if sys.orig_argv[1:2] == [__file__]:
+        times = os.times()
+        seconds = times.user + times.system + times.children_user + times.children_system
+        _record(Path(os.environ[FOLDER], "calls"), seconds, "test process")
+
+
+def _record(file: Path, seconds: float, name: str) -> None:
+    with file.open("a", encoding="utf-8") as calls:
+        calls.write(f"{seconds:.2f} {name}\n")
+
+
 def _write_programs(folder: Path) -> None:
     real = Path(sys.executable)
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,8 +149,7 @@ def main() -> None:
         for name in IMPORTED[kind]:
             importlib.import_module(name)
     times = os.times()
-    with open(Path(folder, "calls"), "a", encoding="utf-8") as file:
-        file.write(f"{times.user + times.system:.2f} imports of the server '{kind}'\n")
+    _record(Path(folder, "calls"), times.user + times.system, f"imports of the server '{kind}'")
     _SET_BY_IMPORTS.update({name: value for name, value in os.environ.items() if name not in before})
     if kind == "clean":
         for name in [name for name in sys.modules if name.partition(".")[0] == "shardwright"]:
@@ -208,8 +228,8 @@ class _Server:
         with contextlib.suppress(OSError):
             connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
         connection.close()
-        with open("calls", "a", encoding="utf-8") as calls:
-            calls.write(f"{used.ru_utime + used.ru_stime:.2f} {name}\n")
+        if name:
+            _record(Path("calls"), used.ru_utime + used.ru_stime, name)
 
     def _caller_gone(self, process: int) -> None:
         """A program that was killed takes its child along."""
@@ -226,7 +246,10 @@ class _Server:
 
 
 def _name_of(request: dict[str, Any]) -> str:
+    """What is shown for a fork; empty for a test process, which records its time before pytest sums the seconds up."""
     arguments = request["arguments"] or [""]
+    if request["program"] == TEST_PROCESS:
+        return ""
     if request["module"] or request["program"]:
         return str(request["module"]) or "python -c"
     return f"{Path(request['script']).stem} {arguments[0] if not request['isolated'] else ''}".strip()

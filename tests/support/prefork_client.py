@@ -21,8 +21,10 @@ FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL", "LC_CTYPE", "K
 FREE += ("JAX_PLATFORMS", "XLA_FLAGS")
 # TFX sets these when it is imported, and its processes inherit them.
 FREE += ("TF2_BEHAVIOR", "TF_USE_LEGACY_KERAS")
-# Modules that `python -m` runs in forks: ours, TFX's executors, Beam's workers.
-OURS = ("shardwright", "tfx.", "apache_beam.")
+# Modules that `python -m` runs in forks: ours, TFX's executors, Beam's workers, the kernels of notebooks.
+OURS = ("shardwright", "benchmarks", "tfx.", "apache_beam.", "ipykernel_launcher")
+# The program by which execnet starts a process of pytest-xdist; what to run there comes through its standard input.
+TEST_PROCESS = "import sys;exec(eval(sys.stdin.readline()))"
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
 
 
@@ -45,15 +47,21 @@ def read_call(folder, real, arguments):
     if os.environ.get("SHARDWRIGHT_TEST_PREFORK") == "0":
         return None
     if os.path.basename(real) == "python":
-        if len(arguments) > 1 and arguments[0] == "-m" and arguments[1].startswith(OURS):
-            module = arguments[1]
-        elif len(arguments) > 1 and arguments[0] == "-I" and arguments[1].endswith("/clean_process.py"):
-            isolated, script = True, arguments[1]
-        elif len(arguments) > 1 and arguments[0] == "-c" and is_ours(arguments[1]):
-            program = arguments[1]
+        first, second = [*arguments, "", ""][:2]
+        if arguments == ["-u", "-c", TEST_PROCESS]:
+            program, arguments = TEST_PROCESS, []
+        elif first == "-m" and second.startswith(OURS):
+            module, arguments = second, arguments[2:]
+        elif first == "-c" and is_ours(second):
+            program, arguments = second, arguments[2:]
+        elif first == "-I" and second.endswith("/clean_process.py"):
+            isolated, script, arguments = True, second, arguments[2:]
+        elif arguments[:2] == ["-I", "-c"] and "import tensorflow" in arguments[2]:
+            isolated, program, arguments = True, arguments[2], arguments[3:]
+        elif first.endswith(".py") and is_ours(text_of(first)):
+            script, arguments = os.path.abspath(first), arguments[1:]
         else:
             return None
-        arguments = arguments[2:]
     mask = os.umask(0)
     os.umask(mask)
     return {
@@ -72,6 +80,12 @@ def read_call(folder, real, arguments):
 def is_ours(program):
     """Whether a program of a test trains or runs a component. Those of `multiprocessing` get descriptors, too."""
     return "shardwright.components" in program and "multiprocessing" not in program
+
+
+def text_of(file):
+    with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
+        return opened.read()
+    return ""
 
 
 def kind_of(request, found):

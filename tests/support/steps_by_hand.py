@@ -6,7 +6,6 @@ momentum w falls by 0.1 times the rate at every update.
 
 import json
 import os
-from dataclasses import replace
 
 RATE = 0.5
 
@@ -14,20 +13,20 @@ RATE = 0.5
 def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
     import keras
     import numpy as np
+    from recipes import train_recipe
 
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
-    from shardwright.components.image_trainer.spec import TrainRecipe
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
     from shardwright.components.image_trainer.training.steps import build_steps, connect
 
-    recipe = replace(
-        TrainRecipe("unet", 4, 1, 1, RATE, 1, "unit", (), 1, 0.5, ""),
-        optimizer="adam", schedule="constant", warm_up=0.0, ema=ema, accumulate=accumulate,
+    recipe = train_recipe(
+        "unet", 4, 1, 1, RATE, 1, "", shuffle_buffer=1,
+        optimizer="adam", schedule="constant", warm_up=0.0, ema=ema or None, accumulate=accumulate,
     )  # fmt: skip
     inputs = keras.Input((1,))
     model = keras.Model(inputs, keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs))
-    optimizer = build_optimizer(recipe, steps)
+    optimizer = build_optimizer(recipe.trainer, steps)
     optimizer.build(model.trainable_variables)
     placement = Placement("cpu", backend)
     connect(placement, HostPlace())

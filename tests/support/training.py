@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from shardwright.components.image_trainer.spec import RunOptions, TrainRecipe, TrainSpec
+from recipes import train_recipe
+
+from shardwright.components.image_trainer.spec import RunOptions, TrainSpec
 from shardwright.components.image_trainer.training.history import read_summary
 from shardwright.dataset.reader import ImageDataset
 
-RECIPE = TrainRecipe("unet", 4, 2, 8, 1e-2, 3, "unit", ("flip_left_right",), 64, 0.5, "eval")
+# The loop is tested here, not a model: most of the time of a short training would go into tracing and compiling a unet.
+RECIPE = train_recipe("own_models:normed", 4, 2, 8, 1e-2, 3, "eval", augment=("flip_left_right",))
 SIZE = (32, 32)
 COUNTS = {"train": 40, "eval": 12, "test": 2}
 
@@ -74,7 +77,8 @@ def start(spec: TrainSpec, *, end_at: int = -1, by: int = signal.SIGKILL, **envi
     file = Path(spec.output, "spec.json")
     spec.write(file)
     command = [sys.executable, "-c", _PROGRAM, str(end_at), str(int(by)), "--spec", str(file)]
-    variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
+    paths = os.pathsep.join(path for path in sys.path if path)
+    variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": paths, **environment}
     with Path(spec.output, "said.log").open("w") as log:
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=variables, text=True

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.components.image_trainer.devices.hosts import this_host
+from shardwright.components.image_trainer.keras_compat import all_layers
 from shardwright.errors import ConfigError
 
 ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
@@ -152,7 +153,7 @@ def choose_placement(accelerator: str, hosts: int, machine: Machine) -> Placemen
         raise ConfigError(
             "trainer.accelerator",
             f"{accelerator!r}, and this machine has a TPU that JAX cannot use: the package libtpu is not installed",
-            "Build the image with --build-arg LOCK=image-tpu (docs/kubeflow.md), or set it to cpu.",
+            "Use an image built with --build-arg ACCELERATOR=tpu, install 'shardwright[tpu]', or set it to cpu.",
         )
     if accelerator == "auto":
         chosen = "tpu" if machine.tpu else "gpu" if machine.gpu else "cpu"
@@ -236,7 +237,7 @@ def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT, kept: int
         itemsize: bytes of a value between layers, 2 for bfloat16.
         kept: copies of the weights that the optimizer keeps besides its moments: a running mean, accumulated gradients.
     """
-    values = sum(_values(layer) for layer in model._flatten_layers(include_self=False))
+    values = sum(_values(layer) for layer in all_layers(model))
     copies = model.count_params() * _FLOAT * (_COPIES_OF_WEIGHTS + kept)
     return values * batch_size * itemsize * _FORWARD_AND_BACK + copies
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.components.image_trainer.spec import MODEL_FILE, TrainSpec
-from shardwright.evaluation.thresholds import DECISION_FILE, Thresholds, write_decision
+from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, write_thresholds
 
 
 def export_model(spec: TrainSpec) -> None:
     """Writes the SavedModel of a finished training to `spec.export`, with its assets, and pictures for TensorBoard.
 
     Assets: `classes.json`, class names in the order of the outputs. `preparation.json`, size, resize policy and
-    normalization. `decision.json`, threshold and smallest region of every class. `training.json`, task, fingerprints of
-    training and data, recipe.
+    normalization. `thresholds.json`, threshold and smallest region of every class. `training.json`, task, fingerprints
+    of training and data, recipe.
     """
     from shardwright.components.image_trainer.export.signatures import FlippedMean
     from shardwright.components.image_trainer.export.thresholds import choose_thresholds
@@ -28,25 +28,25 @@ def export_model(spec: TrainSpec) -> None:
     from shardwright.components.image_trainer.training.tensorboard import log_images
 
     model = load_trained(Path(spec.output, MODEL_FILE), spec)
-    flipped = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
-    decision = choose_thresholds(flipped, spec)
-    save_model(model, spec, decision)
-    log_images(flipped, spec, decision)
+    flipped = FlippedMean(model, spec.recipe.evaluator.flips, masks=spec.task == "segmentation")
+    chosen = choose_thresholds(flipped, spec)
+    save_model(model, spec, chosen)
+    log_images(flipped, spec, chosen)
 
 
-def save_model(model: Any, spec: TrainSpec, decision: Thresholds) -> None:
+def save_model(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
     """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
     import tensorflow as tf
 
     from shardwright.components.image_trainer.export.signatures import ServedModel
 
-    served = ServedModel(model, spec, decision)
+    served = ServedModel(model, spec, chosen)
     with tempfile.TemporaryDirectory() as folder:
-        served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, decision, Path(folder))]
+        served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, chosen, Path(folder))]
         tf.saved_model.save(served, spec.export, signatures=served.signatures())
 
 
-def _write_assets(spec: TrainSpec, decision: Thresholds, folder: Path) -> list[Path]:
+def _write_assets(spec: TrainSpec, chosen: Thresholds, folder: Path) -> list[Path]:
     recipe = spec.recipe
     contents = {
         "classes.json": list(spec.classes),
@@ -54,7 +54,7 @@ def _write_assets(spec: TrainSpec, decision: Thresholds, folder: Path) -> list[P
             "height": spec.height,
             "width": spec.width,
             "resize": spec.resize,
-            "normalize": recipe.normalize,
+            "normalize": recipe.loader.normalize,
             "mean": spec.mean,
             "std": spec.std,
             **({"ingested": dict(spec.ingested)} if spec.ingested else {}),
@@ -71,5 +71,5 @@ def _write_assets(spec: TrainSpec, decision: Thresholds, folder: Path) -> list[P
     }
     for name, value in contents.items():
         (folder / name).write_text(json.dumps(value, sort_keys=True, indent=1) + "\n", encoding="utf-8")
-    write_decision(folder / DECISION_FILE, decision, spec.classes)
+    write_thresholds(folder / THRESHOLDS_FILE, chosen, spec.classes)
     return sorted(folder.iterdir())

@@ -19,7 +19,7 @@ from shardwright.components.image_trainer.export.region_ops import remove_small
 from shardwright.components.image_trainer.models.text_inputs import IMAGE, TEXT, pixels_of, vocabulary_file, with_pixels
 from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
 from shardwright.components.image_transform.serving_preprocess import as_ingested
-from shardwright.dataset.manifest import IGNORED
+from shardwright.dataset.manifest import IGNORED, mask_feature
 from shardwright.evaluation.thresholds import Thresholds
 from shardwright.images import tf_ops
 from shardwright.loader.text_features import tokenize, word_counts
@@ -108,18 +108,19 @@ class ServedModel(tf.Module):
     Args:
         model: Keras model on the TensorFlow backend, float32 [B, height, width, 3] to probabilities.
         spec: the training.
-        decision: the thresholds; by default those of the recipe.
+        chosen: the thresholds; by default those of the recipe.
     """
 
-    def __init__(self, model: Any, spec: TrainSpec, decision: Thresholds | None = None) -> None:
+    def __init__(self, model: Any, spec: TrainSpec, chosen: Thresholds | None = None) -> None:
         super().__init__()
-        # Kept as an attribute, so that its variables are saved.
-        self.model = model
-        self._flipped = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
+        # TensorFlow's variables are saved, not the Keras model: its own are restored as copies that no signature reads
+        # where a SavedModel is loaded as a graph, as TF Serving and TFX's BulkInferrer do.
+        self._weights = [variable.value for variable in getattr(model, "variables", ())]
+        self._flipped = FlippedMean(model, spec.recipe.evaluator.flips, masks=spec.task == "segmentation")
         self._spec = spec
         recipe = spec.recipe
-        self._decision = decision or Thresholds.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
-        self._thresholds = tf.constant(self._decision.thresholds, tf.float32)
+        self._chosen = chosen or Thresholds.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
+        self._thresholds = tf.constant(self._chosen.thresholds, tf.float32)
         self._classes = tf.constant(list(spec.classes))
         # As attributes, so that the words are saved with the model.
         self._tables = [_table(spec, column) for column in spec.texts]
@@ -168,10 +169,10 @@ class ServedModel(tf.Module):
         features = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
         features.update({"image/height": scalar, "image/width": scalar})
         names = [*self._spec.classes, *([IGNORED] if self._spec.ignore else [])]
-        features.update({_runs_feature(name): lists for name in names})
+        features.update({mask_feature(name): lists for name in names})
         features.update(self._text_features())
         parsed = tf.io.parse_single_example(example, features)
-        runs = [parsed[_runs_feature(name)] for name in names]
+        runs = [parsed[mask_feature(name)] for name in names]
         truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), self._spec)
         predicted = self._masks(self._probabilities_of(parsed))
         if self._spec.ignore:
@@ -220,7 +221,7 @@ class ServedModel(tf.Module):
         masks = tf.ensure_shape(
             probabilities >= self._thresholds, [self._spec.height, self._spec.width, len(self._spec.classes)]
         )
-        areas = self._decision.min_areas
+        areas = self._chosen.min_areas
         return remove_small(masks, areas) if max(areas) > 1 else masks
 
     def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None, *, stored: bool = False) -> Tensor:
@@ -261,7 +262,7 @@ class ServedModel(tf.Module):
     def _prepare_stored(self, encoded: Tensor) -> Tensor:
         spec = self._spec
         image = tf_ops.decode_resized(encoded, spec.height, spec.width, spec.resize)
-        return tf_ops.normalize(image, spec.recipe.normalize, spec.mean, spec.std)
+        return tf_ops.normalize(image, spec.recipe.loader.normalize, spec.mean, spec.std)
 
 
 def _table(spec: TrainSpec, column: TextColumn) -> Any:
@@ -269,10 +270,6 @@ def _table(spec: TrainSpec, column: TextColumn) -> Any:
     words = vocabulary_file(spec.vocabularies, column).read_text(encoding="utf-8").split("\n")[:-1]
     places = tf.range(len(words), dtype=tf.int64)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(words), places), -1)
-
-
-def _runs_feature(name: str) -> str:
-    return f"image/segmentation/{name}/rle"
 
 
 def _pixels(mask: Tensor) -> Tensor:

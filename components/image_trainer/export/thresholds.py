@@ -20,7 +20,7 @@ TUNING_FILE = "tuning.json"
 
 
 def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
-    """Chooses the thresholds named in `recipe.tuned`, and writes `tuning.json`.
+    """Chooses the thresholds named in `recipe.evaluator.tuned`, and writes `tuning.json`.
 
     Args:
         model: Keras model, images to probabilities.
@@ -33,47 +33,47 @@ def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
     fixed = Thresholds.fixed(classes, recipe.threshold, recipe.min_area)
     masks = spec.task == "segmentation"
     held_out = recipe.eval_split and ImageDataset.open(spec.dataset).num_records(recipe.eval_split)
-    if not (masks or spec.multi) or not recipe.tuned or not held_out:
+    if not (masks or spec.multi) or not recipe.evaluator.tuned or not held_out:
         return fixed
     thresholds, areas = fixed.thresholds, fixed.min_areas
-    if "threshold" in recipe.tuned:
+    if "threshold" in recipe.evaluator.tuned:
         levels = ThresholdCounts(classes)
         for probabilities, true in _predictions(model, spec):
             levels.add(probabilities, true)
         thresholds = levels.best()
     if not masks:
-        decision = Thresholds(thresholds, areas)
-        _write(spec, _label_figures(model, spec, fixed), _label_figures(model, spec, decision))
-        return decision
+        chosen = Thresholds(thresholds, areas)
+        _write(spec, _label_figures(model, spec, fixed), _label_figures(model, spec, chosen))
+        return chosen
     # Predicted again instead of kept: probabilities of a whole split may be larger than the memory.
     untuned, tuned = RegionCounts(fixed.thresholds), RegionCounts(thresholds)
     for probabilities, true in _predictions(model, spec):
         untuned.add(probabilities, true)
         tuned.add(probabilities, true)
-    if "min_area" in recipe.tuned:
+    if "min_area" in recipe.evaluator.tuned:
         areas = tuned.best()
     _write(spec, untuned.sums(fixed.min_areas).report(spec.classes), tuned.sums(areas).report(spec.classes))
     return Thresholds(thresholds, areas)
 
 
 def _predictions(model: Any, spec: TrainSpec) -> Iterator[tuple[Any, Any]]:
-    statistics = {"mean": spec.mean, "std": spec.std} if spec.recipe.normalize == "dataset" else None
+    statistics = {"mean": spec.mean, "std": spec.std} if spec.recipe.loader.normalize == "dataset" else None
     batches = loader.load(
         spec.dataset,
         spec.recipe.eval_split,
-        spec.recipe.batch_size,
-        normalize=spec.recipe.normalize,
+        spec.recipe.trainer.batch_size,
+        normalize=spec.recipe.loader.normalize,
         statistics=statistics,
-        texts=spec.recipe.text,
+        texts=spec.recipe.trainer.text,
     )
     for images, targets in batches:
         yield np.asarray(model.predict_on_batch(images)), np.asarray(targets)
 
 
-def _label_figures(model: Any, spec: TrainSpec, decision: Thresholds) -> dict[str, float]:
+def _label_figures(model: Any, spec: TrainSpec, chosen: Thresholds) -> dict[str, float]:
     sums = ClassSums.zero(len(spec.classes))
     for probabilities, true in _predictions(model, spec):
-        sums += ClassSums.of_labels(probabilities >= np.array(decision.thresholds, np.float32), true)
+        sums += ClassSums.of_labels(probabilities >= np.array(chosen.thresholds, np.float32), true)
     return sums.report(spec.classes)
 
 

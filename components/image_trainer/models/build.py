@@ -70,44 +70,33 @@ def model_of(spec: TrainSpec) -> keras.Model:
     Raises:
         UsageError: a custom model does not meet the requirements, or the weights are of another architecture.
     """
-    recipe, classes, words = spec.recipe, len(spec.classes), Words.of(spec.texts)
-    if is_import_path(recipe.model):
-        keras.utils.set_random_seed(recipe.seed)
-        return build_own_model(
-            recipe.model,
-            height=spec.height,
-            width=spec.width,
-            classes=classes,
-            task=spec.task,
-            multi=spec.multi,
-            filters=recipe.filters,
-            seed=recipe.seed,
-        )
-    if recipe.encoder == COMPACT:
-        return build_model(
-            recipe.model,
-            height=spec.height,
-            width=spec.width,
-            classes=classes,
-            filters=recipe.filters,
-            seed=recipe.seed,
-            multi=spec.multi,
-            words=words,
-        )
-    keras.utils.set_random_seed(recipe.seed)
-    encoder = build_encoder(recipe.encoder, padded(spec.height), padded(spec.width))
+    options, classes, words = spec.recipe.trainer, len(spec.classes), Words.of(spec.texts)
+    keras.utils.set_random_seed(options.seed)
+    shape: dict[str, Any] = {"height": spec.height, "width": spec.width, "classes": classes, "multi": spec.multi}
+    shape |= {"filters": options.base_filters, "seed": options.seed}
+    if is_import_path(options.model):
+        return build_own_model(options.model, task=spec.task, **shape)
+    if options.encoder == COMPACT:
+        return build_model(options.model, words=words, **shape)
+    encoder = build_encoder(options.encoder, padded(spec.height), padded(spec.width))
     if spec.weights_from:
-        load_encoder_weights(encoder, spec.weights_from, recipe.encoder, other_encoders(recipe.encoder))
+        load_encoder_weights(encoder, spec.weights_from, options.encoder, other_encoders(options.encoder))
     if spec.task == "segmentation":
         return segmenter(
-            encoder, spec.height, spec.width, classes, recipe.filters, words, deeplab=recipe.model == "deeplab"
+            encoder,
+            spec.height,
+            spec.width,
+            classes,
+            options.base_filters,
+            words,
+            deeplab=options.model == "deeplab",
         )
     activation = "sigmoid" if spec.multi else "softmax"
-    return classifier(encoder, spec.height, spec.width, classes, activation, recipe.filters, words)
+    return classifier(encoder, spec.height, spec.width, classes, activation, options.base_filters, words)
 
 
 def load_trained(file: Any, spec: TrainSpec) -> keras.Model:
     """Opens a saved model; custom layers are registered when their module is imported."""
-    if is_import_path(spec.recipe.model):
-        import_function(spec.recipe.model)
+    if is_import_path(spec.recipe.trainer.model):
+        import_function(spec.recipe.trainer.model)
     return keras.saving.load_model(file, compile=False)

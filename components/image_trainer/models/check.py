@@ -1,7 +1,7 @@
-"""A check before the ingest that weights and custom models fit the configuration.
+"""A check before the ingest that weights, custom models and callbacks fit the configuration.
 
 A separate process runs the code of the Trainer that builds the model and sets its initial weights. That takes some
-seconds, so it is skipped if there are no weights and no custom model.
+seconds, so it runs only for weights, a custom model or callbacks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_model(config: Config, classes: Sequence[str], *, multi: bool, own: boo
         config: the configuration.
         classes: names of the classes.
         multi: whether an image may have several of them.
-        own: whether a custom model can be imported here.
+        own: whether a custom model and callbacks can be imported here.
 
     Raises:
         UsageError: a file cannot be read or has weights of another architecture, or a model does not meet the
@@ -38,7 +38,8 @@ def check_model(config: Config, classes: Sequence[str], *, multi: bool, own: boo
     trainer, size = config.trainer, config.transform.size
     warm = trainer.warm_start not in (FRESH, BLESSED)
     theirs = is_import_path(trainer.model)
-    if not (own and size if theirs else warm or trainer.weights):
+    needed = own and size if theirs else warm or trainer.weights or (own and trainer.callbacks)
+    if not needed:
         return
     height, width = size or _ANY_SIZE
     columns = tuple(TextColumn(c, c, config.transform.text[c].vocabulary, "") for c in trainer.text)

@@ -1,7 +1,7 @@
 """Custom models: a function by its import path, and the requirements for the model that it builds.
 
 `trainer.model: package.module:function` is called with the keywords `height`, `width`, `classes`, `task`,
-`multi`, `filters` (`trainer.width`) and `seed`; a function with `**others` may omit those that it does not need.
+`multi`, `filters` (`trainer.base_filters`) and `seed`; a function with `**others` may omit those that it does not need.
 It returns a built `keras.Model` of keras layers and `keras.ops` (so that it trains on every backend):
 
 * input: one tensor, float32 [batch, height, width, 3], normalized according to `loader.normalize`;
@@ -22,16 +22,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from shardwright.checksum import checksum_file
 from shardwright.errors import UsageError
-from shardwright.fingerprint import sha256_file
 
 
-def source_digest(path: str, folder: str) -> str:
-    """Returns the SHA-256 of the source of the module in an import path.
+def source_digest(path: str, folder: str, *, option: str = "trainer.model") -> str:
+    """Returns the BLAKE3 of the source of the module in an import path.
 
     Args:
         path: `package.module:function`.
         folder: additional folder with modules.
+        option: the option with the path, for messages.
 
     Raises:
         UsageError: there is no such module.
@@ -44,16 +45,20 @@ def source_digest(path: str, folder: str) -> str:
         found = importlib.util.find_spec(module)
     except Exception as error:
         # A package is imported to find what is in it, and may raise anything.
-        raise UsageError(f"trainer.model: {module} cannot be found ({type(error).__name__}: {error}).") from None
+        raise UsageError(f"{option}: {module} cannot be found ({type(error).__name__}: {error}).") from None
     if found is None or found.origin is None or not Path(found.origin).is_file():
         raise UsageError(
-            f"trainer.model: there is no module {module!r}. Install it, or put it in the folder of the configuration."
+            f"{option}: there is no module {module!r}. Install it, or put it in the folder of the configuration."
         )
-    return sha256_file(found.origin)
+    return checksum_file(found.origin)
 
 
-def import_function(path: str) -> Any:
+def import_function(path: str, *, option: str = "trainer.model") -> Any:
     """Imports the function of an import path.
+
+    Args:
+        path: `package.module:function`.
+        option: the option with the path, for messages.
 
     Raises:
         UsageError: it cannot be imported, or is not callable.
@@ -63,9 +68,9 @@ def import_function(path: str) -> Any:
         function = getattr(importlib.import_module(module), name, None)
     except Exception as error:
         # The module's code may raise any error.
-        raise UsageError(f"trainer.model: {module} cannot be imported ({type(error).__name__}: {error}).") from None
+        raise UsageError(f"{option}: {module} cannot be imported ({type(error).__name__}: {error}).") from None
     if not callable(function):
-        raise UsageError(f"trainer.model: {module} has no function {name!r}.")
+        raise UsageError(f"{option}: {module} has no function {name!r}.")
     return function
 
 

@@ -3,7 +3,7 @@
     <folder>/step-0000000120-0000000080.ckpt   the state after step 120
     <folder>/best-0000000080.ckpt              weights of the best epoch so far, which that state names
 
-In both: a line with the SHA-256 of all that follows, a line of JSON, the numbers of the arrays.
+In both: a line with the BLAKE3 of all that follows, a line of JSON, the numbers of the arrays.
 
 On a disk a file is written under a temporary name, synced and renamed; on an object store an upload is atomic. Damaged
 checkpoints are skipped, and the one before is read. The best weights are written before the checkpoint that names them.
@@ -11,7 +11,6 @@ checkpoints are skipped, and the one before is read. The best weights are writte
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.checksum import checksum_of
 from shardwright.errors import DatasetError, StorageError
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.leases import leased, remove_unless_leased
@@ -70,7 +70,7 @@ def encode_checkpoint(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[
     table = [[name, array.dtype.str, list(np.shape(arrays[name]))] for name, array in parts.items()]
     head = json.dumps({"meta": dict(meta), "arrays": table}, sort_keys=True, allow_nan=True).encode()
     body = b"".join([head, b"\n", *(array.tobytes() for array in parts.values())])
-    return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    return checksum_of(body).encode() + b"\n" + body
 
 
 def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -80,7 +80,7 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], Arrays]:
         DatasetError: the bytes are damaged.
     """
     digest, _, body = data.partition(b"\n")
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    if checksum_of(body).encode() != digest:
         raise DatasetError("its digest does not match its content")
     head, _, numbers = body.partition(b"\n")
     header = json.loads(head)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.dataset.reader import ImageDataset
 from shardwright.escaping import escape
-from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright.evaluation.metrics import KAGGLE_UNITS, ClassSums, LabelCounts, MaskSums
 
 _SHOWN = 8
 
@@ -80,12 +81,23 @@ def _of_batch(probabilities: npt.NDArray[np.float32], true: npt.NDArray[Any], sp
 
 
 def _over_hosts(sums: Any, others: tuple[float, ...], together: Together) -> tuple[Any, list[float]]:
-    """Adds up sums, and other numbers, over all hosts in one exchange."""
-    fields = {field.name: np.asarray(getattr(sums, field.name), np.float64) for field in dataclasses.fields(sums)}
+    """Adds up sums, and other numbers, over all hosts in one exchange of float64."""
+    fields = {field.name: _as_floats(getattr(sums, field.name)) for field in dataclasses.fields(sums)}
     flat = together(np.concatenate([*(value.ravel() for value in fields.values()), np.array(others)]))
-    added, place = {}, 0
+    added: dict[str, Any] = {}
+    place = 0
     for name, value in fields.items():
         part = flat[place : place + value.size].reshape(value.shape)
-        added[name] = part if value.shape else int(part)
+        if isinstance(getattr(sums, name), tuple):
+            added[name] = tuple(int(Fraction(one) * KAGGLE_UNITS) for one in part.tolist())
+        else:
+            added[name] = part if value.shape else int(part)
         place += value.size
     return type(sums)(**added), flat[place:].tolist()
+
+
+def _as_floats(value: Any) -> npt.NDArray[np.float64]:
+    """Returns a field of sums as float64; whole numbers of `1 / KAGGLE_UNITS` are too large for it."""
+    return (
+        np.array([one / KAGGLE_UNITS for one in value]) if isinstance(value, tuple) else np.asarray(value, np.float64)
+    )

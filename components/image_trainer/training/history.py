@@ -6,12 +6,12 @@ machine, the speed and the versions, for people and reports.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shardwright.checksum import new_checksum
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.progress import Progress
 from shardwright.components.runtime.artifacts import read_record, write_record
@@ -73,12 +73,12 @@ class TrainingSummary:
         batch_size: images of a batch of all of them.
         compilations: how often the training step was compiled on this host.
         step_bytes: estimated memory of a step on one device.
-        warm_start: SHA-256 of the file of initial weights; empty: random ones.
+        warm_start: BLAKE3 of the file of initial weights; empty: random ones.
         resumed: steps at which it was resumed from a checkpoint.
         epochs: per epoch `epoch`, `loss`, `metrics`, `images_per_second`, `input_bound` and `seconds`.
         best_epoch: the one whose weights were kept, from 1.
         stopped_early: whether it ended because no further epoch was better, see `patience`.
-        weights: SHA-256 of the weights that were kept.
+        weights: BLAKE3 of the weights that were kept.
         versions: of the packages.
     """
 
@@ -114,8 +114,8 @@ def epoch_rows(progress: Progress) -> list[dict[str, Any]]:
 
 
 def weights_digest(arrays: Arrays) -> str:
-    """Returns the SHA-256 over names, types and numbers."""
-    digest = hashlib.sha256()
+    """Returns the BLAKE3 over names, types and numbers."""
+    digest = new_checksum()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {list(array.shape)}\n".encode())
         digest.update(array.tobytes())

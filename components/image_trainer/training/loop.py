@@ -14,6 +14,7 @@ import numpy as np
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import out_of_memory, readable
 from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import (
     Arrays,
     CheckpointFolder,
@@ -71,6 +72,7 @@ class Loop:
         folder: its checkpoints; only host 0 reads and writes them.
         preemption: notes signals to stop.
         send: gets the values of every epoch: `epoch` from 1, `epochs`, `loss` and, under `eval`, the metrics.
+        callbacks: the user's Keras callbacks.
 
     Attributes:
         work: batches and sizes.
@@ -85,10 +87,12 @@ class Loop:
         folder: CheckpointFolder,
         preemption: Preemption,
         send: Callable[[dict[str, Any]], None],
+        callbacks: CallbackRunner = NO_CALLBACKS,
     ) -> None:
         self.work = work
         self._steps, self._folder = steps, folder
         self._preemption, self._send = preemption, send
+        self._callbacks = callbacks
         self._saved = -1
         self._positions: Any = ()
         self._held_out: Iterator[tuple[Any, ...]] | None = None
@@ -106,14 +110,16 @@ class Loop:
         self._resume()
         recipe = self.work.spec.recipe
         try:
-            if not self.progress.ended(recipe.epochs, recipe.patience):
+            if not self.progress.ended(recipe.trainer.epochs, recipe.trainer.patience):
                 # All iterators before the first step: TensorFlow decodes images one by one in iterators made later.
                 batches = self._steps.batches(self.work.data(self.progress.step))
                 if self.work.evaluation is not None:
                     self._held_out = self._steps.batches(self.work.evaluation())
+                self._begin_callbacks()
                 batch = next(batches)
-                while not self.progress.ended(recipe.epochs, recipe.patience):
+                while not self.progress.ended(recipe.trainer.epochs, recipe.trainer.patience):
                     batch = self._epoch(batch, batches)
+                self._callbacks.call("on_train_end", self._epoch_logs())
         except ShardwrightError:
             raise
         except Exception as error:
@@ -131,6 +137,7 @@ class Loop:
         self._waited = self._worked = 0.0
         self._counted = 0
         end = (progress.epochs + 1) * work.steps_per_epoch
+        self._callbacks.call("on_epoch_begin", progress.epochs)
         while progress.step < end:
             batch = self._step(batch, batches)
             self._stop_if_asked(progress.step)
@@ -145,6 +152,7 @@ class Loop:
         speed = self._counted / self._worked if self._worked else 0.0
         share = self._waited / self._worked if self._worked else 0.0
         progress.rates.append(Rate(speed, share, time.perf_counter() - started))
+        self._end_epoch()
         self._save()
         self._report(progress.epochs - 1)
         return batch
@@ -153,6 +161,8 @@ class Loop:
         """Does one step; the next batch is fetched while the devices work."""
         steps, traces, begun = self._steps, self._steps.traces, time.perf_counter()
         images, targets, self._positions = batch
+        number = self.progress.step % self.work.steps_per_epoch
+        self._callbacks.call("on_train_batch_begin", number)
         result = steps.train(images, targets)
         dispatched = time.perf_counter()
         following = next(batches)
@@ -167,7 +177,30 @@ class Loop:
             raise self._end(self._not_finite(loss))
         self.progress.step += 1
         self.progress.epoch_loss += loss
+        self._callbacks.call("on_train_batch_end", number, {"loss": loss})
         return tuple(following)
+
+    def _begin_callbacks(self) -> None:
+        """Calls the callbacks before the first step, with the weights that the training begins or resumes with."""
+        if self._callbacks:
+            self._steps.write_variables()
+            self._callbacks.call("on_train_begin")
+
+    def _end_epoch(self) -> None:
+        """Calls the callbacks with the weights that were evaluated; one of them on any host may end the training."""
+        if not self._callbacks:
+            return
+        with self._steps.evaluated():
+            self._steps.write_variables()
+            self._callbacks.call("on_epoch_end", self.progress.epochs - 1, self._epoch_logs())
+        stops = self._steps.together(np.array([float(self._callbacks.stop_training)]))
+        self.progress.stopped = bool(stops[0])
+
+    def _epoch_logs(self) -> dict[str, float]:
+        """Returns the loss and metrics of the last epoch, under the names that Keras gives them."""
+        progress = self.progress
+        held_out = progress.evaluations[-1] if progress.evaluations else {}
+        return {"loss": progress.losses[-1], **{f"val_{name}": value for name, value in held_out.items()}}
 
     def _evaluate(self) -> dict[str, float] | None:
         """Returns metrics of the model; incomplete after a signal to stop, which leaves no time for all batches."""
@@ -201,7 +234,7 @@ class Loop:
         progress, rate = self.progress, self.progress.rates[index]
         message = {
             "epoch": index + 1,
-            "epochs": self.work.spec.recipe.epochs,
+            "epochs": self.work.spec.recipe.trainer.epochs,
             "loss": progress.losses[index],
             "images_per_second": rate.images_per_second,
             "input_bound": rate.input_bound,
@@ -277,7 +310,7 @@ class Loop:
         return (
             f"out of memory at step {self.progress.step + 1}: a batch of {self.work.batch_size} images needs about "
             f"{readable(self.work.memory)} on each of {self._steps.devices} devices. "
-            "Lower trainer.batch_size, trainer.width or transform.size."
+            "Lower trainer.batch_size, trainer.base_filters or transform.size."
         )
 
     def _ended_early(self) -> str:
@@ -288,4 +321,4 @@ class Loop:
         )
 
     def _all_steps(self) -> int:
-        return self.work.steps_per_epoch * self.work.spec.recipe.epochs
+        return self.work.steps_per_epoch * self.work.spec.recipe.trainer.epochs

@@ -197,7 +197,7 @@ def build_loss(
 def loss_of(spec: TrainSpec) -> keras.losses.Loss:
     """Returns the loss of a training."""
     return build_loss(
-        spec.task, ignore=spec.ignore, multi=spec.multi, kind=spec.recipe.loss, weights=spec.class_weights
+        spec.task, ignore=spec.ignore, multi=spec.multi, kind=spec.recipe.trainer.loss, weights=spec.class_weights
     )
 
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import keras
 
-from shardwright.components.image_trainer.spec import TrainRecipe
+from shardwright.config import TrainerConfig
 from shardwright.errors import ConfigError
 
 _FLOOR = 0.01
 _CLIP = 1.0
 _MOMENTUM = 0.9
+_WEIGHT_DECAY = 1e-3
 
 
-def build_optimizer(recipe: TrainRecipe, steps: int) -> keras.optimizers.Optimizer:
-    """Returns the optimizer of a recipe.
+def build_optimizer(options: TrainerConfig, steps: int) -> keras.optimizers.Optimizer:
+    """Returns the optimizer of a options.
 
     The gradient of each variable is clipped to a norm of 1. Over the first share `warm_up` of the steps the rate rises
     linearly, from `warm_up` times its value. Then it stays (`constant`), or falls to a hundredth along half a cosine
@@ -24,41 +25,43 @@ def build_optimizer(recipe: TrainRecipe, steps: int) -> keras.optimizers.Optimiz
     the optimizer keeps a running mean of the weights, which `finalize_variable_values` assigns to them.
 
     Args:
-        recipe: `optimizer`, `learning_rate`, `schedule`, `warm_up`, `weight_decay`, `ema` and `accumulate`.
+        options: `optimizer`, `learning_rate`, `schedule`, `warm_up`, `weight_decay`, `ema` and `accumulate`.
         steps: steps of the whole training.
 
     Raises:
         ConfigError: there are too few steps for a single update.
     """
-    if recipe.accumulate > steps:
+    if options.accumulate > steps:
         raise ConfigError(
             "trainer.accumulate",
-            f"{recipe.accumulate} batches make one update, and the whole training has {steps}",
+            f"{options.accumulate} batches make one update, and the whole training has {steps}",
             "Lower it, or train on more epochs.",
         )
-    rate, common = _rate(recipe, steps), dict[str, Any](clipnorm=_CLIP)
-    if recipe.ema:
-        common |= {"use_ema": True, "ema_momentum": recipe.ema, "ema_overwrite_frequency": None}
-    if recipe.accumulate > 1:
-        common["gradient_accumulation_steps"] = recipe.accumulate
-    if recipe.optimizer == "adamw":
-        return keras.optimizers.AdamW(rate, weight_decay=recipe.weight_decay, **common)
-    if recipe.optimizer == "adam":
+    rate, common = _rate(options, steps), dict[str, Any](clipnorm=_CLIP)
+    if options.ema is not None:
+        common |= {"use_ema": True, "ema_momentum": options.ema, "ema_overwrite_frequency": None}
+    if options.accumulate > 1:
+        common["gradient_accumulation_steps"] = options.accumulate
+    if options.optimizer == "adamw":
+        return keras.optimizers.AdamW(
+            rate, weight_decay=_WEIGHT_DECAY if options.weight_decay is None else options.weight_decay, **common
+        )
+    if options.optimizer == "adam":
         return keras.optimizers.Adam(rate, **common)
     return keras.optimizers.SGD(rate, momentum=_MOMENTUM, nesterov=True, **common)
 
 
-def _rate(recipe: TrainRecipe, steps: int) -> Any:
-    warm_up = math.ceil(recipe.warm_up * steps)
-    rate, first = recipe.learning_rate, recipe.learning_rate * recipe.warm_up
-    if recipe.schedule == "cosine":
+def _rate(options: TrainerConfig, steps: int) -> Any:
+    warm_up = math.ceil(options.warm_up * steps)
+    rate, first = options.learning_rate, options.learning_rate * options.warm_up
+    if options.schedule == "cosine":
         rest = max(steps - warm_up, 1)
         if not warm_up:
             return keras.optimizers.schedules.CosineDecay(rate, rest, alpha=_FLOOR)
         return keras.optimizers.schedules.CosineDecay(
             first, rest, alpha=_FLOOR, warmup_target=rate, warmup_steps=warm_up
         )
-    return _Line(rate, first, warm_up, steps, rate if recipe.schedule == "constant" else rate * _FLOOR)
+    return _Line(rate, first, warm_up, steps, rate if options.schedule == "constant" else rate * _FLOOR)
 
 
 class _Line(keras.optimizers.schedules.LearningRateSchedule):

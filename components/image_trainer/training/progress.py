@@ -45,6 +45,7 @@ class Progress:
         best_epoch: the best one, from 1; 0: none yet.
         best_step: steps done when it ended.
         resumed: steps at which the training was resumed.
+        stopped: whether a callback has ended the training.
     """
 
     step: int = 0
@@ -55,6 +56,7 @@ class Progress:
     best_epoch: int = 0
     best_step: int = 0
     resumed: list[int] = field(default_factory=list)
+    stopped: bool = False
 
     @property
     def epochs(self) -> int:
@@ -66,9 +68,10 @@ class Progress:
         """Metrics of the best epoch."""
         return self.evaluations[self.best_epoch - 1] if self.best_epoch and self.evaluations else None
 
-    def ended(self, epochs: int, patience: int) -> bool:
-        """Returns whether all epochs are done, or the last `patience` of them were not better."""
-        return self.epochs >= epochs or (patience > 0 and self.epochs - self.best_epoch >= patience)
+    def ended(self, epochs: int, patience: int | None) -> bool:
+        """Returns whether all epochs are done, the last `patience` of them were not better, or a callback ended it."""
+        late = patience is not None and self.epochs - self.best_epoch >= patience
+        return self.stopped or self.epochs >= epochs or late
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -58,6 +58,10 @@ class Backend(Protocol):
         """Uses the weights to be kept in `predict` and `state`: with `ema` the running mean."""
         ...
 
+    def write_variables(self) -> None:
+        """Writes the weights in use to the variables of the model, where other code reads them."""
+        ...
+
     def state(self) -> Arrays:
         """Returns all that a step changes: weights, other variables of the model such as seeds, the optimizer's."""
         ...

@@ -119,6 +119,10 @@ class JaxSteps:
         finally:
             self._state = before
 
+    def write_variables(self) -> None:
+        """See `Backend.write_variables`: the state is kept outside of the variables."""
+        assign(self._model, self._optimizer, self.state())
+
     def state(self) -> Arrays:
         """See `Backend.state`."""
         return arrays_of(self._state)

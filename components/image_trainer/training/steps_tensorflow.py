@@ -80,6 +80,9 @@ class TensorFlowSteps:
         finally:
             self.restore(before)
 
+    def write_variables(self) -> None:
+        """See `Backend.write_variables`: the variables are the state."""
+
     def state(self) -> Arrays:
         """See `Backend.state`."""
         return arrays_of(variables(self._model, self._optimizer))

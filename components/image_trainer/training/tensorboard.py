@@ -26,7 +26,7 @@ from shardwright.components.image_trainer.training.history import read_history
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.overlays import captioned, class_bars, confusion_picture, overlay, side_by_side
 from shardwright.evaluation.metrics import ClassSums, LabelCounts
-from shardwright.evaluation.thresholds import Thresholds, decided_masks
+from shardwright.evaluation.thresholds import Thresholds, threshold_masks
 from shardwright.images import tf_ops
 
 _TRAIN, _EVAL, _PICTURES = "train", "eval", "pictures"
@@ -59,13 +59,13 @@ class CurveLog:
             _write_scalars(self._runs[_EVAL], message["epoch"], message["eval"])
 
 
-def log_images(model: Any, spec: TrainSpec, decision: Thresholds) -> None:
+def log_images(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
     """Writes pictures of the split that chose the best epoch to the TensorBoard run `pictures`; none without a split.
 
     Args:
         model: Keras model, images to probabilities.
         spec: the training.
-        decision: the thresholds of its probabilities.
+        chosen: the thresholds of its probabilities.
     """
     split = spec.recipe.eval_split
     if not split or not ImageDataset.open(spec.dataset).num_records(split):
@@ -73,17 +73,17 @@ def log_images(model: Any, spec: TrainSpec, decision: Thresholds) -> None:
     step = read_history(spec.output).best_epoch
     writer = _open_run(spec.output, _PICTURES)
     if spec.task == "segmentation":
-        _log_masks(model, spec, decision, writer, step)
+        _log_masks(model, spec, chosen, writer, step)
     elif spec.multi:
-        _log_classes(model, spec, decision, writer, step)
+        _log_classes(model, spec, chosen, writer, step)
     else:
         _log_confusion(model, spec, writer, step)
     writer.close()
 
 
-def _log_masks(model: Any, spec: TrainSpec, decision: Thresholds, writer: EventFileWriter, step: int) -> None:
+def _log_masks(model: Any, spec: TrainSpec, chosen: Thresholds, writer: EventFileWriter, step: int) -> None:
     images, truth = next(iter(_batches(spec, _SHOWN)))
-    masks = decided_masks(_probabilities(model, spec, images), decision)
+    masks = threshold_masks(_probabilities(model, spec, images), chosen)
     pixels = np.asarray(pixels_of(images))
     for i, (image, true, predicted) in enumerate(zip(pixels, np.asarray(truth), masks, strict=True)):
         plain = image.astype(np.uint8)
@@ -93,18 +93,18 @@ def _log_masks(model: Any, spec: TrainSpec, decision: Thresholds, writer: EventF
 
 def _log_confusion(model: Any, spec: TrainSpec, writer: EventFileWriter, step: int) -> None:
     counts = LabelCounts.zero(len(spec.classes))
-    for images, labels in _batches(spec, spec.recipe.batch_size):
+    for images, labels in _batches(spec, spec.recipe.trainer.batch_size):
         predicted = _probabilities(model, spec, images).argmax(-1)
         counts += LabelCounts.of_labels(predicted, np.asarray(labels), len(spec.classes))
     _write_image(writer, step, "confusion", confusion_picture(counts.confusion, spec.classes))
 
 
-def _log_classes(model: Any, spec: TrainSpec, decision: Thresholds, writer: EventFileWriter, step: int) -> None:
+def _log_classes(model: Any, spec: TrainSpec, chosen: Thresholds, writer: EventFileWriter, step: int) -> None:
     """Writes pictures of images that may have several classes."""
     sums, shown = ClassSums.zero(len(spec.classes)), 0
-    for images, targets in _batches(spec, spec.recipe.batch_size):
+    for images, targets in _batches(spec, spec.recipe.trainer.batch_size):
         true = np.asarray(targets) > 0
-        predicted = _probabilities(model, spec, images) >= np.array(decision.thresholds, np.float32)
+        predicted = _probabilities(model, spec, images) >= np.array(chosen.thresholds, np.float32)
         sums += ClassSums.of_labels(predicted, true)
         for image, mine, theirs in zip(np.asarray(pixels_of(images)), true, predicted, strict=True):
             if shown == _SHOWN:
@@ -117,7 +117,9 @@ def _log_classes(model: Any, spec: TrainSpec, decision: Thresholds, writer: Even
 
 
 def _batches(spec: TrainSpec, batch_size: int) -> Any:
-    return loader.load(spec.dataset, spec.recipe.eval_split, batch_size, normalize="none", texts=spec.recipe.text)
+    return loader.load(
+        spec.dataset, spec.recipe.eval_split, batch_size, normalize="none", texts=spec.recipe.trainer.text
+    )
 
 
 def _names(chosen: Any, spec: TrainSpec) -> str:
@@ -125,7 +127,7 @@ def _names(chosen: Any, spec: TrainSpec) -> str:
 
 
 def _probabilities(model: Any, spec: TrainSpec, images: Any) -> Any:
-    prepared = tf_ops.normalize(pixels_of(images), spec.recipe.normalize, spec.mean, spec.std)
+    prepared = tf_ops.normalize(pixels_of(images), spec.recipe.loader.normalize, spec.mean, spec.std)
     return np.asarray(model.predict_on_batch(with_pixels(images, prepared)))
 
 

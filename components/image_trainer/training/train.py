@@ -15,6 +15,7 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, device_batch, readable, step_bytes
 from shardwright.components.image_trainer.models.build import model_of
 from shardwright.components.image_trainer.spec import MODEL_FILE, NEEDS, TrainSpec
+from shardwright.components.image_trainer.training.callbacks import CallbackRunner, build_callbacks
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.history import (
     History,
@@ -60,16 +61,17 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     # Again: where hosts join, JAX takes SIGTERM for itself.
     preemption.listen()
     recipe = spec.recipe
-    keras.utils.set_random_seed(recipe.seed)
-    model = built_model(spec, recipe.precision)
+    keras.utils.set_random_seed(recipe.trainer.seed)
+    model = built_model(spec, recipe.trainer.precision)
     if spec.warm_from and not begin_with(model, spec.warm_from):
         send({"note": "the vocabulary has changed: the weights of words are learned again"})
     work = work_of(spec, place, devices, model)
     send({NEEDS: readable(work.memory)})
-    optimizer = build_optimizer(recipe, work.steps_per_epoch * recipe.epochs)
+    optimizer = build_optimizer(recipe.trainer, work.steps_per_epoch * recipe.trainer.epochs)
     optimizer.build(model.trainable_variables)
     steps = build_steps(placement, place, model, work.loss, optimizer)
-    loop = _run_loop(work, steps, preemption, send)
+    callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch)
+    loop = _run_loop(work, steps, callbacks, preemption, send)
     _write_model_and_history(spec, loop)
     write_summary(spec.output, _summary(spec, placement, work, steps, loop))
     steps.finish()
@@ -85,7 +87,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
     """Returns the batches and sizes of this host, if a batch is split over so many devices."""
     recipe, dataset = spec.recipe, ImageDataset.open(spec.dataset)
     records = dataset.num_records(TRAIN)
-    batch_size = device_batch(recipe.batch_size, records, devices)
+    batch_size = device_batch(recipe.trainer.batch_size, records, devices)
     host_batch = batch_size // place.count
     evaluation_steps = 0
     if recipe.eval_split and dataset.num_records(recipe.eval_split):
@@ -93,7 +95,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
             spec.dataset, recipe.eval_split, host_batch, hosts=place.count, order="exact"
         )
     # Copies of the weights: their running mean, and the gradients that are added up.
-    copies = int(recipe.ema > 0) + int(recipe.accumulate > 1)
+    copies = int(recipe.trainer.ema is not None) + int(recipe.trainer.accumulate > 1)
     return TrainState(
         spec=spec,
         place=place,
@@ -103,24 +105,24 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
         evaluation=partial(_evaluation_batches, spec, place, host_batch) if evaluation_steps else None,
         evaluation_steps=evaluation_steps,
         loss=loss_of(spec),
-        memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.precision], kept=copies),
+        memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.trainer.precision], kept=copies),
     )
 
 
 def _train_batches(spec: TrainSpec, place: HostPlace, host_batch: int, cached: bool, step: int) -> Any:
     recipe = spec.recipe
-    exact = recipe.order == "exact"
+    exact = recipe.loader.order == "exact"
     batches = loader.load(
         spec.dataset,
         TRAIN,
         host_batch,
-        augment=recipe.augment,
+        augment=recipe.loader.augment,
         shuffle=True,
-        seed=recipe.seed,
+        seed=recipe.trainer.seed,
         repeat=True,
         drop_remainder=True,
-        shuffle_buffer=recipe.shuffle_buffer,
-        order=recipe.order,
+        shuffle_buffer=recipe.loader.shuffle_buffer,
+        order=recipe.loader.order,
         start_step=step if exact else 0,
         ids=True,
         cache=loader.MEMORY if cached else None,
@@ -139,11 +141,11 @@ def _evaluation_batches(spec: TrainSpec, place: HostPlace, host_batch: int) -> A
 def _shared_options(spec: TrainSpec, place: HostPlace) -> dict[str, Any]:
     recipe = spec.recipe
     return {
-        "normalize": recipe.normalize,
-        "statistics": {"mean": spec.mean, "std": spec.std} if recipe.normalize == "dataset" else None,
+        "normalize": recipe.loader.normalize,
+        "statistics": {"mean": spec.mean, "std": spec.std} if recipe.loader.normalize == "dataset" else None,
         "host": place.index,
         "hosts": place.count,
-        "texts": recipe.text,
+        "texts": recipe.trainer.text,
     }
 
 
@@ -152,10 +154,10 @@ def _fits_memory(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bo
     each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
     shards = [shard.records for shard in dataset.shards(TRAIN)]
     remote, room = is_remote(spec.dataset), loader.room_in_memory()
-    return cache_budget(shards, each, order=spec.recipe.order, hosts=place.count, remote=remote, room=room) > 0
+    return cache_budget(shards, each, order=spec.recipe.loader.order, hosts=place.count, remote=remote, room=room) > 0
 
 
-def _run_loop(work: TrainState, steps: Backend, preemption: Preemption, send: Send) -> Loop:
+def _run_loop(work: TrainState, steps: Backend, callbacks: CallbackRunner, preemption: Preemption, send: Send) -> Loop:
     """Trains from the last checkpoint; host 0 holds the checkpoints and writes the curves."""
     spec = work.spec
     folder = CheckpointFolder(
@@ -164,7 +166,7 @@ def _run_loop(work: TrainState, steps: Backend, preemption: Preemption, send: Se
         note=lambda message: send({"note": message}),
     )
     if not work.place.publishes:
-        loop = Loop(work, steps, folder, preemption, send)
+        loop = Loop(work, steps, folder, preemption, send, callbacks)
         loop.run()
         return loop
     with folder.locked(waiting(preemption, send)), CurveLog(spec.output) as curves:
@@ -174,7 +176,7 @@ def _run_loop(work: TrainState, steps: Backend, preemption: Preemption, send: Se
                 curves.write_epoch(message)
             send(message)
 
-        loop = Loop(work, steps, folder, preemption, log_and_send)
+        loop = Loop(work, steps, folder, preemption, log_and_send, callbacks)
         loop.run()
     return loop
 
@@ -214,7 +216,7 @@ def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Bac
         resumed=progress.resumed,
         epochs=epoch_rows(progress),
         best_epoch=progress.best_epoch,
-        stopped_early=progress.epochs < spec.recipe.epochs,
+        stopped_early=progress.epochs < spec.recipe.trainer.epochs,
         weights=weights_digest(loop.best),
         versions=package_versions(),
     )

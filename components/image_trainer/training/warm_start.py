@@ -30,7 +30,7 @@ def weights_file(path: str) -> tuple[str, str]:
         path: a file or a folder on this machine, or a file on an object store.
 
     Returns:
-        The file, and its SHA-256.
+        The file, and its BLAKE3.
 
     Raises:
         UsageError: there is no such file.
@@ -39,7 +39,7 @@ def weights_file(path: str) -> tuple[str, str]:
     for file in files:
         found = hash_file(file)
         if found is not None:
-            return file, found.sha256.hex()
+            return file, found.content_id.hex()
     raise UsageError(
         f"trainer.warm_start: {path} is not a file and does not contain a model of shardwright. Give model.keras of a "
         "training, or the folder of a pushed model."

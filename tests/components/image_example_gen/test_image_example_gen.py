@@ -18,7 +18,7 @@ from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import example, ingest, ingest_recipe, input_fingerprint, locate, write
-from shardwright.ingest.survey import IngestSource
+from shardwright.ingest.identify import IngestSource
 from shardwright.lineage.record import read_lineage
 
 
@@ -53,11 +53,11 @@ def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, prepared):
 def test_records_of_an_earlier_dataset_are_copied_without_a_parameter(tmp_path, prepared, monkeypatch, capsys):
     config, properties = prepared
     ingest(config, tmp_path / "earlier", quiet=True)
-    with_it = replace(config, previous=str(tmp_path / "earlier"))
+    with_it = replace(config, reuse_from=str(tmp_path / "earlier"))
     assert ingest_recipe(with_it, ("Fish",)) == ingest_recipe(config, ("Fish",))
     assert input_fingerprint(with_it, locate(with_it)) == properties["input_fingerprint"]
     monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(locate(with_it))))
-    monkeypatch.setattr("shardwright.ingest.copying.read_each", lambda root, items, path_of, size_of: iter(()))
+    monkeypatch.setattr("shardwright.ingest.copying.read_each", lambda *arguments: iter(()))
     artifact = execute(tmp_path / "examples" / "1", properties)
     assert tree(artifact.uri) == tree(tmp_path / "earlier")
     count = sum(shard.records for shard in ImageDataset.open(artifact.uri).manifest.shards)

@@ -19,7 +19,7 @@ KILLED = (
     killing.KILL_AT_STEP
     + """
 import json
-import example_gen
+import example_gen  # of shardwright.components
 from shardwright.staging import staging
 staging.RecordWriter.write = counted(staging.RecordWriter.write)
 example_gen.execute(sys.argv[1], json.loads(sys.argv[2]))
@@ -38,7 +38,7 @@ def test_a_retry_with_another_output_takes_over_what_a_killed_attempt_finished(
     examples = tmp_path / "examples"
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(examples / "1"), json.dumps(properties), str(step)],
-        env={**os.environ, "PYTHONPATH": str(Path(killing.__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(Path(killing.__file__).parent)},
         capture_output=True,
         text=True,
         check=False,

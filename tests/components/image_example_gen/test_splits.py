@@ -44,7 +44,7 @@ def configuration(root, **split):
             "labels": {"path": str(root / "{SPAN}" / "labels.csv")},
             "span": "all",
         },
-        "split": {"by": "stratified", "group": {"column": "patient"}, **split},
+        "split": {"method": "stratified", "group": {"column": "patient"}, **split},
         "evaluator": {"split": "eval"},
     }
     return parse_config(raw, base="/")
@@ -69,7 +69,7 @@ def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, monkeypatch):
     deliver(tmp_path / "in" / "1", range(30))
     first = ingest(configuration(tmp_path / "in"), tmp_path / "first", quiet=True)
     deliver(tmp_path / "in" / "2", range(27, 40))
-    config = configuration(tmp_path / "in", previous=str(tmp_path / "first"))
+    config = configuration(tmp_path / "in", keep_from=str(tmp_path / "first"))
     ingest(config, tmp_path / "cli", quiet=True)
     properties = execute(tmp_path / "examples" / "1", config, monkeypatch)
     assert tree(tmp_path / "examples" / "1") == tree(tmp_path / "cli")
@@ -80,9 +80,9 @@ def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, monkeypatch):
 def test_an_earlier_dataset_that_was_rewritten_meanwhile_is_refused(tmp_path, monkeypatch):
     deliver(tmp_path / "in" / "1", range(30))
     ingest(configuration(tmp_path / "in"), tmp_path / "first", quiet=True)
-    config = configuration(tmp_path / "in", previous=str(tmp_path / "first"))
+    config = configuration(tmp_path / "in", keep_from=str(tmp_path / "first"))
     recipe = ingest_recipe(config, ["cat", "dog"])
     (tmp_path / "first").rename(tmp_path / "older")
     ingest(configuration(tmp_path / "in", salt="x"), tmp_path / "first", quiet=True)
-    with pytest.raises(CheckFailed, match=r"split.previous: .*first has changed since the run began"):
+    with pytest.raises(CheckFailed, match=r"split.keep_from: .*first has changed since the run began"):
         execute(tmp_path / "examples" / "1", config, monkeypatch, recipe)

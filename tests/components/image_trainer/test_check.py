@@ -44,7 +44,12 @@ def test_the_worker_gets_the_model_and_the_files(tmp_path, asked):
     check_model(config, CLASSES, multi=False)
     ((worker, spec, environment),) = asked
     assert (worker, environment) == ("check", {"KERAS_BACKEND": "tensorflow"})
-    assert (spec.classes, spec.height, spec.width, spec.recipe.encoder) == (CLASSES, 32, 32, "efficientnetv2-b0")
+    assert (spec.classes, spec.height, spec.width, spec.recipe.trainer.encoder) == (
+        CLASSES,
+        32,
+        32,
+        "efficientnetv2-b0",
+    )
     assert (spec.warm_from, spec.weights_from) == (str(tmp_path / "earlier.keras"), str(tmp_path / "encoder.h5"))
 
 
@@ -59,7 +64,7 @@ def test_an_earlier_model_of_another_width_is_refused_with_both(tmp_path):
         match=r"warm_start: .*another architecture, unet of [\d,]+ weights and 2 outputs, and the configuration asks "
         r"for unet of [\d,]+ weights and 3 outputs: stem/kernel \[4, 4, 3, 8\] here, stem/kernel \[4, 4, 3, 4\] there",
     ):
-        check_model(config_of(tmp_path, warm_start=str(file), width=8), (*CLASSES, "Ring"), multi=False)
+        check_model(config_of(tmp_path, warm_start=str(file), base_filters=8), (*CLASSES, "Ring"), multi=False)
 
 
 @pytest.mark.slow
@@ -69,7 +74,7 @@ def test_what_fits_passes(tmp_path, asked):
 
     file = tmp_path / "earlier.keras"
     build_model("unet", height=48, width=48, classes=2, filters=4, seed=1).save(file)
-    check_model(config_of(tmp_path, warm_start=str(file), width=4), CLASSES, multi=False)
+    check_model(config_of(tmp_path, warm_start=str(file), base_filters=4), CLASSES, multi=False)
     check(asked[0][1])
 
 

@@ -25,7 +25,7 @@ IMAGE = "registry.example/shardwright:1.0"
 CONFIG = {
     "name": "clouds",
     "input": {"images": "gs://bucket/x"},
-    "trainer": {"epochs": 1, "width": 4, "batch_size": 4, "hosts": 2},
+    "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4, "hosts": 2},
     "loader": {"normalize": "unit"},
     "vertex": {
         "image": IMAGE,
@@ -134,7 +134,7 @@ def start(command, environment, folder):
     return subprocess.Popen(
         [sys.executable, *command],
         cwd=folder,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

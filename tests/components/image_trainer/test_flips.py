@@ -5,13 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from recipes import changed, train_recipe
 
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 
-RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = train_recipe("unet", 8, 2, 4, 1e-3, 1, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("a", "b"), 4, 6, "stretch", None, None, "run", "export")
 RAMP = tf.constant(np.linspace(0, 1, 24).reshape(1, 4, 6, 1), tf.float32)
 
@@ -49,7 +50,7 @@ def test_probabilities_of_labels_are_not_flipped():
 def test_what_is_served_is_the_mean():
     image = np.random.default_rng(1).integers(0, 256, (4, 6, 3), dtype=np.uint8)
     data = tf.io.encode_png(image)[tf.newaxis]
-    spec = dataclasses.replace(SPEC, recipe=dataclasses.replace(RECIPE, flips=("up_down",)))
+    spec = dataclasses.replace(SPEC, recipe=changed(RECIPE, flips=("up_down",)))
     found = ServedModel(Slanted(), spec).signatures()["serving_default"](image_bytes=data)["probabilities"].numpy()
     wanted = image[None, ..., :2] / 255 * (RAMP.numpy() + np.flip(RAMP.numpy(), 1)) / 2
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
@@ -61,8 +62,8 @@ def test_flips_are_an_option():
             parse_config({"input": {"images": "x"}, "evaluator": {"flips": flips}}, base="/")
         )
 
-    assert recipe(["up_down", "up_down"]).flips == ("up_down",)
-    assert "flips" not in recipe([]).to_dict()
+    assert recipe(["up_down", "up_down"]).evaluator.flips == ("up_down",)
+    assert "evaluator" not in recipe([]).to_dict()
     with pytest.raises(
         ConfigError, match=r"evaluator\.flips: 'sideways' is not known. Use one of: left_right, up_down"
     ):

@@ -8,15 +8,16 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recipes import train_recipe
 
 from shardwright import loader
 from shardwright.components.image_trainer.export.signatures import ServedModel
-from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_trainer.training.evaluate import evaluate
 from shardwright.components.image_trainer.training.losses import build_loss
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import TransformRecipe
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
+from shardwright.config import TransformConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.metrics import MaskSums
 from shardwright.images.boxes import Box, box_values
@@ -27,7 +28,7 @@ from shardwright.tfrecords.encode import byte_strings, encode_example, floats, i
 from shardwright.tfrecords.records import decode_example
 
 CLASSES, SIZE = ("Fish", "Sugar"), (24, 36)
-RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = train_recipe("unet", 8, 2, 4, 1e-3, 1, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", CLASSES, *SIZE, "stretch", None, None, "run", "export", ignore=True)
 seeds = st.integers(0, 2**32 - 1)
 
@@ -143,7 +144,7 @@ def test_a_class_called_ignore_is_a_class(small_dataset, tmp_path):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_transform_moves_it_with_the_pixels_and_the_boxes_too(examples, policy):
-    recipe = TransformRecipe((16, 16), policy, "png", None)
+    recipe = TransformConfig((16, 16), policy, "png", None)
     manifest = ImageDataset.open(examples).manifest
     stored, texts = stored_features(recipe, manifest.features, labels=manifest.labels, classes=len(CLASSES))
     how = ShardTransform(recipe, "segmentation", CLASSES, stored, texts)

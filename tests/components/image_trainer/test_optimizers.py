@@ -1,6 +1,5 @@
 """How weights follow gradients: rates over the steps, decay, running means, accumulated gradients."""
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -11,18 +10,18 @@ import keras
 import numpy as np
 import pytest
 import steps_by_hand
+from recipes import changed, train_recipe
 
 from shardwright.components.image_trainer.devices.placement import step_bytes
-from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_trainer.training.optimizers import build_optimizer
 from shardwright.errors import ConfigError
 
-RECIPE = TrainRecipe("unet", 4, 1, 1, 0.1, 1, "unit", (), 1, 0.5, "")
+RECIPE = train_recipe("unet", 4, 1, 1, 0.1, 1, "", shuffle_buffer=1)
 STEPS = 100
 
 
 def rates(**options):
-    optimizer = build_optimizer(dataclasses.replace(RECIPE, **options), STEPS)
+    optimizer = build_optimizer(changed(RECIPE, **options).trainer, STEPS)
     found = []
     for step in range(STEPS + 1):
         optimizer.iterations.assign(step)
@@ -54,9 +53,11 @@ def test_a_cosine_is_none_of_a_line():
     ("optimizer", "kind", "decayed"), [("adamw", "AdamW", 0.95), ("adam", "Adam", 1.0), ("sgd", "SGD", 1.0)]
 )
 def test_adamw_alone_decays_weights_that_have_no_gradient(optimizer, kind, decayed):
-    recipe = dataclasses.replace(RECIPE, optimizer=optimizer, weight_decay=0.5, schedule="constant", warm_up=0.0)
+    recipe = changed(
+        RECIPE, optimizer=optimizer, weight_decay=0.5 if kind == "AdamW" else None, schedule="constant", warm_up=0.0
+    )
     weight = keras.Variable([1.0])
-    made = build_optimizer(recipe, STEPS)
+    made = build_optimizer(recipe.trainer, STEPS)
     made.build([weight])
     made.apply([keras.ops.zeros(1)], [weight])
     assert type(made).__name__ == kind
@@ -64,9 +65,9 @@ def test_adamw_alone_decays_weights_that_have_no_gradient(optimizer, kind, decay
 
 
 def test_gradients_are_clipped():
-    recipe = dataclasses.replace(RECIPE, optimizer="sgd", schedule="constant", warm_up=0.0)
+    recipe = changed(RECIPE, optimizer="sgd", schedule="constant", warm_up=0.0)
     weight = keras.Variable([0.0, 0.0])
-    made = build_optimizer(recipe, STEPS)
+    made = build_optimizer(recipe.trainer, STEPS)
     made.build([weight])
     made.apply([keras.ops.array([3000.0, 4000.0])], [weight])
     # Nesterov's first step goes 1.9 times as far.
@@ -74,17 +75,17 @@ def test_gradients_are_clipped():
 
 
 def test_a_training_without_a_single_update_is_refused():
-    recipe = dataclasses.replace(RECIPE, accumulate=STEPS)
-    build_optimizer(recipe, STEPS)
+    recipe = changed(RECIPE, accumulate=STEPS)
+    build_optimizer(recipe.trainer, STEPS)
     with pytest.raises(ConfigError, match=r"trainer\.accumulate: 100 batches make one update, .* training has 99"):
-        build_optimizer(recipe, STEPS - 1)
+        build_optimizer(recipe.trainer, STEPS - 1)
 
 
 @pytest.mark.parametrize(("options", "kept"), [({}, 0), ({"ema": 0.9}, 1), ({"ema": 0.9, "accumulate": 4}, 2)])
 def test_what_an_optimizer_keeps_is_in_the_estimate(options, kept):
     inputs = keras.Input((8,))
     model = keras.Model(inputs, keras.layers.Dense(50)(inputs))
-    optimizer = build_optimizer(dataclasses.replace(RECIPE, optimizer="adam", **options), STEPS)
+    optimizer = build_optimizer(changed(RECIPE, optimizer="adam", **options).trainer, STEPS)
     optimizer.build(model.trainable_variables)
     # Weights and gradients are not the optimizer's.
     held = sum(int(np.prod(variable.shape)) for variable in optimizer.variables) // model.count_params() + 2

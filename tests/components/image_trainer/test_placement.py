@@ -42,8 +42,8 @@ def test_the_table(accelerator, hosts, machine, wanted):
     [
         ("gpu", 1, PLAIN, "trainer.accelerator: 'gpu', but this machine has none"),
         ("tpu", 1, GPU, "trainer.accelerator: 'tpu', but this machine has none .*TPU in /dev/vfio"),
-        ("auto", 1, Machine(idle_tpu=True), "'auto', and this machine has a TPU .*libtpu.*LOCK=image-tpu"),
-        ("tpu", 1, Machine(idle_tpu=True), "'tpu', and this machine has a TPU .*libtpu.*LOCK=image-tpu"),
+        ("auto", 1, Machine(idle_tpu=True), "'auto', and this machine has a TPU .*libtpu.*ACCELERATOR=tpu"),
+        ("tpu", 1, Machine(idle_tpu=True), "'tpu', and this machine has a TPU .*libtpu.*ACCELERATOR=tpu"),
         ("gpu", 2, GPU, "trainer.hosts: 2 hosts with GPUs need JAX"),
     ],
 )

@@ -6,13 +6,14 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recipes import train_recipe
 
 from shardwright.components.image_trainer.export.signatures import sample_runs
-from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
 
-RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+RECIPE = train_recipe("unet", 8, 2, 4, 1e-3, 1, "eval")
 SPEC = TrainSpec(RECIPE, "data", "d", "segmentation", ("a", "b"), 24, 40, "stretch", None, None, "run", "export")
 sides = st.integers(1, 40)
 

@@ -8,31 +8,45 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recipes import changed, train_recipe
 
 from shardwright.components.image_trainer.devices.placement import Machine
 from shardwright.components.image_trainer.run_fn import run_fn, spec_of
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.history import History, read_history, write_history
-from shardwright.config import parse_config
+from shardwright.config import EvaluatorConfig, LoaderConfig, TrainerConfig, parse_config
 from shardwright.errors import ConfigError, DatasetError, UsageError
 
-RECIPE = TrainRecipe("unet", 8, 2, 4, 1e-3, 1, "unit", ("flip_left_right",), 64, 0.5, "eval")
+RECIPE = train_recipe("unet", 8, 2, 4, 1e-3, 1, "eval", augment=("flip_left_right",))
 SPEC = TrainSpec(RECIPE, "data", "d" * 64, "segmentation", ("a", "b"), 24, 40, "stretch", None, None, "run", "export")
 
-recipes = st.builds(
-    TrainRecipe,
+trainers = st.builds(
+    TrainerConfig,
     model=st.sampled_from(["unet", "cnn"]),
-    filters=st.integers(4, 64),
+    base_filters=st.integers(4, 64),
     epochs=st.integers(1, 100),
     batch_size=st.integers(1, 64),
     learning_rate=st.floats(1e-6, 1),
     seed=st.integers(0, 2**31),
+    weight_decay=st.none() | st.floats(0, 1),
+    patience=st.none() | st.integers(1, 9),
+    ema=st.none() | st.floats(0.5, 0.99),
+)
+loaders = st.builds(
+    LoaderConfig,
     normalize=st.sampled_from(["unit", "dataset"]),
     augment=st.lists(st.sampled_from(["flip_left_right", "rotate90"]), unique=True).map(tuple),
     shuffle_buffer=st.integers(1, 1000),
     order=st.sampled_from(["fast", "exact"]),
-    threshold=st.floats(0, 1),
+)
+evaluators = st.builds(EvaluatorConfig, threshold=st.just("tuned") | st.floats(0, 1), flips=st.just(("up_down",)))
+recipes = st.builds(
+    TrainRecipe,
+    trainers,
+    loaders,
+    evaluators,
     eval_split=st.sampled_from(["", "eval"]),
+    submission=st.sampled_from(["", "rows"]),
 )
 colours = st.none() | st.tuples(*[st.floats(0, 255)] * 3)
 
@@ -49,13 +63,24 @@ def test_a_specification_survives_its_file(tmp_path_factory, recipe, colour, cla
 def test_the_fingerprint_sees_recipe_and_data_but_no_place():
     moved = dataclasses.replace(SPEC, dataset="/elsewhere", output="x", export="y")
     assert moved.fingerprint == SPEC.fingerprint
-    for change in ({"dataset_fingerprint": "e" * 64}, {"recipe": dataclasses.replace(RECIPE, seed=2)}, {"height": 25}):
+    for change in ({"dataset_fingerprint": "e" * 64}, {"recipe": changed(RECIPE, seed=2)}, {"height": 25}):
         assert dataclasses.replace(SPEC, **change).fingerprint != SPEC.fingerprint
+
+
+def test_options_that_do_not_shape_the_model_are_not_in_its_recipe():
+    def recipe(**sections):
+        return TrainRecipe.from_config(parse_config({"input": {"images": "x"}, **sections}, base="/"))
+
+    machine = {"accelerator": "cpu", "hosts": 2, "checkpoint": {"every": 7}}
+    judged = {"split": "train", "min_dice": 0.9, "min_improvement": 0.1}
+    assert recipe(trainer=machine, evaluator=judged) == recipe()
+    assert recipe().to_dict() == {"version": 4, "trainer": {"model": "unet"}, "eval_split": "eval"}
 
 
 def test_a_recipe_of_another_version_or_shape_is_refused():
     good = RECIPE.to_dict()
-    for bad in ({**good, "version": 0}, {**good, "extra": 1}, {k: v for k, v in good.items() if k != "seed"}):
+    unknown = {**good, "trainer": {**good["trainer"], "extra": 1}}
+    for bad in ({**good, "version": 0}, {**good, "extra": 1}, unknown, {k: good[k] for k in good if k != "version"}):
         with pytest.raises(UsageError, match="compile the pipeline again"):
             TrainRecipe.from_dict(bad)
 
@@ -66,18 +91,23 @@ def test_the_configuration_decides_the_recipe(task, model):
         {
             "task": task,
             "input": {"images": "x"},
-            "trainer": {"epochs": 3, "width": 12},
+            "trainer": {"epochs": 3, "base_filters": 12},
             "evaluator": {"threshold": 0.4},
         },
         base="/",
     )
     recipe = TrainRecipe.from_config(config)
-    assert (recipe.model, recipe.epochs, recipe.filters, recipe.threshold) == (model, 3, 12, 0.4)
+    assert (recipe.trainer.model, recipe.trainer.epochs, recipe.trainer.base_filters, recipe.threshold) == (
+        model,
+        3,
+        12,
+        0.4,
+    )
     assert recipe.eval_split == "eval"
 
 
 def test_without_an_eval_split_none_is_named():
-    config = parse_config({"input": {"images": "x"}, "split": {"train": 0.8, "test": 0.2}}, base="/")
+    config = parse_config({"input": {"images": "x"}, "split": {"ratios": {"train": 0.8, "test": 0.2}}}, base="/")
     assert TrainRecipe.from_config(config).eval_split == ""
 
 
@@ -97,7 +127,7 @@ def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, wr
     (data / "statistics.json").write_text(json.dumps(figures))
 
     def spec(**options):
-        return spec_of(dataclasses.replace(RECIPE, **options), data, tmp_path / "run", tmp_path / "export")
+        return spec_of(changed(RECIPE, **options), data, tmp_path / "run", tmp_path / "export")
 
     assert spec().class_weights is None
     weighted = spec(class_weights="balanced", loss="bce", normalize="dataset")
@@ -119,7 +149,7 @@ def test_16_bits_are_computed_with_where_they_are_asked_for():
 
     from shardwright.components.image_trainer.training.train import built_model
 
-    spec = dataclasses.replace(SPEC, recipe=dataclasses.replace(RECIPE, filters=4))
+    spec = dataclasses.replace(SPEC, recipe=changed(RECIPE, base_filters=4))
     before = keras.config.dtype_policy()
     try:
         for precision, computed in (("bfloat16", "bfloat16"), ("float32", "float32")):

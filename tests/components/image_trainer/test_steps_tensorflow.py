@@ -10,6 +10,8 @@ import pytest
 _PROGRAM = """
 import os, tempfile, threading
 import keras, numpy as np, tensorflow as tf
+from recipes import train_recipe
+
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
@@ -39,7 +41,7 @@ def batches(count):
 
     return tf.data.Dataset.range(count).map(made, num_parallel_calls=2).prefetch(2)
 
-recipe = TrainRecipe("cnn", 4, 2, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+recipe = train_recipe("cnn", 4, 2, 4, 1e-2, 3, "eval")
 work = TrainState(
     spec=TrainSpec(recipe, "", "d", "classification", ("a", "b"), 1, 1, "stretch", None, None, "", ""),
     place=HostPlace(),
@@ -69,6 +71,7 @@ os._exit(0)
 @pytest.mark.slow
 def test_batches_are_made_at_the_same_time_and_steps_are_deterministic(tmp_path):
     variables = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    variables["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, env=variables, cwd=tmp_path, check=False
     )

@@ -1,25 +1,26 @@
 """Texts as an input besides images: from the configuration to what is served."""
 
 import dataclasses
-import hashlib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from recipes import train_recipe
 
+from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.models.build import build_model
 from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.components.image_trainer.spec import TextColumn, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.warm_start import begin_with
-from shardwright.components.predictor.predict import read_texts
+from shardwright.components.predictor.sources import read_texts
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
 from shardwright.loader.text_features import text_features
 from shardwright.tfrecords.encode import byte_strings, encode_example
 
-RECIPE = TrainRecipe("cnn", 4, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval", text=("caption", "place"))
+RECIPE = train_recipe("cnn", 4, 2, 4, 1e-3, 1, "eval", text=("caption", "place"))
 TEXT = {"caption": {"vocabulary": 5}, "place": {"vocabulary": 2, "output": "dense"}}
 
 
@@ -30,8 +31,8 @@ def config(text=("caption",), transform=TEXT, **sections):
 
 
 def test_the_recipe_holds_the_columns_and_none_without():
-    assert TrainRecipe.from_config(config(["place", "caption"])).to_dict()["text"] == ["place", "caption"]
-    assert "text" not in TrainRecipe.from_config(config([])).to_dict()
+    assert TrainRecipe.from_config(config(["place", "caption"])).to_dict()["trainer"]["text"] == ["place", "caption"]
+    assert "text" not in TrainRecipe.from_config(config([])).to_dict()["trainer"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_specification_with_texts_survives_its_file_and_knows_no_place(spec, t
 
 
 def model(name, vocabulary):
-    columns = (TextColumn("t", "t", 5, hashlib.sha256(vocabulary).hexdigest()),)
+    columns = (TextColumn("t", "t", 5, checksum_of(vocabulary)),)
     return build_model(name, height=16, width=16, classes=2, filters=4, seed=len(vocabulary), words=Words.of(columns))
 
 

@@ -5,6 +5,7 @@ import signal
 import socket
 
 import pytest
+from recipes import changed
 from training import RECIPE, SIZE, ended, spec_of, start, trained
 
 from shardwright.components.image_trainer.spec import TextColumn
@@ -25,7 +26,7 @@ def data(tmp_path_factory, write_shapes):
 @pytest.fixture(scope="module")
 def on_eight(tmp_path_factory, data):
     """A training on eight devices of one process, and its messages."""
-    spec = spec_of(tmp_path_factory.mktemp("eight"), data, dataclasses.replace(RECIPE, order="exact"))
+    spec = spec_of(tmp_path_factory.mktemp("eight"), data, changed(RECIPE, order="exact"))
     code, messages, log = ended(start(spec, **EIGHT))
     assert code == 0, log
     return spec, messages
@@ -63,8 +64,9 @@ def test_eight_devices_have_the_loss_of_one(on_eight, data, tmp_path):
 
 
 def test_words_are_split_with_the_images(tmp_path, write_shapes):
-    noted = write_shapes(tmp_path / "data", size=SIZE, counts={"train": 16, "eval": 8}, words=6)
-    recipe = dataclasses.replace(RECIPE, text=("note",), epochs=1, ema=0.5, accumulate=2)
+    counts = {"train": 16, "eval": 8}
+    noted = write_shapes(tmp_path / "data", task="classification", size=SIZE, counts=counts, words=6)
+    recipe = changed(RECIPE, model="cnn", text=("note",), epochs=1, ema=0.5, accumulate=2)
     columns = (TextColumn("note", "image/meta/note", 6, "d" * 64),)
     spec = dataclasses.replace(spec_of(tmp_path / "run", noted, recipe), texts=columns)
     summary = trained(spec, **EIGHT)
@@ -93,7 +95,7 @@ def test_two_hosts_have_the_weights_of_each_other_and_the_loss_of_one(on_eight, 
 
 
 def test_one_of_two_hosts_with_separate_shares_is_stopped_before_an_evaluation_and_both_continue(data, tmp_path):
-    recipe = dataclasses.replace(RECIPE, epochs=3)
+    recipe = changed(RECIPE, epochs=3)
     specs = [spec_of(tmp_path / str(host), data, recipe, hosts=2) for host in range(2)]
     stopped = on_two_hosts(specs, end_at=8, by=signal.SIGTERM)
     for (code, messages, log), who in zip(stopped, ("another host", "SIGTERM"), strict=True):

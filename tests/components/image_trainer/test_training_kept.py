@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from recipes import changed
 from training import RECIPE, spec_of
 
 from shardwright import loader
@@ -15,7 +16,7 @@ from shardwright.loader import memory
 
 ALONE = HostPlace()
 SIZE = (32, 32)
-AUGMENTED = dataclasses.replace(RECIPE, batch_size=4, shuffle_buffer=5, augment=("flip_left_right", "brightness"))
+AUGMENTED = changed(RECIPE, batch_size=4, shuffle_buffer=5, augment=("flip_left_right", "brightness"))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_it_is_done_where_one_host_reads_one_shard_that_fits(data, tmp_path, mon
     spec, dataset = spec_of(tmp_path, data), ImageDataset.open(data)
     each = SIZE[0] * SIZE[1] * 4
     assert train._fits_memory(spec, dataset, ALONE)
-    exact = dataclasses.replace(spec, recipe=dataclasses.replace(RECIPE, order="exact"))
+    exact = dataclasses.replace(spec, recipe=changed(RECIPE, order="exact"))
     assert not train._fits_memory(exact, dataset, ALONE)
     assert not train._fits_memory(spec, dataset, HostPlace(0, 2, "host:1"))
     # There one shard is read in pieces, which every epoch mixes again.

@@ -9,15 +9,17 @@ from itertools import repeat
 
 import numpy as np
 import pytest
+from recipes import changed, train_recipe
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.spec import RunOptions, TrainRecipe, TrainSpec
+from shardwright.components.image_trainer.spec import RunOptions, TrainSpec
+from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.training.progress import Preemption
-from shardwright.errors import ShardwrightError
+from shardwright.errors import ShardwrightError, UsageError
 
-RECIPE = TrainRecipe("unet", 4, 5, 2, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+RECIPE = train_recipe("unet", 4, 5, 2, 1e-2, 3, "eval")
 
 
 class Counting:
@@ -46,6 +48,9 @@ class Counting:
     def evaluated(self):
         return contextlib.nullcontext()
 
+    def write_variables(self):
+        self.written = self.weight
+
     def state(self):
         return {"weights/00000": np.array([self.weight], np.float32), "optimizer/00000": np.array([7.0])}
 
@@ -66,7 +71,7 @@ class Counting:
 def make(tmp_path, write_shapes):
     data = write_shapes(tmp_path / "data", task="classification", counts={"train": 6, "test": 1})
 
-    def loop(losses, *, recipe=RECIPE, metric=None, messages=None, preemption=None, every=2):
+    def loop(losses, *, recipe=RECIPE, metric=None, messages=None, preemption=None, every=2, callbacks=NO_CALLBACKS):
         spec = TrainSpec(
             recipe, str(data), "d", "classification", ("a", "b"), 24, 40, "stretch", None, None, "", "",
             running=RunOptions(every=every, keep=99),
@@ -92,7 +97,7 @@ def make(tmp_path, write_shapes):
         folder = CheckpointFolder(str(tmp_path / "checkpoints"), keep=99)
         steps = Counting(losses)
         send = (lambda message: None) if messages is None else messages.append
-        return Loop(work, steps, folder, preemption or Preemption(), send), steps, folder
+        return Loop(work, steps, folder, preemption or Preemption(), send, callbacks), steps, folder
 
     return loop
 
@@ -133,6 +138,74 @@ def test_exhausted_memory_is_reported_with_the_estimate(make, error):
         loop.run()
 
 
+class Model:
+    stop_training = False
+
+
+class Notes:
+    """A callback that notes its calls, and ends the training with an epoch."""
+
+    def __init__(self, model, last):
+        self.calls, self._model, self._last = [], model, last
+
+    def __getattr__(self, method):
+        def called(*arguments):
+            self.calls.append((method, *arguments))
+            self._model.stop_training = method == "on_epoch_end" and arguments[0] == self._last
+
+        return called
+
+
+def with_notes(last):
+    model = Model()
+    notes = Notes(model, last)
+    return notes, CallbackRunner("mine:callbacks", [notes], model)
+
+
+def test_callbacks_are_called_as_keras_calls_them_and_may_end_the_training(make):
+    notes, callbacks = with_notes(last=1)
+    loop, steps, folder = make(float, callbacks=callbacks, metric=[1.0, 0.5, 0.25])
+    loop.run()
+    batches = [
+        [("on_train_batch_begin", number), ("on_train_batch_end", number, {"loss": float(3 * epoch + number + 1)})]
+        for epoch in range(2)
+        for number in range(3)
+    ]
+    first, second = ([call for calls in batches[at : at + 3] for call in calls] for at in (0, 3))
+    ends = [call for call in notes.calls if call[0] in ("on_epoch_end", "on_train_end")]
+    assert notes.calls == [
+        ("on_train_begin",), ("on_epoch_begin", 0), *first, ends[0], ("on_epoch_begin", 1), *second, *ends[1:],
+    ]  # fmt: skip
+    assert [call[:-1] for call in ends] == [("on_epoch_end", 0), ("on_epoch_end", 1), ("on_train_end",)]
+    assert ends[1][-1]["loss"] == 5.0
+    assert ends[1][-1]["val_loss"] == 0.5
+    assert ends[2][-1] == ends[1][-1]
+    assert (loop.progress.epochs, loop.progress.stopped, steps.written) == (2, True, 6)
+
+    # The end is part of the checkpoint: a training that was interrupted right after it does not go on.
+    again, callbacks = with_notes(last=9)
+    loop, _, _ = make(float, callbacks=callbacks, metric=[0.1])
+    loop.run()
+    assert (loop.progress.epochs, again.calls) == (2, [])
+    assert folder.steps()[-1] == 6
+
+
+def test_an_error_in_a_callback_names_it(make):
+    class Breaks:
+        def __getattr__(self, method):
+            def called(*arguments):
+                if method == "on_epoch_end":
+                    raise RuntimeError("no such server")
+
+            return called
+
+    loop, _, folder = make(float, callbacks=CallbackRunner("mine:callbacks", [Breaks()], Model()))
+    message = r"trainer\.callbacks: mine:callbacks: Breaks\.on_epoch_end failed \(RuntimeError: no such server\)"
+    with pytest.raises(UsageError, match=message):
+        loop.run()
+    assert folder.steps() == [2]
+
+
 def test_any_other_error_keeps_its_traceback(make):
     loop, _, _ = make(lambda step: KeyError("odd"))
     with pytest.raises(KeyError):
@@ -141,7 +214,7 @@ def test_any_other_error_keeps_its_traceback(make):
 
 def test_epochs_without_a_better_one_end_it_and_the_best_weights_stay(make):
     metric = [0.5, 0.3, 0.4, 0.6, 0.2]
-    loop, _, folder = make(lambda step: 1.0, recipe=dataclasses.replace(RECIPE, patience=2), metric=metric)
+    loop, _, folder = make(lambda step: 1.0, recipe=changed(RECIPE, patience=2), metric=metric)
     loop.run()
     assert (loop.progress.epochs, loop.progress.best_epoch) == (4, 2)
     assert loop.best["weights/00000"][0] == 6

@@ -5,6 +5,7 @@ import random
 import signal
 
 import pytest
+from recipes import changed
 from training import COUNTS, RECIPE, SIZE, ended, spec_of, start, trained
 
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
@@ -12,7 +13,7 @@ from shardwright.components.image_trainer.training.history import read_history, 
 
 pytestmark = pytest.mark.slow
 
-STEPS = RECIPE.epochs * COUNTS["train"] // RECIPE.batch_size
+STEPS = RECIPE.trainer.epochs * COUNTS["train"] // RECIPE.trainer.batch_size
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def whole(tmp_path_factory, data):
 
 
 def test_killed_at_a_random_step_it_ends_with_the_same_weights_to_the_bit(data, whole, tmp_path):
-    recipe = dataclasses.replace(RECIPE, order="exact")
+    recipe = changed(RECIPE, order="exact")
     exact = trained(spec_of(tmp_path / "exact", data, recipe))
     spec = spec_of(tmp_path / "killed", data, recipe, every=2)
     step = random.randrange(3, STEPS)
@@ -69,7 +70,7 @@ def test_after_a_signal_it_saves_first_and_continues_from_there_also_past_a_dama
 def test_a_warm_start_goes_on_learning(data, whole, tmp_path):
     file = str(whole[0] / "model.keras")
     second = dataclasses.replace(
-        spec_of(tmp_path / "second", data, dataclasses.replace(RECIPE, epochs=1)), warm_from=file, warm_digest="w" * 64
+        spec_of(tmp_path / "second", data, changed(RECIPE, epochs=1)), warm_from=file, warm_digest="w" * 64
     )
     assert second.fingerprint != dataclasses.replace(second, warm_from="", warm_digest="").fingerprint
     assert second.fingerprint == dataclasses.replace(second, warm_from="elsewhere").fingerprint
@@ -81,8 +82,15 @@ def test_a_warm_start_goes_on_learning(data, whole, tmp_path):
 def test_16_bits_and_another_optimizer_learn_and_the_model_is_kept_in_float32(data, tmp_path):
     import keras
 
-    recipe = dataclasses.replace(
-        RECIPE, precision="bfloat16", optimizer="sgd", schedule="linear", warm_up=0.0, learning_rate=0.05, epochs=3
+    recipe = changed(
+        RECIPE,
+        model="unet",
+        precision="bfloat16",
+        optimizer="sgd",
+        schedule="linear",
+        warm_up=0.0,
+        learning_rate=0.05,
+        epochs=3,
     )
     spec = spec_of(tmp_path, data, recipe)
     summary = trained(spec)

@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 from object_stores import SCHEMES, running_stores
+from recipes import changed
 from training import RECIPE, SIZE, ended, spec_of, start, trained
 
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
@@ -51,7 +52,7 @@ def test_a_bucket_keeps_what_a_folder_keeps(stores, scheme):
 
 def test_a_training_that_is_killed_goes_on_from_its_bucket_to_the_same_weights(stores, tmp_path, write_shapes):
     data = write_shapes(tmp_path / "data", size=SIZE, counts={"train": 24, "eval": 4, "test": 2})
-    recipe = dataclasses.replace(RECIPE, order="exact", ema=0.9, accumulate=2)
+    recipe = changed(RECIPE, order="exact", ema=0.9, accumulate=2)
     whole = trained(spec_of(tmp_path / "whole", data, recipe))
     bucket = f"{stores.bucket('gs')}/staging/training/x"
     spec = dataclasses.replace(spec_of(tmp_path / "killed", data, recipe, every=2), checkpoints=bucket)

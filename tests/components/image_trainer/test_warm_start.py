@@ -1,12 +1,11 @@
 """Weights of an earlier training: their files, and their differences."""
 
-import hashlib
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.training.warm_start import begin_with, difference, weights_file
 from shardwright.errors import UsageError
 
@@ -33,8 +32,8 @@ def test_a_file_or_the_folder_of_a_model_or_of_a_training(tmp_path):
     kept.parent.mkdir(parents=True)
     kept.touch()
     (tmp_path / "model.keras").write_bytes(b"weights")
-    assert weights_file(str(tmp_path / "pushed" / "1")) == (str(kept), hashlib.sha256(b"").hexdigest())
-    wanted = str(tmp_path / "model.keras"), hashlib.sha256(b"weights").hexdigest()
+    assert weights_file(str(tmp_path / "pushed" / "1")) == (str(kept), checksum_of(b""))
+    wanted = str(tmp_path / "model.keras"), checksum_of(b"weights")
     assert weights_file(str(tmp_path)) == weights_file(wanted[0]) == wanted
     with pytest.raises(UsageError, match="pushed is not a file and does not contain a model of shardwright"):
         weights_file(str(tmp_path / "pushed"))

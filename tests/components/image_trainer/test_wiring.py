@@ -1,14 +1,14 @@
 """The components as the graph gets them: what their cache keys see, and how they fit together."""
 
-import hashlib
 import json
 
 import pytest
 from tfx.types import Channel, standard_artifacts
 
+from shardwright.checksum import checksum_of
 from shardwright.components.baseline_resolver.component import BaselineResolver
-from shardwright.components.evaluator.component import image_evaluator
-from shardwright.components.image_trainer.component import image_trainer
+from shardwright.components.evaluator.component import ImageEvaluator
+from shardwright.components.image_trainer.component import ImageTrainer
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.component import ImageTransform
 from shardwright.components.image_transform.recipe import transform_recipe
@@ -19,14 +19,21 @@ from shardwright.errors import UsageError
 CONFIG = parse_config({"input": {"images": "/secret/place"}, "evaluator": {"min_dice": 0.7}}, base="/home/secret")
 
 
+def trainer_of(config, transform, base_model=None):
+    outputs = transform.outputs
+    return ImageTrainer.from_config(config, outputs["transformed_examples"], outputs["transform_graph"], base_model)
+
+
 def wired(config=CONFIG):
     examples = Channel(type=standard_artifacts.Examples)
     schema = Channel(type=standard_artifacts.Schema)
     transform = ImageTransform(examples=examples, schema=schema, recipe=transform_recipe(config))
-    train = image_trainer(config, transform)
+    train = trainer_of(config, transform).with_id("Trainer")
     baseline = BaselineResolver(push_directory="pushed", baseline_digest="d" * 64)
     model = train.outputs["model"]
-    evaluate = image_evaluator(config, ("a", "b"), examples, model, baseline.outputs["model"])
+    classes, blessed = ("a", "b"), baseline.outputs["model"]
+    evaluate = ImageEvaluator.from_config(config, examples, model, blessed, classes=classes, multi=False)
+    evaluate = evaluate.with_id("Evaluator")
     outputs = evaluate.outputs
     push = Pusher(
         model=model, model_blessing=outputs["blessing"], evaluation=outputs["evaluation"], push_directory="pushed"
@@ -49,7 +56,7 @@ def test_the_trainer_carries_the_recipe_and_follows_the_splits():
         json.loads(train.exec_properties["custom_config"])["recipe"]
     ) == TrainRecipe.from_config(CONFIG)
     assert json.loads(train.exec_properties["eval_args"])["splits"] == ["eval"]
-    alone = parse_config({"input": {"images": "x"}, "split": {"train": 0.5, "test": 0.5}}, base="/")
+    alone = parse_config({"input": {"images": "x"}, "split": {"ratios": {"train": 0.5, "test": 0.5}}}, base="/")
     assert json.loads(wired(alone)[0].exec_properties["eval_args"])["splits"] == ["train"]
 
 
@@ -77,18 +84,18 @@ def test_run_options_are_passed_unless_they_are_the_default():
 
 
 def test_a_warm_start_from_the_blessed_model_has_an_edge_and_that_from_a_file_its_digest(tmp_path):
-    assert custom_of(warm_start="blessed")["recipe"]["warm_start"] == "blessed"
+    assert custom_of(warm_start="blessed")["recipe"]["trainer"]["warm_start"] == "blessed"
     (tmp_path / "unet.keras").write_bytes(b"weights")
     custom = custom_of(warm_start=str(tmp_path / "unet.keras"))
-    assert custom["recipe"]["warm_start"] == hashlib.sha256(b"weights").hexdigest()
+    assert custom["recipe"]["trainer"]["warm_start"] == "blake3:" + checksum_of(b"weights")
     assert str(tmp_path) not in json.dumps(custom)
     with pytest.raises(UsageError, match="trainer.warm_start: .*nowhere is not a file"):
         custom_of(warm_start="nowhere")
     config = parse_config({"input": {"images": "x"}, "trainer": {"warm_start": "blessed"}}, base="/")
     baseline = wired(config)[1]
-    train = image_trainer(config, _transform(config), baseline=baseline)
+    train = trainer_of(config, _transform(config), baseline.outputs["model"])
     assert train.inputs["base_model"] is baseline.outputs["model"]
-    assert "base_model" not in image_trainer(CONFIG, _transform(CONFIG), baseline=baseline).inputs
+    assert "base_model" not in trainer_of(CONFIG, _transform(CONFIG), baseline.outputs["model"]).inputs
 
 
 def _transform(config):

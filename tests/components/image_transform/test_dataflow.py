@@ -1,6 +1,5 @@
 """The jobs that Dataflow would get: built by Beam's own code as for a submission, and not sent."""
 
-import hashlib
 import json
 
 import pytest
@@ -17,15 +16,17 @@ from recording import labelled, write_records
 from tfx.types import standard_artifacts
 from vertex_section import IMAGE, VERTEX
 
+from shardwright.checksum import checksum_of
 from shardwright.components.image_transform import executor, plan
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import TransformRecipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.recipe import manifest_recipe, read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import shard_path
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.pipelines.vertex import dataflow_options
+from shardwright.staging.commit import DatasetPlan
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage.mirror import Mirror
 
@@ -181,16 +182,17 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
 def test_the_shards_of_ten_million_images_fit_into_a_request():
     total = 44_867
     config = parse_config({"input": {"images": "x"}}, base="/")
-    recipe = TransformRecipe.of(config)
+    recipe = config.transform.effective(config.task)
     stored, _ = stored_features(recipe, {"image/encoded": "bytes"}, labels="single", classes=4)
     names = tuple(
-        (PlannedShard("train", i, total), shard_path("train", i, total), hashlib.sha256(b"%d" % i).hexdigest())
-        for i in range(total)
+        (PlannedShard("train", i, total), shard_path("train", i, total), checksum_of(b"%d" % i)) for i in range(total)
     )
     staging = Staging("/tmp/w", "f" * 64, Mirror("gs://bucket/staging/" + "f" * 64))
-    work = plan.TransformWork(
-        staging, "gs://bucket/in", names, ShardTransform(recipe, "classification", ("a", "b"), stored)
+    how = ShardTransform(recipe, "classification", ("a", "b"), stored)
+    dataset = DatasetPlan(
+        "transform", "classification", ("a", "b"), manifest_recipe(recipe), "0" * 64, stored.kinds, 0, ()
     )
+    work = plan.TransformWork(staging, "gs://bucket/in", names, how, dataset.outline())
     # Dataflow takes 10 MB.
     assert len(pickler.dumps(work)) < 4_000_000
 

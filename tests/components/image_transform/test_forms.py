@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from damage import without_pixels
 from killed_transform import killed_transform
 from PIL import Image
+from transforming import transform_shards
 
 from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import TransformRecipe, read_recipe, transform_recipe
-from shardwright.config import parse_config
+from shardwright.components.image_transform.recipe import manifest_recipe, read_recipe, transform_recipe
+from shardwright.config import TransformConfig, parse_config
 from shardwright.config.transform import TextConfig
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import ConfigError, DatasetError
+from shardwright.errors import CheckFailed, ConfigError, DatasetError
 from shardwright.images import tf_ops
-from shardwright.images.geometry import POLICIES
+from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.loader import load
 from shardwright.masks import rle
-from shardwright.staging.commit import commit
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
@@ -36,18 +36,9 @@ SIZE = (20, 30)
 
 
 def transformed(source: Path, root: Path, **transform: Any) -> Path:
-    """Writes the shards and commits, as the component does around its analyzers."""
     size = {} if transform.get("resize") == "keep" else {"size": list(SIZE)}
     config = parse_config({"input": {"images": "x"}, "transform": {**size, **transform}}, base=".")
-    dataset = ImageDataset.open(source)
-    plan = planning.plan_transform(dataset, *read_recipe(transform_recipe(config)))
-    staging = planning.open_staging(str(root / "staging"), plan.dataset)
-    with staging.locked():
-        work = planning.TransformWork.of(dataset, plan, staging, {})
-        for number in range(len(work.shards)):
-            planning.write_numbered(number, work)
-        commit(staging, plan.dataset, root / "out", {})
-    return root / "out"
+    return transform_shards(config, source, root)
 
 
 def records_of(dataset: Path) -> list[bytes]:
@@ -116,8 +107,12 @@ def test_the_loader_gives_what_is_served(
             image.save(file, "jpeg", quality=95, subsampling=0)
         expected = np.stack([tf_ops.decode(file.getvalue()).numpy() for file in files])
     np.testing.assert_array_equal(images, expected)
-    for example, mask in zip(examples_of(out), masks, strict=True):
-        runs = [rle.from_flat(example[f"image/segmentation/{name}/rle"]) for name in ("Fish", "Sugar")]
+    for before, example, mask in zip(examples_of(clouds), examples_of(out), masks, strict=True):
+        plan = plan_geometry(policy, int(before["image/height"][0]), int(before["image/width"][0]), *SIZE)
+        names = [f"image/segmentation/{name}/rle" for name in ("Fish", "Sugar")]
+        runs = [rle.from_flat(example[name]) for name in names]
+        for name, found in zip(names, runs, strict=True):
+            np.testing.assert_array_equal(found, rle.resample(rle.from_flat(before[name]), plan))
         np.testing.assert_array_equal(mask, np.stack([rle.draw(r, *SIZE) for r in runs], axis=-1))
         assert example["image/format"] == [encoding.encode()]
 
@@ -239,6 +234,36 @@ def test_kept_images_keep_their_pixels(clouds: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(after[name], before[name])
 
 
+def test_what_cannot_be_decoded_is_rejected_with_a_row(small_dataset: MakeDataset, tmp_path: Path) -> None:
+    def change(number: int, example: dict[str, Any]) -> dict[str, Any]:
+        if number == 3:
+            return {**example, "image/encoded": b"no image at all"}
+        if number == 4:
+            return {**example, "image/height": 25}
+        return without_pixels({2})(number, example)
+
+    source = small_dataset(tmp_path / "in", counts={"train": [4, 2], "eval": [2]}, change=change)
+    out = transformed(source, tmp_path)
+    rejected = {row.key: row for row in ImageDataset.open(out).ledger() if row.status == "rejected"}
+    assert {key: row.code for key, row in rejected.items()} == {
+        "train/0002": "undecodable",
+        "train/0003": "not_an_image",
+        "train/0004": "size_mismatch",
+    }
+    assert "24 x 36, but its record has 25 x 36" in rejected["train/0004"].reason
+    totals = ImageDataset.open(out).manifest.totals
+    assert (totals["inputs"], totals["written"], totals["rejected"]) == (8, 5, 3)
+    assert len(examples_of(out)) == totals["records/train"] == 3
+    assert next(load(out, "train", 8).as_numpy_iterator())[0].shape[0] == 3
+
+
+def test_too_many_rejects_stop_it(small_dataset: MakeDataset, tmp_path: Path) -> None:
+    source = small_dataset(tmp_path / "in", counts={"train": [16]}, change=without_pixels(set(range(11))))
+    with pytest.raises(CheckFailed, match=r"11 of 16 inputs were rejected, 10 are allowed .*undecodable 11"):
+        transformed(source, tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
 def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"transform\.preset: kaggle_flowers stores one class"):
         transformed(clouds, tmp_path, preset="kaggle_flowers")
@@ -248,7 +273,7 @@ def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_pa
         transformed(clouds, tmp_path, text={"caption": {}})
     with pytest.raises(ConfigError, match=r"transform\.text: two of .* would have one vocabulary"):
         stored_features(
-            TransformRecipe((8, 8), "stretch", "png", text={"a-b": TextConfig(), "a_b": TextConfig()}),
+            TransformConfig((8, 8), "stretch", "png", text={"a-b": TextConfig(), "a_b": TextConfig()}),
             {"a-b": "bytes", "a_b": "bytes"}, labels="none", classes=0,
         )  # fmt: skip
     renamed = transformed(flowers, tmp_path, preset="tfds")
@@ -259,9 +284,15 @@ def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_pa
 def test_a_recipe_is_read_as_it_was_written() -> None:
     options = {"encoding": "png", "optimize": True, "labels": "one_hot", "text": {"a": {"output": "ids", "length": 3}}}
     config = parse_config({"input": {"images": "x"}, "transform": options}, base=".")
-    assert read_recipe(transform_recipe(config))[0] == TransformRecipe.of(config)
-    plain = parse_config({"input": {"images": "x"}}, base=".")
-    assert set(TransformRecipe.of(plain).to_dict()) == {"code", "size", "resize", "encoding", "quality"}
+    assert read_recipe(transform_recipe(config))[0] == config.transform.effective(config.task)
+    plain = parse_config({"input": {"images": "x"}}, base=".").transform.effective("segmentation")
+    assert set(manifest_recipe(plain)) == {
+        "code",
+        "size",
+        "resize",
+        "encoding",
+        "quality",
+    }
 
 
 def test_after_a_kill_the_same_bytes(small_dataset: MakeDataset, tmp_path: Path) -> None:

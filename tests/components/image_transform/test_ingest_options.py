@@ -14,10 +14,10 @@ from shardwright.errors import ConfigError
         ({}, {}),
         ({"quality": 70, "chroma": 422, "verify": "full"}, {}),
         ({"orientation": "apply", "verify": "full"}, {"orientation": "apply"}),
-        ({"convert": "png"}, {"convert": "png"}),
+        ({"unsupported_formats": "png"}, {"unsupported_formats": "png"}),
         ({"resize": "longest_side", "size": 9, "chroma": 444}, {"resize": "longest_side", "size": 9, "chroma": 444}),
-        ({"reencode": "png", "chroma": 422}, {"reencode": "png", "chroma": 422}),
-        ({"convert": "png", "chroma": 422}, {"convert": "png", "chroma": 422}),
+        ({"encoding": "png", "chroma": 422}, {"encoding": "png", "chroma": 422}),
+        ({"unsupported_formats": "png", "chroma": 422}, {"unsupported_formats": "png", "chroma": 422}),
     ],
 )
 def test_only_options_that_change_pixels_are_returned(images: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -28,10 +28,10 @@ def test_only_options_that_change_pixels_are_returned(images: dict[str, Any], wa
     "step",
     [
         {"orientation": "apply"},
-        {"orientation": "apply", "convert": "png"},
+        {"orientation": "apply", "unsupported_formats": "png"},
         {"resize": "stretch", "size": [8, 8]},
-        {"reencode": "jpeg"},
-        {"convert": "jpeg"},
+        {"encoding": "jpeg"},
+        {"unsupported_formats": "jpeg"},
     ],
 )
 def test_a_chroma_that_no_op_writes_is_refused(step: dict[str, Any]) -> None:

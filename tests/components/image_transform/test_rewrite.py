@@ -12,9 +12,9 @@ from PIL import Image
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform import rewrite, text
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import TransformRecipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
-from shardwright.config import parse_config
+from shardwright.config import TransformConfig, parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.records import decode_example, frame, read_records
@@ -42,7 +42,7 @@ def how(payloads):
         name: "bytes" if isinstance(values, list) else values.dtype.name
         for name, values in decode_example(payloads[0]).items()
     }
-    recipe = TransformRecipe((16, 16), "stretch", "jpeg", 90)
+    recipe = TransformConfig((16, 16), "stretch", "jpeg", 90)
     return ShardTransform(recipe, "segmentation", CLASSES, stored_features(recipe, kinds, labels="multi", classes=2)[0])
 
 
@@ -80,7 +80,7 @@ def test_a_record_that_is_none_ends_the_shard(payloads, how):
 
 
 def test_sums_are_those_of_the_stored_pixels(payloads, how):
-    lossless = ShardTransform(TransformRecipe((24, 36), "stretch", "png"), how.task, how.classes, how.stored)
+    lossless = ShardTransform(TransformConfig((24, 36), "stretch", "png"), how.task, how.classes, how.stored)
     outcome, made = next(rewritten(payloads, lossless))
     pixels = np.asarray(Image.open(io.BytesIO(decode_example(outcome.payload)["image/encoded"][0])), np.int64)
     assert made.figures.channel_sum == pixels.sum(axis=(0, 1)).tolist()
@@ -95,7 +95,7 @@ def test_sound_records_that_are_not_the_manifests_are_not_finished(small_dataset
     staging = planning.open_staging(str(tmp_path / "staging"), plan.dataset)
     work = planning.TransformWork.of(source, plan, staging, {})
     (shard,) = source.shards("train")
-    texts = [(plan.train[0], shard.file, shard.sha256)]
+    texts = [(plan.train[0], shard.file, shard.checksum)]
     whole = Path(shard.file).read_bytes()
     others = [frame(payload) for _, payload in reversed(list(read_records(shard.file)))]
     Path(shard.file).write_bytes(b"".join(others))

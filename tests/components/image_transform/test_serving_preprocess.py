@@ -23,7 +23,7 @@ from shardwright.components.image_transform.serving_preprocess import (
     exif_orientation,
     ingest_image_options,
 )
-from shardwright.components.predictor.predict import servable
+from shardwright.components.predictor.sources import servable
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig, images_config
 from shardwright.dataset.reader import ImageDataset
@@ -100,9 +100,9 @@ def test_any_bytes_have_an_orientation(data: bytes, jpeg: bool) -> None:
     "options",
     [
         {"orientation": "apply"},
-        {"orientation": "apply", "reencode": "png"},
+        {"orientation": "apply", "encoding": "png"},
         {"resize": "longest_side", "size": 30},
-        {"orientation": "apply", "resize": "letterbox", "size": [20, 30], "reencode": "jpeg", "chroma": 444},
+        {"orientation": "apply", "resize": "letterbox", "size": [20, 30], "encoding": "jpeg", "chroma": 444},
         {"resize": "fill_crop", "size": [24, 24], "quality": 98},
     ],
 )
@@ -118,10 +118,10 @@ def test_the_ingests_steps_are_repeated(kind: str, options: dict[str, Any]) -> N
         stored, header, _ = prepare(data, images)
         again = repeat(data).numpy()
         assert (again[:3] == b"\xff\xd8\xff") == (header.format == "jpeg")
-        exact, _, _ = prepare(data, dataclasses.replace(images, reencode="png"))
+        exact, _, _ = prepare(data, dataclasses.replace(images, encoding="png"))
         wanted, found, lossless = (pixels_of(file) for file in (stored, again, exact))
         assert wanted.shape == found.shape
-        if images.resize == "none":
+        if images.resize == "keep":
             np.testing.assert_array_equal(found, wanted)
         # TensorFlow's filter and Pillow's round differently; what else there is, is one round trip through JPEG.
         trip, difference = np.abs(wanted - lossless), np.abs(found - wanted)
@@ -130,11 +130,11 @@ def test_the_ingests_steps_are_repeated(kind: str, options: dict[str, Any]) -> N
 
 
 CONVERTED = [
-    {"convert": "png"},
-    {"convert": "jpeg", "quality": 70},
-    {"convert": "jpeg", "orientation": "apply", "chroma": 444},
-    {"convert": "png", "orientation": "apply", "reencode": "jpeg"},
-    {"convert": "png", "orientation": "apply", "resize": "letterbox", "size": [20, 30]},
+    {"unsupported_formats": "png"},
+    {"unsupported_formats": "jpeg", "quality": 70},
+    {"unsupported_formats": "jpeg", "orientation": "apply", "chroma": 444},
+    {"unsupported_formats": "png", "orientation": "apply", "encoding": "jpeg"},
+    {"unsupported_formats": "png", "orientation": "apply", "resize": "letterbox", "size": [20, 30]},
 ]
 
 
@@ -159,7 +159,7 @@ def test_files_of_other_formats_are_converted_as_the_ingest_has_converted_them(o
         for file_served in [servable(data, images)[0], *([data] if kind == "bmp" else [])]:
             again = repeat(file_served).numpy()
             assert again[:3] == stored[:3]
-            if images.resize == "none" or file_served is not data:
+            if images.resize == "keep" or file_served is not data:
                 np.testing.assert_array_equal(pixels_of(again), pixels_of(stored))
         assert servable(data, images)[1] == frames
         if kind != "bmp":
@@ -191,7 +191,7 @@ def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> Non
     config = parse_config(
         {
             "input": {"images": "images", "labels": {"format": "none"}}, "task": "classification",
-            "split": {"train": 1.0}, "evaluator": {"split": "train"}, "images": {"orientation": "apply"},
+            "split": {"ratios": {"train": 1.0}}, "evaluator": {"split": "train"}, "images": {"orientation": "apply"},
             "transform": {"size": [20, 24], "resize": policy, "encoding": "png"}, "loader": {"normalize": "none"},
         },
         base=str(tmp_path),

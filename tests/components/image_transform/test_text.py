@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardwright.components.image_transform.features import text_features
-from shardwright.components.image_transform.text import Text, text_values
+from shardwright.components.image_transform.text import Text, outputs, text_values
 from shardwright.config.transform import TextConfig
 from shardwright.loader.text_features import tokenize
 from shardwright.tfrecords.encode import encode_example
@@ -66,3 +66,16 @@ def test_counts_are_those_of_python_sparsely_and_densely(vocabulary: str, words:
     assert found["t/indices"] == [i for i, count in enumerate(expected) if count]
     assert found["t/counts"] == [count for count in expected if count]
     assert stored(vocabulary, texts, vocabulary=5, output="dense") == {"t/dense": [*expected, 0, 0]}
+
+
+def test_the_graph_makes_of_several_images_what_is_stored_of_each(vocabulary: str) -> None:
+    """The outputs that test_graph.py leaves out: all ids, and a number for each word."""
+    texts = [[b"Sky, lake. Sea?", "üben sky".encode()], [], [b"sea"]]
+    words = tokenize(tf.ragged.constant(texts, dtype=tf.string, ragged_rank=1))
+    flat = [word.decode() for word in words.flat_values.numpy()]
+    known = [VOCABULARY.index(word) if word in VOCABULARY else -1 for word in flat]
+    places = words.with_flat_values(tf.constant(known, tf.int64))
+    for options in ({"output": "ids"}, {"output": "dense", "vocabulary": 4}):
+        ((name, made),) = outputs(places, "t", TextConfig(**options)).items()
+        found = [row.numpy().tolist() for row in made]
+        assert found == [stored(vocabulary, one, **options)[name] for one in texts]

@@ -95,8 +95,7 @@ def test_an_error_of_ours_is_one_line(tmp_path, monkeypatch, capsys):
     def work(flags):
         raise UsageError("input.images: nothing there.")
 
-    monkeypatch.setattr(container.tfx_entry, "_parse_flags", lambda flags: flags)
-    monkeypatch.setattr(container.tfx_entry, "main", work)
+    monkeypatch.setattr(container, "run_task", work)
     task = {"inputs": {}, "outputs": {"outputFile": str(tmp_path / "output.json")}}
     assert container.main(["--json_serialized_invocation_args", json.dumps(task)]) == 2
     assert capsys.readouterr().err == "shardwright: input.images: nothing there.\n"

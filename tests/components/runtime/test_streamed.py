@@ -54,8 +54,7 @@ def test_inputs_are_brought_and_outputs_taken(
         written.parent.mkdir()
         written.write_text(json.dumps({"artifacts": {"made": {"artifacts": [{"uri": str(target)}]}}}))
 
-    monkeypatch.setattr(container.tfx_entry, "_parse_flags", lambda flags: flags)
-    monkeypatch.setattr(container.tfx_entry, "main", work)
+    monkeypatch.setattr(container, "run_task", work)
     examples = {"uri": f"{bucket}/examples", "type": {"instanceSchema": "title: tfx.Examples\ntype: object\n"}}
     task = {
         "inputs": {
@@ -118,7 +117,7 @@ def test_report_and_gate_read_images_where_they_lie(
     manifest = ImageDataset.open(dataset).manifest
     bucket = stores.bucket("gs")
     found = anomalies_pb2.Anomalies()
-    reason = found.anomaly_info["image/sha256"].reason.add()
+    reason = found.anomaly_info["image/blake3"].reason.add()
     reason.type, reason.description = anomalies_pb2.AnomalyInfo.Type.Value(ANOMALY), "odd"
     schema = render_schema(manifest.task, manifest.classes, manifest.labels, manifest.features)
     stores.copy_of(dataset, f"{bucket}/examples")

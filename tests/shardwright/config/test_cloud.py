@@ -19,20 +19,20 @@ def test_both_are_empty_by_default():
     assert config.vertex.image is None
     assert config.vertex.dataflow.components == ()
     assert config.kubeflow.volumes == ()
-    assert config.vertex.schedule.concurrent == 1
+    assert config.vertex.schedule.max_concurrent_runs == 1
 
 
 def test_a_whole_vertex_section():
     section = parse(
         vertex={
             **VERTEX,
-            "machines": {"ImageTransform": {"cpu": 8, "memory": "32GB"}},
+            "resources": {"ImageTransform": {"cpu": 8, "memory": "32GB"}},
             "trainer": {"machine": "ct5lp-hightpu-4t", "topology": "2x2"},
             "dataflow": {"components": ["StatisticsGen", "ImageTransform"], "max_workers": 4},
             "schedule": {"cron": "TZ=Europe/Paris 0 3 1 * *", "max_runs": 12},
         }
     ).vertex
-    assert section.machines["ImageTransform"].memory == 32 * 10**9
+    assert section.resources["ImageTransform"].memory == 32 * 10**9
     assert section.trainer.topology == "2x2"
     assert section.schedule.max_runs == 12
 
@@ -63,9 +63,9 @@ REFUSED = [
     ({"vertex": {"push_directory": "/models"}}, r"push_directory: .* Write gs://models\."),
     ({"vertex": {"image": "shardwright"}}, r"vertex\.image: 'shardwright' .* a tag or a digest"),
     ({"vertex": {"labels": {"Team": "x"}}}, r"vertex\.labels\.Team: 'x' is not a label"),
-    ({"vertex": {"machines": {"Trainr": {}}}}, r"vertex\.machines\.Trainr: .* Did you mean Trainer\?"),
-    ({"vertex": {"machines": {"Trainer": {"cpu": 0}}}}, r"vertex\.machines\.Trainer\.cpu: 0\.0 is too small"),
-    ({"vertex": {"machines": {"Trainer": {"memory": 16}}}}, r"machines\.Trainer\.memory: 16 is too small"),
+    ({"vertex": {"resources": {"Trainr": {}}}}, r"vertex\.resources\.Trainr: .* Did you mean Trainer\?"),
+    ({"vertex": {"resources": {"Trainer": {"cpu": 0}}}}, r"vertex\.resources\.Trainer\.cpu: 0\.0 is too small"),
+    ({"vertex": {"resources": {"Trainer": {"memory": 16}}}}, r"resources\.Trainer\.memory: 16 is too small"),
     ({"vertex": {"trainer": {"topology": "2x2"}}}, r"vertex\.trainer\.machine: missing"),
     ({"vertex": {"trainer": {"machine": "g2-standard-4", "gpu": "NVIDIA_L4"}}}, r"trainer\.gpus: 0 of NVIDIA_L4"),
     ({"vertex": {"dataflow": {"components": ["Evaluator"]}}}, r"dataflow\.components\.Evaluator: .*its machine"),

@@ -25,14 +25,14 @@ def _limited(monkeypatch):
 
 def test_a_match_that_takes_too_long():
     before = signal.getsignal(signal.SIGVTALRM)
-    with pytest.raises(UsageError, match=r"split.group.pattern: '\(a\+\)\+\$' takes more than 0.02 s for 'aaa"):
-        LimitedPattern("(a+)+$", "split.group.pattern").search(NAME)
+    with pytest.raises(UsageError, match=r"split.group.regex: '\(a\+\)\+\$' takes more than 0.02 s for 'aaa"):
+        LimitedPattern("(a+)+$", "split.group.regex").search(NAME)
     assert signal.getsignal(signal.SIGVTALRM) is before
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
 
 
 def test_matches_are_those_of_re():
-    pattern = LimitedPattern(r"(?P<label>\w+)_(\d+)", "input.labels.pattern")
+    pattern = LimitedPattern(r"(?P<label>\w+)_(\d+)", "input.labels.regex")
     found = []
     thread = threading.Thread(target=lambda: found.append(pattern.search("cat_12")))
     thread.start()
@@ -47,8 +47,8 @@ def test_matches_are_those_of_re():
 @pytest.mark.parametrize(
     "change",
     [
-        {"labels": {"format": "file_name", "pattern": EVIL}},
-        {"labels": {"path": "labels.csv", "key_pattern": EVIL}},
+        {"labels": {"format": "file_name", "regex": EVIL}},
+        {"labels": {"path": "labels.csv", "key_regex": EVIL}},
         {"group": EVIL},
     ],
 )
@@ -58,7 +58,7 @@ def test_every_option_with_a_pattern_is_limited(tmp_path, change):
     (tmp_path / "labels.csv").write_text("image,label\na,b\n")
     raw = {"task": "classification", "input": {"images": str(tmp_path / "images")}}
     if "group" in change:
-        raw["split"] = {"by": "group", "group": {"pattern": "(?:a+)+($)"}}
+        raw["split"] = {"method": "group", "group": {"regex": "(?:a+)+($)"}}
     else:
         labels = {**change["labels"]}
         if "path" in labels:

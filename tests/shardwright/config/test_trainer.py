@@ -44,7 +44,7 @@ def test_what_is_taken(options):
         ({"hosts": 3}, "trainer.batch_size: 16 images cannot be split over 3 hosts equally. Use 18."),
         ({"checkpoint": {"every": 0}}, "trainer.checkpoint.every: 0 is too small"),
         ({"checkpoint": {"keep": 0}}, "trainer.checkpoint.keep: 0 is too small"),
-        ({"checkpoint": {"evry": 5}}, "trainer.checkpoint.evry: unknown key. Did you mean 'every'?"),
+        ({"checkpoint": {"evry": 5}}, "trainer.checkpoint.evry: unknown key. Did you mean trainer.checkpoint.every?"),
         ({"optimizer": "lion"}, "trainer.optimizer: 'lion' is not known"),
         ({"schedule": "steps"}, "trainer.schedule: 'steps' is not known"),
         ({"warm_up": 0.95}, "trainer.warm_up: 0.95 is out of range"),

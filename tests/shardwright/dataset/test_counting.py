@@ -78,7 +78,7 @@ def test_names_are_believed_where_they_are_kaggles(tmp_path, name, count):
 
 def test_names_by_a_pattern_of_ours_are_true(tmp_path, image_input):
     raw = image_input(tmp_path, layout="label_csv")
-    raw["shards"] = {"records": 7, "pattern": "{split}{index:02d}-{count}.tfrec"}
+    raw["shards"] = {"records": 7, "filename_template": "{split}{index:02d}-{count}.tfrec"}
     run(raw, tmp_path / "out")
     for shard in _shards(tmp_path / "out"):
         shutil.copy(shard, tmp_path / shard.name)

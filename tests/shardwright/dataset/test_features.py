@@ -22,7 +22,7 @@ OURS = {
     "image/width": "int64",
     "image/filename": "bytes",
     "image/key": "bytes",
-    "image/sha256": "bytes",
+    "image/blake3": "bytes",
     "image/class/label": "int64",
     "image/class/text": "bytes",
 }
@@ -40,7 +40,7 @@ EXAMPLE = {
     "image/width": 4,
     "image/filename": b"a.jpg",
     "image/key": b"x/a.jpg",
-    "image/sha256": b"00",
+    "image/blake3": b"00",
     "image/class/label": ints([1]),
     "image/class/text": byte_strings([b"Fish"]),
     "depth": 2.5,
@@ -150,7 +150,7 @@ def test_map_renames_ours_and_what_a_preset_adds():
 
 
 def test_map_brings_back_what_a_preset_leaves_out():
-    assert stored("tfds", {"image/sha256": "sha"}).apply(EXAMPLE)["sha"] == b"00"
+    assert stored("tfds", {"image/blake3": "sha"}).apply(EXAMPLE)["sha"] == b"00"
 
 
 def test_map_renames_a_mask_in_the_form_of_the_preset():

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.config.dataset import DEFAULT_PATTERN, PatternError
+from shardwright.config.dataset import DEFAULT_TEMPLATE, PatternError
 from shardwright.dataset.shard_names import ShardNames
 
 
 @pytest.mark.parametrize(
     ("pattern", "name"),
     [
-        (DEFAULT_PATTERN, "data-00003-of-00010.tfrecord"),
+        (DEFAULT_TEMPLATE, "data-00003-of-00010.tfrecord"),
         ("{split}{index:02d}-512x512-{count}.tfrec", "train03-512x512-798.tfrec"),
         ("{split}-{index:05d}-of-{of:05d}.tfrecord", "train-00003-of-00010.tfrecord"),
         ("flowers{index:02d}-{count}.tfrec", "flowers03-798.tfrec"),

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.duplicates import hamming
-from shardwright.duplicates.clusters import UnionFind, equal_clusters, near_clusters
+from shardwright.duplicates.clusters import equal_clusters, near_clusters
+from shardwright.union_find import UnionFind
 
 WORDS = st.integers(0, 2**64 - 1)
 

@@ -58,7 +58,7 @@ def one(small_dataset, tmp_path_factory):
         ("image/caption/text", byte_strings([]), "none"),
         ("image/meta/depth", 4, "4"),
         ("image/filename", b"other.png", "other.png"),
-        ("image/sha256", b"0" * 64, "0000"),
+        ("image/blake3", b"0" * 64, "0000"),
         ("image/orientation", 6, "6"),
     ],
 )

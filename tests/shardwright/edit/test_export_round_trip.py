@@ -114,7 +114,10 @@ def single(tmp_path_factory):
     texts = [b"table lamp", b"table", b"lamp", b"table", b"lamp"]
     records = [record(i, **{"image/class/text": byte_strings(texts[i : i + 1])}) for i in range(6)]
     return write(
-        tmp_path_factory.mktemp("single"), records, classes=["table", "table lamp", "lamp"], unlisted="unlabelled"
+        tmp_path_factory.mktemp("single"),
+        records,
+        classes=["table", "table lamp", "lamp"],
+        unlisted_images="unlabelled",
     )
 
 
@@ -144,9 +147,9 @@ def check(dataset, out, labels="labels.csv", **options):
     exported, again = ingested(dataset, out, labels, options)
     one, other = plain(examples(dataset.root)), plain(examples(again.root))
     if options.get("layout") == "classes":
-        by_file = {example["image/sha256"][0]: key for key, example in other.items()}
+        by_file = {example["image/blake3"][0]: key for key, example in other.items()}
         other = {
-            key: other[by_file[example["image/sha256"][0]]] | {"image/key": [key.encode()]}
+            key: other[by_file[example["image/blake3"][0]]] | {"image/key": [key.encode()]}
             for key, example in one.items()
         }
     assert other == one
@@ -224,7 +227,7 @@ def test_the_dialect_is_detected_from_the_table_alone(masked, tmp_path, options)
     (tmp_path / "files/export.json").unlink()
     given = {
         "images": str(tmp_path / "files/images"),
-        "labels": {"path": str(tmp_path / "files/labels.csv"), "frame": "stored"},
+        "labels": {"path": str(tmp_path / "files/labels.csv"), "orientation": "stored"},
     }
     run({"task": "segmentation", "input": given}, tmp_path / "again", workers=1)
     again = examples(tmp_path / "again")
@@ -239,7 +242,7 @@ def test_pictures_of_masks_are_found_without_the_record_too(one_class, tmp_path)
     given = {
         "images": str(tmp_path / "files/images"),
         "labels": {"path": str(tmp_path / "files/masks")},
-        "unlisted": "empty",
+        "unlisted_images": "empty",
     }
     run({"task": "segmentation", "input": given}, tmp_path / "again", workers=1)
     areas = [

@@ -12,9 +12,9 @@ from shardwright.evaluation.thresholds import (
     RegionCounts,
     ThresholdCounts,
     Thresholds,
-    decided_masks,
-    read_decision,
-    write_decision,
+    read_thresholds,
+    threshold_masks,
+    write_thresholds,
 )
 from shardwright.masks.regions import IGNORE_VALUE, remove_small
 from shardwright.masks.rle import draw, encode
@@ -62,12 +62,12 @@ def test_sums_are_those_of_the_cleaned_masks(seed, first, second):
     counts = RegionCounts((0.5, 0.4))
     counts.add(probabilities, truth)
     predicted = probabilities >= np.array([0.5, 0.4], np.float32)
-    decided = decided_masks(probabilities, Thresholds((0.5, 0.4), (first, second)))
+    decided = threshold_masks(probabilities, Thresholds((0.5, 0.4), (first, second)))
     np.testing.assert_array_equal(decided, cleaned(predicted, (first, second)))
     wanted = MaskSums.of_masks(decided, truth, ignore=True)
     found = counts.sums((first, second))
     for name in ("intersection", "prediction", "truth", "kaggle", "images"):
-        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name))
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
 
 
 def test_specks_in_empty_images_are_dropped_and_the_objects_stay():
@@ -92,15 +92,15 @@ def test_without_regions_nothing_is_dropped():
     assert counts.best() == (0,)
 
 
-def test_a_decision_survives_its_file(tmp_path):
-    file = tmp_path / "decision.json"
-    decision = Thresholds((0.25, 0.5), (0, 17))
-    write_decision(file, decision, ["a/b", "ü"])
-    assert read_decision(file, ["a/b", "ü"]) == decision
-    assert read_decision(file, ["ü", "a/b"]) == Thresholds((0.5, 0.25), (17, 0))
+def test_thresholds_survive_their_file(tmp_path):
+    file = tmp_path / "thresholds.json"
+    chosen = Thresholds((0.25, 0.5), (0, 17))
+    write_thresholds(file, chosen, ["a/b", "ü"])
+    assert read_thresholds(file, ["a/b", "ü"]) == chosen
+    assert read_thresholds(file, ["ü", "a/b"]) == Thresholds((0.5, 0.25), (17, 0))
     for classes, place in ((["other"], file), (["ü"], tmp_path / "none.json")):
         with pytest.raises(DatasetError, match="Export the model again"):
-            read_decision(place, classes)
+            read_thresholds(place, classes)
 
 
 def test_a_probability_at_the_threshold_is_predicted():

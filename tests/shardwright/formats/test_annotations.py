@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.config import LabelsConfig
+from shardwright.config.input import RleConfig
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import Annotation, Images
 from shardwright.formats.classes import as_integer, map_classes
@@ -183,9 +184,10 @@ def test_rows_next_to_masks_are_not_looked_at_for_the_dialect(table):
     assert read(table(text), columns=columns)[0].notes[-2].startswith("run lengths: absolute starts from 1, column")
     opened = source(table(text + "a.jpg,x,0 3\n"), columns=columns, size=None)
     assert opened.dialect.base == 1
-    with pytest.raises(UsageError, match=r"input\.labels\.order"):
+    with pytest.raises(UsageError, match=r"input\.labels\.rle\.order"):
         source(table(text + "a.jpg,x,0 3\n"), columns=columns)
-    assert source(table(text + "a.jpg,x,0 3\n"), columns=columns, code={"order": "row"}).dialect.base == 0
+    ordered = {"rle": RleConfig(order="row")}
+    assert source(table(text + "a.jpg,x,0 3\n"), columns=columns, code=ordered).dialect.base == 0
 
 
 def test_masks_need_a_table():
@@ -359,7 +361,7 @@ def test_ids_of_a_mapping_are_taken_by_id():
         (["2"], {"a": 1}, r"'2' .* a \(1\)"),
         (["0"], {"a": 1}, "'0'"),
         ([], None, "none are given"),
-        (["a/b"], None, "cannot be part of a feature's name"),
+        (["a\nb"], None, "cannot be part of a feature's name"),
     ],
 )
 def test_unknown_classes_name_place_value_and_the_known_ones(found, classes, message):
@@ -378,3 +380,16 @@ def test_too_many_classes_are_no_classes(table, monkeypatch):
     rows = "".join(f"a.jpg,{i},1 1\n" for i in range(5))
     with pytest.raises(UsageError, match="more than 3 different classes"):
         read(table("ImageId,ClassId,EncodedPixels\n" + rows))
+
+
+@pytest.mark.parametrize(
+    ("values", "classes", "names"),
+    [
+        ({"cat": "row 2", "dog": "row 3", "cow": "row 4"}, {"hen": None, "cow": None}, "'cat', 'dog'"),
+        ({"7": "row 2", "8": "row 3", "1": "row 4"}, {"hen": 1, "cow": 2}, "'7', '8'"),
+        ({"7": "row 2", "8": "row 3", "1": "row 4"}, {"hen": None, "cow": None}, "'7', '8'"),
+    ],
+)
+def test_all_classes_that_are_missing_are_named_at_once(values, classes, names):
+    with pytest.raises(UsageError, match=f"^row 2: 2 classes are not in input.classes: {names}. Known are: hen"):
+        map_classes(values, classes)

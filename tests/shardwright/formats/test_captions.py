@@ -174,22 +174,24 @@ def test_what_does_not_fit_is_refused(tmp_path, given_input):
 
 def test_images_without_captions_may_be_taken_along(tmp_path, given_input):
     text = "image,caption\na.png,x\n"
-    with pytest.raises(CheckFailed, match=r"2 of 3 images have no row .* Set input.unlisted to empty or reject"):
+    with pytest.raises(CheckFailed, match=r"2 of 3 images have no row .* Set input.unlisted_images to empty or reject"):
         run(given_input(text), tmp_path / "out")
-    run(given_input(text, unlisted="empty"), tmp_path / "out")
+    run(given_input(text, unlisted_images="empty"), tmp_path / "out")
     assert captions_of(tmp_path / "out") == {"a.png": ["x"], "b.png": [], "c.png": []}
 
 
 def test_images_without_a_class_are_kept_where_asked_for(tmp_path, given_input):
     text = "image,label\na.png,x\nb.png,y\n"
-    with pytest.raises(CheckFailed, match=r"1 of 3 images have no row .* Set input.unlisted to reject or unlabelled"):
+    with pytest.raises(
+        CheckFailed, match=r"1 of 3 images have no row .* Set input.unlisted_images to reject or unlabelled"
+    ):
         run(given_input(text), tmp_path / "fail")
-    manifest = run(given_input(text, unlisted="unlabelled"), tmp_path / "out")
+    manifest = run(given_input(text, unlisted_images="unlabelled"), tmp_path / "out")
     assert (manifest.labels, manifest.totals["written"]) == ("single", 3)
     labels = {key: example["image/class/label"].tolist() for key, example in examples(tmp_path / "out").items()}
     assert labels == {"a.png": [0], "b.png": [1], "c.png": []}
     with pytest.raises(ConfigError, match="'unlabelled' is for images of one class; here an image without classes"):
-        run(given_input(text.replace("x", "x|y"), unlisted="unlabelled"), tmp_path / "multi")
+        run(given_input(text.replace("x", "x|y"), unlisted_images="unlabelled"), tmp_path / "multi")
 
 
 # --- no labels at all ------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.config import LabelsConfig
+from shardwright.config.input import RleConfig
 from shardwright.errors import UsageError
 from shardwright.formats import coco
 from shardwright.formats.base import Annotation, Images
@@ -201,7 +202,7 @@ CARS = [{"id": 3, "name": "car"}]
             r"two categories have one name: 'car' \(3\), 'car' \(4",
         ),
         (document(categories=[{"id": 3}]), {}, r"categories\[0\]: has no id or no name"),
-        (document(categories=[{"id": 3, "name": "a/b"}]), {}, "category 3: the class 'a/b' cannot be part"),
+        (document(categories=[{"id": 3, "name": "a\nb"}]), {}, r"category 3: the class 'a\\nb' cannot be part"),
         (
             document(images=[{"id": 1, "file_name": n} for n in KEYS]),
             {},
@@ -216,7 +217,7 @@ CARS = [{"id": 3, "name": "car"}]
         ),
         (document(), {"task": "classification"}, "holds masks .coco_json, since .* task is classification"),
         (document(), {"columns": {"image": "x"}}, r"input\.labels\.columns\.image: .* is COCO JSON"),
-        (document(), {"code": {"order": "row"}}, r"input\.labels\.order: .* is COCO JSON"),
+        (document(), {"code": {"rle": RleConfig(order="row")}}, r"input\.labels\.rle\.order: .* is COCO JSON"),
     ],
 )
 def test_a_file_that_does_not_do_is_refused(write, content, options, message):

@@ -20,7 +20,7 @@ WORDS = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs"
 def read(keys, classes=None, label_format="auto", pattern=None, skip=()):
     opened = open_source(
         task="classification",
-        options=LabelsConfig(format=label_format, pattern=pattern),
+        options=LabelsConfig(format=label_format, regex=pattern),
         classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
         labels=None,
         images=Images(sorted(keys), frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
@@ -64,9 +64,9 @@ def test_a_pattern_is_searched_in_the_path_below_the_folder():
     keys = ["train/cat/1.png", "train/dog/2.png", "9.png"]
     survey, labels = read(keys, pattern=r"(?P<label>[a-z]+)/[^/]+$")
     assert labels == {"train/cat/1.png": "cat", "train/dog/2.png": "dog"}
-    assert survey.notes[0] == "labels: file_name, since input.labels.pattern is given"
+    assert survey.notes[0] == "labels: file_name, since input.labels.regex is given"
     pattern = r"(?P<label>[a-z]+)/[^/]+$"
-    assert survey.rejected == {0: ("9.png", "no_label", f"input.labels.pattern {pattern!r} finds no label in it")}
+    assert survey.rejected == {0: ("9.png", "no_label", f"input.labels.regex {pattern!r} finds no label in it")}
     survey, labels = read(["a1-x.png", "b-y.png"], label_format="file_name", pattern=r"^(?:[a-z]\d-(?P<label>.))?")
     assert labels == {"a1-x.png": "x"}
     assert list(survey.rejected) == [1]
@@ -205,20 +205,20 @@ def test_labels_in_names_are_ingested(tmp_path, flat):
 
 def test_the_pattern_is_part_of_the_recipe_and_of_nothing_else(tmp_path, flat):
     pattern = r"^(?P<label>[A-Z][a-z]+)_"
-    given = changed(flat, labels={"format": "file_name", "pattern": pattern})
+    given = changed(flat, labels={"format": "file_name", "regex": pattern})
     run(flat, tmp_path / "plain")
     run(given, tmp_path / "given")
     assert examples(tmp_path / "plain").keys() == examples(tmp_path / "given").keys()
     shards = [{k: v for k, v in tree(tmp_path / out).items() if k.startswith("Split-")} for out in ("plain", "given")]
     assert shards[0] == shards[1]
     recipe = IngestRecipe.of(parse_config(given, base="/"))
-    assert recipe.options()["input"]["labels"] == {"format": "file_name", "pattern": pattern}
+    assert recipe.options()["input"]["labels"] == {"format": "file_name", "regex": pattern}
     assert IngestRecipe.from_json(recipe.to_json()) == recipe
     assert "labels" not in IngestRecipe.of(parse_config(flat, base="/")).options()["input"]
 
 
 def test_a_pattern_that_fits_nothing_publishes_nothing(tmp_path, flat):
-    raw = changed(flat, labels={"pattern": "(?P<label>[0-9]+)-"})
+    raw = changed(flat, labels={"regex": "(?P<label>[0-9]+)-"})
     with pytest.raises(CheckFailed, match=r"all 24 inputs were rejected \(no_label 24\)"):
         run(raw, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -61,7 +61,7 @@ def uw_madison(tmp_path):
     return {"task": "segmentation", "input": {"images": str(tmp_path / "train"), "labels": labels}}
 
 
-@pytest.mark.parametrize("given", [{"key_pattern": PATTERN, "order": "row"}, {}])
+@pytest.mark.parametrize("given", [{"key_regex": PATTERN, "rle": {"order": "row"}}, {}])
 def test_uw_madison_is_ingested(uw_madison, tmp_path, given):
     uw_madison["input"]["labels"].update(given)
     notes = []
@@ -70,15 +70,15 @@ def test_uw_madison_is_ingested(uw_madison, tmp_path, given):
     for example in examples(tmp_path / "out").values():
         assert example["image/segmentation/stomach/area"].tolist() == [5]
         assert example["image/segmentation/bowel/area"].tolist() == [0]
-    found = [note for note in notes if "key_pattern" in note]
-    line = f"input.labels.key_pattern: '{PATTERN}', since no name is a path, and by their parts each of the first 4 is"
+    found = [note for note in notes if "key_regex" in note]
+    line = f"input.labels.key_regex: '{PATTERN}', since no name is a path, and by their parts each of the first 4 is"
     assert [note.startswith(line) for note in found] == ([] if given else [True])
 
 
 def test_what_only_some_names_fit_is_detected_as_a_line_to_paste_and_not_taken(uw_madison, tmp_path):
     with (tmp_path / "train.csv").open("a") as table:
         table.write("\ncase9_day1_slice_0001,bowel,")
-    line = re.escape(f"Of its first 5 names 4 are images by input.labels.key_pattern: '{PATTERN}'")
+    line = re.escape(f"Of its first 5 names 4 are images by input.labels.key_regex: '{PATTERN}'")
     with pytest.raises(CheckFailed, match=f"0 rows of train.csv matched an image. It names {NAMES[0]}.*{line}"):
         run(uw_madison, tmp_path / "out")
 
@@ -91,9 +91,7 @@ def test_a_number_that_stands_in_a_path_is_proposed_and_not_taken(tmp_path):
     (tmp_path / "labels.csv").write_text("id,label\n1,a\n2,b\n")
     labels = {"path": str(tmp_path / "labels.csv")}
     raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
-    with pytest.raises(
-        CheckFailed, match=r"Of its first 2 names 2 are images by input.labels.key_pattern: '\(\\d\+\)'"
-    ):
+    with pytest.raises(CheckFailed, match=r"Of its first 2 names 2 are images by input.labels.key_regex: '\(\\d\+\)'"):
         run(raw, tmp_path / "out")
 
 
@@ -122,3 +120,19 @@ def test_a_detected_pattern_finds_the_image_that_was_meant(numbers, layout):
 def test_a_part_of_a_word_is_no_piece():
     assert detect_key_pattern(["a1_2"], ["xa1/2.png"], frozenset()) is None
     assert detect_key_pattern(["a1_2"], ["a1/2.png"], frozenset()) is not None
+
+
+def test_names_may_begin_with_the_folder_that_is_read_already():
+    """`JPEGImages/x.jpg`, where `input.images` is that folder; two folders that begin alike are not mixed up."""
+    index = NameIndex(["a/x.jpg", "x.jpg", "y.jpg"], root="/data/train/JPEGImages")
+    assert [index.find(f"{start}x.jpg") for start in ("JPEGImages/", "train/JPEGImages/", "JPEGImages/a/")] == [1, 1, 0]
+    assert index.find("val/JPEGImages/x.jpg") is None
+    assert index.find("Images/y.jpg") is None
+    assert NameIndex(["y.jpg"], root="/data").find("JPEGImages/y.jpg") is None
+
+
+def test_a_name_that_differs_in_case_is_shown():
+    index = NameIndex(["a/img_1.JPG", "b.jpg"])
+    assert index.find("IMG_1.jpg") is None
+    assert index.alike("a/IMG_1.jpg") == "; a/img_1.JPG differs in upper and lower case"
+    assert index.alike("c.jpg") == ""

@@ -71,14 +71,14 @@ def test_pairs_in_one_folder(tmp_path, image, mask):
 def test_pairs_by_a_pattern_leave_no_mask_as_an_empty_image(tmp_path, ending):
     write(tmp_path / "in", f"{{}}.{ending}", "{}-drawn.png")
     Image.fromarray(drawn(0)).save(tmp_path / "in" / "99-drawn.png")  # The mask of an image that is missing.
-    raw = reading(tmp_path / "in", labels_options={"pattern": "(?P<image>.+)-drawn"}, unlisted="empty")
+    raw = reading(tmp_path / "in", labels_options={"regex": "(?P<image>.+)-drawn"}, unlisted_images="empty")
     check(tmp_path / "out", raw, [f"{number}.{ending}" for number in NUMBERS])
 
 
 def test_an_image_without_a_mask_is_an_image(tmp_path):
     write(tmp_path / "in", "{}.png", "{}_mask.png")
     save(tmp_path / "in/x.png", photograph(9))
-    run(reading(tmp_path / "in", unlisted="empty"), tmp_path / "out", workers=1)
+    run(reading(tmp_path / "in", unlisted_images="empty"), tmp_path / "out", workers=1)
     assert set(examples(tmp_path / "out")) == {"x.png", *(f"{number}.png" for number in NUMBERS)}
 
 
@@ -100,26 +100,26 @@ def test_masks_below_the_images(tmp_path):
 def test_one_folder_without_pairs_is_refused(tmp_path):
     for number in NUMBERS:
         save(tmp_path / "in" / f"{number}.png", photograph(number)[..., 0] // 128)
-    with pytest.raises(UsageError, match=r"images and masks are in one folder(.|\n)*pattern"):
+    with pytest.raises(UsageError, match=r"images and masks are in one folder(.|\n)*regex"):
         run(reading(tmp_path / "in"), tmp_path / "out", workers=1)
 
 
 def test_a_pattern_that_finds_an_image_as_its_own_mask_is_refused(tmp_path):
     for number in NUMBERS:
         save(tmp_path / "in" / f"{number}.png", photograph(number)[..., 0] // 128)
-    with pytest.raises(UsageError, match=r"input.labels.pattern"):
-        run(reading(tmp_path / "in", labels_options={"pattern": "(?P<image>.+)"}), tmp_path / "out", workers=1)
+    with pytest.raises(UsageError, match=r"input.labels.regex"):
+        run(reading(tmp_path / "in", labels_options={"regex": "(?P<image>.+)"}), tmp_path / "out", workers=1)
 
 
 def test_a_tree_of_pascal_voc_given_as_the_images(tmp_path):
     write(tmp_path / "VOC", "JPEGImages/{}.jpg", "SegmentationClass/{}.png")
     write(tmp_path / "VOC", "JPEGImages/{}.jpg", "SegmentationObject/{}.png")
-    raw = reading(tmp_path / "VOC", classes=["1"], unlisted="empty")
+    raw = reading(tmp_path / "VOC", classes=["1"], unlisted_images="empty")
     check(tmp_path / "out", raw, [f"JPEGImages/{number}.jpg" for number in NUMBERS])
 
 
 def test_masks_of_no_image_lead_to_the_pattern_of_masks(tmp_path):
     write(tmp_path / "in", "img/{}.png", "masks/drawn{}.png")
-    with pytest.raises(CheckFailed, match=r"input\.labels\.pattern") as error:
+    with pytest.raises(CheckFailed, match=r"input\.labels\.regex") as error:
         run(reading(tmp_path / "in", "img", "masks"), tmp_path / "out", workers=1)
-    assert "key_pattern" not in str(error.value)
+    assert "key_regex" not in str(error.value)

@@ -98,7 +98,7 @@ def test_many_images_with_different_rows_are_meant_and_few_are_mistakes(images, 
 
 
 def test_neither_many_nor_few_is_refused():
-    with pytest.raises(UsageError, match=r"100 of 1000 images name different classes.*input\.labels\.multi"):
+    with pytest.raises(UsageError, match=r"100 of 1000 images name different classes.*input\.labels\.multi_label"):
         detect_multi_label(1000, 100, "t.csv")
 
 

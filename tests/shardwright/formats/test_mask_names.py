@@ -37,7 +37,7 @@ def test_common_suffixes(suffix):
     layout, places = detect(images, [f"x/a{suffix}.png", f"x/b{suffix}.png"])
     assert layout.name == f"the suffix {suffix}"
     assert places == [MaskName(0, ""), MaskName(1, "")]
-    assert "input.labels.pattern overrides this" in layout.reason
+    assert "input.labels.regex overrides this" in layout.reason
 
 
 def test_a_folder_per_class():
@@ -92,7 +92,7 @@ def test_the_pattern_decides():
     masks = ["g/a_gtFine_labelIds.png", "g/a_gtFine_color.png", "g/b_gtFine_labelIds.png"]
     layout, places = detect(images, masks, pattern=r"(?P<image>[^/]+)_gtFine_labelIds$")
     assert places == [MaskName(0, ""), None, MaskName(1, "")]
-    assert layout.reason == "input.labels.pattern is given"
+    assert layout.reason == "input.labels.regex is given"
     layout, places = detect(["a.jpg"], ["car-a.png", "-a.png"], pattern=r"(?P<label>\w+)?-(?P<image>.+)")
     assert layout.by_class
     assert places == [MaskName(0, "car"), MaskName(0, "")]

@@ -37,7 +37,7 @@ def detect(*records, task="classification", **columns):
         ({"image": picture(0), "class": 1, "label": b"rose"}, Roles("image", "", "label", "class")),
         ({"image": picture(0), "class": 3, "id": b"a1"}, Roles("image", "id", "class")),
         ({"image": picture(0), "image_id": 7, "target": 2}, Roles("image", "image_id", "target")),
-        ({"bytes": picture(0, "png"), "label": 1, "filename": b"a"}, Roles("bytes", "filename", "label")),
+        ({"png": picture(0, "png"), "label": 1, "filename": b"a"}, Roles("png", "filename", "label")),
         ({"image_raw": picture(0), "mask": mask_png([[0, 1]]), "label": 1}, Roles("image_raw", "", "label")),
         ({**IMAGE, "label": 1, "path": b"\xff\xfe"}, Roles("image/encoded", "", "label")),
         ({**IMAGE, "label": b"BMW", "id": 1}, Roles("image/encoded", "id", "label")),
@@ -77,14 +77,15 @@ def test_the_form_of_configured_masks_is_detected_by_its_values(value, expected)
 @pytest.mark.parametrize(
     ("record", "task", "message"),
     [
-        ({"left": picture(0), "right": picture(1), "label": 1}, "classification", "left and right hold images"),
+        ({"left": picture(0), "right": picture(1), "label": 1}, "classification", r"columns: \{image: left\}"),
+        ({"bytes": picture(0), "label": 1}, "classification", r"bytes \(image\), label .*\n\n.*\{image: bytes\}"),
         ({**IMAGE, "label": 1, "target": 2}, "classification", "label and target may be the class"),
         ({**IMAGE, "label": b"a", "class_name": b"b"}, "classification", "label and class_name may be the class"),
         ({"image": floats(np.zeros(300)), "label": 1}, "classification", "decoded pixels are not read"),
         ({"image_raw": bytes(range(200)), "label": 1}, "classification", "decoded pixels are not read"),
         ({**IMAGE, "age": 1, "site": b"x"}, "classification", r"\{label: age\}"),
-        (IMAGE, "segmentation", "no feature has the usual name of masks"),
-        ({**IMAGE, "mask_a": mask_png([[1]]), "mask_b": mask_png([[1]])}, "segmentation", "mask_a and mask_b"),
+        (IMAGE, "segmentation", "no feature has a usual name of masks"),
+        ({**IMAGE, "mask_a": mask_png([[1]]), "mask_b": mask_png([[1]])}, "segmentation", r"\{mask: mask_a\}"),
     ],
 )
 def test_where_nothing_or_two_fit_the_user_decides(record, task, message):

@@ -51,7 +51,9 @@ def test_any_header_will_do_where_images_are_not_square(dialect, size):
 @pytest.mark.parametrize("size", [(64, 64), (101, 101)])
 def test_square_images_are_refused_unless_header_or_user_decides(size):
     rows = samples(ROW_PAIRS, *size)
-    with pytest.raises(UsageError, match=r"train\.csv, column 'rle': .*Set input\.labels\.order: column or row") as e:
+    with pytest.raises(
+        UsageError, match=r"train\.csv, column 'rle': .*Set input\.labels\.rle\.order: column or row"
+    ) as e:
         detect(OWN, rows)
     assert "outlines of 6 masks" in str(e.value)
     assert form(OWN, rows, order="row") == bare(ROW_PAIRS)
@@ -62,7 +64,7 @@ def test_square_images_are_refused_unless_header_or_user_decides(size):
 def test_noise_has_no_order():
     random = np.random.default_rng(0)
     noise = [rle.to_pairs(rle.encode(random.random((40, 70)) < 0.5)) for _ in range(5)]
-    with pytest.raises(UsageError, match=r"input\.labels\.order"):
+    with pytest.raises(UsageError, match=r"input\.labels\.rle\.order"):
         detect(OWN, [SampleCell(text, True, 40, 70) for text in noise])
 
 
@@ -87,7 +89,7 @@ def test_known_headers_are_believed_until_the_masks_contradict(headers, order, u
         assert layout.reason == f"the header is that of {name}"
     other = {"column": "row", "row": "column"}[order]
     contrary = samples(Dialect(order=other))
-    with pytest.raises(UsageError, match=f"of {name}, whose runs go {order} by {order}, but .*input.labels.order"):
+    with pytest.raises(UsageError, match=f"of {name}, whose runs go {order} by {order}, but .*input.labels.rle.order"):
         detect(headers, contrary)
     assert form(headers, contrary, order=other) == bare(Dialect(order=other))
 
@@ -125,10 +127,12 @@ def test_a_marker_is_empty_where_the_header_leaves_it_open():
 
 def test_numbers_that_fit_neither_meaning_are_refused():
     rows = texts("500 5 560 7", "300 2 400 3", "50 9 1 4", "60 9 2 4")
-    with pytest.raises(UsageError, match=r"2 of the first rows .* Set input\.labels\.runs: absolute or relative"):
+    with pytest.raises(
+        UsageError, match=r"2 of the first rows .* Set input\.labels\.rle\.encoding: absolute or relative"
+    ):
         detect(AIRBUS, rows)
-    assert form(AIRBUS, rows, runs="absolute") == bare(COLUMN_PAIRS)
-    assert detect(AIRBUS, rows, runs="relative").dialect == SIIM
+    assert form(AIRBUS, rows, encoding="absolute") == bare(COLUMN_PAIRS)
+    assert detect(AIRBUS, rows, encoding="relative").dialect == SIIM
     # Unsorted runs are their union where the header implies that starts are absolute.
     severstal = {"image": "ImageId", "label": "ClassId", "mask": "EncodedPixels"}
     assert detect(severstal, texts(*["50 9 1 4"] * 5)).dialect == COLUMN_PAIRS
@@ -138,7 +142,7 @@ def test_a_start_of_0_decides_the_base():
     rows = samples(Dialect(base=0))
     assert form(OWN, [*rows, SampleCell("0 3", True, 90, 130)]) == bare(Dialect(base=0))
     assert "a start is 0" in detect(OWN, [*rows, SampleCell("0 3", True, 90, 130)]).reason
-    assert form(OWN, rows, base=0) == bare(Dialect(base=0))
+    assert form(OWN, rows, start=0) == bare(Dialect(base=0))
     assert form(OWN, rows) == bare(COLUMN_PAIRS)
 
 
@@ -152,4 +156,4 @@ def test_damaged_rows_decide_nothing():
 def test_counts_have_no_other_order():
     with pytest.raises(UsageError, match="column by column"):
         detect(OWN, samples(COCO), order="row")
-    assert detect(OWN, samples(COCO), runs="counts").dialect == COCO
+    assert detect(OWN, samples(COCO), encoding="counts").dialect == COCO

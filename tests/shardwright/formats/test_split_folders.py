@@ -46,7 +46,7 @@ def test_the_folders_below_splits_are_the_classes(splits, label_format):
     assert labels == {key: key.split("/")[1] for key in keys}
     (note,) = [note for note in survey.notes if "splits" in note]
     assert all(split in note for split in splits)
-    assert "split.by: predefined" in note
+    assert "split.method: predefined" in note
 
 
 def test_splits_below_an_images_folder_and_images_folders_below_splits():
@@ -76,7 +76,7 @@ def test_splits_with_images_directly_beneath_are_refused_with_two_configurations
     with pytest.raises(UsageError, match="train, val") as error:
         read(keys)
     one, other = pasted(str(error.value))
-    assert one == {"input": {"labels": {"format": "none"}}, "split": {"by": "predefined"}}
+    assert one == {"input": {"labels": {"format": "none"}}, "split": {"method": "predefined"}}
     survey, labels = read(keys, **other["input"]["labels"])
     assert survey.classes == ("train", "val")
     assert len(labels) == 2
@@ -94,7 +94,7 @@ def test_splits_among_other_folders_are_refused_with_two_configurations(keys):
     with pytest.raises(UsageError, match="input.labels: ") as error:
         read(keys)
     one, other = pasted(str(error.value))
-    assert one["split"] == {"by": "predefined"}
+    assert one["split"] == {"method": "predefined"}
     survey, labels = read(keys, **other["input"]["labels"])
     assert set(survey.classes) == {key.split("/")[0] for key in keys}
     if one["input"]["labels"]["format"] != "none":
@@ -125,7 +125,7 @@ def test_classes_and_splits_of_one_tree(tmp_path, image_input):
         place = images / ("train2017", "val2017", "test2017")[number % 3] / file.relative_to(images)
         place.parent.mkdir(parents=True, exist_ok=True)
         file.rename(place)
-    manifest = run({**changed(raw, classes=None), "split": {"by": "predefined"}}, tmp_path / "out", workers=1)
+    manifest = run({**changed(raw, classes=None), "split": {"method": "predefined"}}, tmp_path / "out", workers=1)
     assert manifest.classes == ("Fish", "Sugar")
     assert {name: manifest.totals[f"records/{name}"] for name in manifest.splits} == {"train": 3, "eval": 3, "test": 2}
     for key, example in examples(tmp_path / "out").items():

@@ -141,7 +141,7 @@ def test_raw_pixels_are_for_our_own_names():
         config(
             {
                 "input": {"images": "x"},
-                "images": {"reencode": "raw", "resize": "stretch", "size": [8, 8]},
+                "images": {"encoding": "raw", "resize": "stretch", "size": [8, 8]},
                 "features": {"preset": "tfds"},
             }
         )

@@ -252,6 +252,11 @@ def test_the_size_limit_is_inclusive_and_named():
         (b"\xff\xd8", "truncated", "ends after 2 bytes"),
         (bytes(1000), "not_an_image", "all 1000 bytes are zero"),
         (b"  <!DOCTYPE html>", "not_an_image", "HTML or XML"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0",
+            "not_an_image",
+            "a Git LFS pointer, not the image; run `git lfs pull`",
+        ),
         (b"hello, world", "not_an_image", "begin with 68 65 6c 6c 6f 2c 20 77"),
         (b"GIF89a", "unsupported_format", "the bytes are GIF"),
         (b"RIFF\n\n\n\nWEBPVP8 ", "unsupported_format", "the bytes are WebP"),

@@ -25,8 +25,8 @@ def config(root, **changes):
     raw = {
         "task": "classification",
         "input": {"images": "images"},
-        "previous": "blessed",
-        "split": {"previous": "blessed"},
+        "reuse_from": "blessed",
+        "split": {"keep_from": "blessed"},
         "gate": {"drift": {"reference": "blessed"}},
         "run": {"root": str(root)},
     }
@@ -35,20 +35,20 @@ def config(root, **changes):
 
 def test_it_is_the_dataset_of_the_model_in_force(months):
     settled = resolve_baseline(config(months.root))
-    assert settled.split.previous == settled.gate.drift.reference == settled.previous == str(months.datasets[3])
+    assert settled.split.keep_from == settled.gate.drift.reference == settled.reuse_from == str(months.datasets[3])
     recipe = IngestRecipe.of(settled)
-    assert recipe.split.previous == ImageDataset.open(months.datasets[3]).manifest.digest
+    assert recipe.split.keep_from == ImageDataset.open(months.datasets[3]).manifest.digest
 
 
 def test_without_a_blessed_model_there_is_none(tmp_path):
     settled = resolve_baseline(config(tmp_path / "new"))
-    assert settled.split.previous is settled.previous is None
+    assert settled.split.keep_from is settled.reuse_from is None
     assert settled.gate.drift is None
     assert IngestRecipe.of(settled).options()["split"] == {}
 
 
 def test_paths_stay_as_they_are(months):
-    plain = config(months.root, previous="ds", split={"previous": "ds"}, gate={})
+    plain = config(months.root, reuse_from="ds", split={"keep_from": "ds"}, gate={})
     assert resolve_baseline(plain) is plain
 
 
@@ -59,19 +59,19 @@ def test_the_same_run_again_keeps_from_the_dataset_that_it_kept_from(months, tmp
     place = root / months.datasets[3].relative_to(months.root)
     asked = config(root)
     recipe = IngestRecipe.of(resolve_baseline(config(root, split={}, gate={})), ["a", "b"]).options()
-    recipe["split"] = {"previous": months.digest(1)}
+    recipe["split"] = {"keep_from": months.digest(1)}
     lineage = read_lineage(place)
     parents = {"input": "0" * 64, "previous": months.digest(1)}
     write_lineage(place, kind="ingest", fingerprint=lineage["fingerprint"], parents=parents, recipe=recipe)
     first = str(root / months.datasets[1].relative_to(months.root))
-    assert resolve_baseline(asked, "0" * 64, ["a", "b"]).split.previous == first
-    assert resolve_baseline(asked, "0" * 64, ["a", "b"]).previous == str(place)
+    assert resolve_baseline(asked, "0" * 64, ["a", "b"]).split.keep_from == first
+    assert resolve_baseline(asked, "0" * 64, ["a", "b"]).reuse_from == str(place)
     for data, classes in (("1" * 64, ["a", "b"]), ("0" * 64, ["a", "c"])):
-        assert resolve_baseline(asked, data, classes).split.previous == str(place)
-    changed = config(root, split={"previous": "blessed", "salt": "x"})
-    assert resolve_baseline(changed, "0" * 64, ["a", "b"]).split.previous == str(place)
+        assert resolve_baseline(asked, data, classes).split.keep_from == str(place)
+    changed = config(root, split={"keep_from": "blessed", "salt": "x"})
+    assert resolve_baseline(changed, "0" * 64, ["a", "b"]).split.keep_from == str(place)
     shutil.rmtree(first)
-    with pytest.raises(ConfigError, match=r"split\.previous: the dataset .* which the baseline kept its splits from"):
+    with pytest.raises(ConfigError, match=r"split\.keep_from: the dataset .* which the baseline kept its splits from"):
         resolve_baseline(asked, "0" * 64, ["a", "b"])
 
 
@@ -79,7 +79,7 @@ def test_a_dataset_that_is_gone_is_reported(months, tmp_path):
     root = tmp_path / "run"
     shutil.copytree(months.root, root)
     shutil.rmtree(root / months.datasets[3].relative_to(months.root))
-    with pytest.raises(ConfigError, match=r"previous: the dataset of the blessed model .* is not in .*run"):
+    with pytest.raises(ConfigError, match=r"reuse_from: the dataset of the blessed model .* is not in .*run"):
         resolve_baseline(config(root))
     (root / "pushed" / BLESSING_FILE).write_text("{")
     with pytest.raises(DatasetError, match="not a readable blessing"):
@@ -88,15 +88,15 @@ def test_a_dataset_that_is_gone_is_reported(months, tmp_path):
 
 def test_a_compiled_pipeline_is_made_as_if_no_model_was_ever_blessed(months):
     without = without_baseline(config(months.root))
-    assert without.previous is without.split.previous is without.gate.drift is None
-    plain = config(months.root, previous="ds", split={"previous": "ds"}, gate={})
+    assert without.reuse_from is without.split.keep_from is without.gate.drift is None
+    plain = config(months.root, reuse_from="ds", split={"keep_from": "ds"}, gate={})
     assert without_baseline(plain) is plain
 
 
 def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
     """A stratified split of other images divides all of them again, except with `previous`."""
     raw = image_input(tmp_path / "in", layout="label_csv", images=30)
-    raw["split"] = {"train": 0.5, "eval": 0.25, "test": 0.25, "by": "stratified"}
+    raw["split"] = {"ratios": {"train": 0.5, "eval": 0.25, "test": 0.25}, "method": "stratified"}
     months = Months(tmp_path / "run", small_dataset)
     shutil.rmtree(months.datasets[3])
     first = ingest(raw, months.datasets[3], workers=1)
@@ -106,7 +106,7 @@ def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
         transformed, kind="transform_graph", fingerprint=fingerprint, parents={"input": first.digest}, recipe={}
     )
     more = image_input(tmp_path / "more", layout="label_csv", images=50)
-    more["split"] = {**raw["split"], "previous": "blessed"}
+    more["split"] = {**raw["split"], "keep_from": "blessed"}
     more["run"] = {"root": str(months.root)}
     made = run_ingest(resolve_baseline(parse_config(more, base=str(tmp_path))), tmp_path / "ds", workers=1, quiet=True)
     old, new = (
@@ -115,4 +115,4 @@ def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
     )
     assert len(new) == 50
     assert {key: new[key] for key in old} == old
-    assert made.recipe["split"]["previous"] == first.digest
+    assert made.recipe["split"]["keep_from"] == first.digest

@@ -16,7 +16,7 @@ from shardwright.ingest import IngestRecipe, hash_input, locate, survey_input
 from shardwright.ingest.baseline import BaselineRequest, baseline_source, resolve_baseline_at_run, without_baseline
 from shardwright.lineage.blessing import Blessing, read_blessing, write_blessing
 
-WORDS = {"previous": "blessed", "split": {"previous": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
+WORDS = {"reuse_from": "blessed", "split": {"keep_from": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
 
 
 class Months:
@@ -30,9 +30,10 @@ class Months:
         }
         self.datasets = {1: folder / "first", 2: folder / "second"}
         ingest(self.raw[1], self.datasets[1], workers=1)
-        first = {"previous": str(self.datasets[1])}
-        made = parsed({**self.raw[2], **first, "split": first})
-        ingest({**self.raw[2], **first, "split": first}, self.datasets[2], workers=1)
+        first = str(self.datasets[1])
+        raw = {**self.raw[2], "reuse_from": first, "split": {"keep_from": first}}
+        made = parsed(raw)
+        ingest(raw, self.datasets[2], workers=1)
         build = self.datasets[2] / "build.json"
         build_info = {name: value for name, value in json.loads(build.read_text()).items() if name != "digest"}
         build.write_text(checksummed_json({**build_info, **baseline_source(locate(made))}))
@@ -69,7 +70,7 @@ def kept(settled):
     """Returns the digests of the datasets that an ingest keeps splits from and is compared with."""
     drift = json.loads(settled.drift or "{}").get("drift", {})
     return (
-        settled.recipe.split.previous,
+        settled.recipe.split.keep_from,
         settled.location.previous,
         settled.location.earlier,
         drift.get("location"),
@@ -83,8 +84,8 @@ def test_it_is_the_dataset_of_the_model_in_force(months, tmp_path):
     assert kept(settled) == (digest, place, place, place, digest)
     assert json.loads(settled.drift)["drift"]["images"] == 2000
     # Cached by what it is.
-    assert json.loads(settled.recipe.to_json())["options"]["split"]["previous"] == digest
-    assert kept(months.settled(str(tmp_path), 2, {"previous": "blessed"})) == (None, None, place, None, None)
+    assert json.loads(settled.recipe.to_json())["options"]["split"]["keep_from"] == digest
+    assert kept(months.settled(str(tmp_path), 2, {"reuse_from": "blessed"})) == (None, None, place, None, None)
     assert kept(months.settled(str(tmp_path), 2, {"split": WORDS["split"]})) == (digest, place, None, None, None)
 
 
@@ -123,31 +124,31 @@ def test_the_same_run_again_is_kept_from_what_it_was_kept_from(months, tmp_path)
     assert kept(second) == (digest, place, place, place, digest)
     assert second.recipe.options() == ImageDataset.open(months.datasets[2]).manifest.recipe
     # Another salt is another run.
-    salted = months.settled(str(tmp_path / "b"), 2, {"split": {"previous": "blessed", "salt": "x"}})
-    assert salted.recipe.split.previous == months.digest(2)
+    salted = months.settled(str(tmp_path / "b"), 2, {"split": {"keep_from": "blessed", "salt": "x"}})
+    assert salted.recipe.split.keep_from == months.digest(2)
 
 
 def test_what_the_dataset_in_force_was_kept_from_is_gone(months, tmp_path):
     moved = tmp_path / "second"
     shutil.copytree(months.datasets[2], moved)
     build_info = json.loads((moved / "build.json").read_text())
-    build_info["kept_from"]["split.previous"] = str(tmp_path / "gone")
+    build_info["kept_from"]["split.keep_from"] = str(tmp_path / "gone")
     (moved / "build.json").write_text(canonical_json(build_info))
     push = months.push(tmp_path / "pushed", 2, place=str(moved))
     with pytest.raises(
-        ConfigError, match=r"split\.previous: .*gone is no longer the dataset .* Restore it\. Name a dataset"
+        ConfigError, match=r"split\.keep_from: .*gone is no longer the dataset .* Restore it\. Name a dataset"
     ):
         months.settled(push, 2)
     # Copying changes nothing of what is made, so nothing has to be there.
-    assert months.settled(push, 2, {"previous": "blessed"}).location.earlier == str(months.datasets[1])
+    assert months.settled(push, 2, {"reuse_from": "blessed"}).location.earlier == str(months.datasets[1])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"place": ""}, r"previous: .*BLESSED\.json does not contain the location of the blessed model's dataset"),
-        ({"place": "/nowhere/at/all"}, r"previous: /nowhere/at/all: .*It is the dataset of the blessed model"),
-        ({"digest": "0" * 64}, r"previous: .*first is no longer the dataset 000000000000"),
+        ({"place": ""}, r"reuse_from: .*BLESSED\.json does not contain the location of the blessed model's dataset"),
+        ({"place": "/nowhere/at/all"}, r"reuse_from: /nowhere/at/all: .*It is the dataset of the blessed model"),
+        ({"digest": "0" * 64}, r"reuse_from: .*first is no longer the dataset 000000000000"),
     ],
 )
 def test_a_dataset_that_is_not_there_is_reported_with_the_fix(months, tmp_path, changes, message):
@@ -169,5 +170,5 @@ def test_a_blessing_on_one_machine_has_no_location(tmp_path):
 
 
 def test_where_every_dataset_has_a_path_nothing_is_looked_up(months):
-    assert BaselineRequest.of(parsed({**months.raw[1], "previous": "ds"}), "/push") is None
+    assert BaselineRequest.of(parsed({**months.raw[1], "reuse_from": "ds"}), "/push") is None
     assert baseline_source(locate(parsed(months.raw[1]))) == {}

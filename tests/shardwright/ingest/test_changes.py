@@ -20,7 +20,7 @@ def split_list(root, image_input):
     raw = image_input(root / "in", layout="label_csv", images=6)
     file = root / "train.txt"
     file.write_text("000.jpg\n001.jpg\n")
-    split = {"by": "predefined", "lists": {"train": str(file)}, "rest": "test"}
+    split = {"method": "predefined", "from_lists": {"train": str(file)}, "unlisted_images": "test"}
     return {**raw, "split": split, "evaluator": {"split": "train"}}, file, b"001", b"002"
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from ingesting import changed, examples, ledger, run, tree
 
+from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.export import ExportOptions, export
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.masks import rle
 from shardwright.masks.dialects import compress_counts, to_counts
@@ -138,10 +140,34 @@ def test_images_that_the_file_does_not_name_are_unlisted(tmp_path, coco):
     write()
     with pytest.raises(CheckFailed, match=r"1 of 24 images have no row in instances\.json: 000\.jpg"):
         run(raw, tmp_path / "fail")
-    assert run(changed(raw, unlisted="empty"), tmp_path / "out").totals["written"] == 24
+    assert run(changed(raw, unlisted_images="empty"), tmp_path / "out").totals["written"] == 24
 
 
 def test_classification_does_not_take_masks_for_labels(tmp_path, coco):
     raw, _, _ = coco
     with pytest.raises(UsageError, match="task is classification"):
         run({**raw, "task": "classification"}, tmp_path / "out")
+
+
+def test_slashes_in_names_of_classes_are_encoded_in_names_of_features(tmp_path, coco):
+    """`tv/monitor` is a class of LabelMe's own example; `%2F` may be a part of a name, too."""
+    raw, document, write = coco
+    names = ("tv/monitor", "100% %2F")
+    for category, name in zip(document["categories"], names, strict=True):
+        category["name"] = name
+    write()
+    manifest = run(raw, tmp_path / "out")
+    assert manifest.classes == names
+    features = [f"image/segmentation/{name}/rle" for name in ("tv%2Fmonitor", "100%25 %252F")]
+    assert set(features) <= set(manifest.features)
+    assert all(any(len(found[name]) for found in examples(tmp_path / "out").values()) for name in features)
+    records = {"task": "segmentation", "input": {"images": str(tmp_path / "out")}}
+    again = run(records, tmp_path / "again")
+    assert set(again.classes) == set(names)
+    before, after = examples(tmp_path / "out"), examples(tmp_path / "again")
+    assert all(np.array_equal(before[key][name], after[key][name]) for key in before for name in features)
+    export(ImageDataset.open(tmp_path / "out"), str(tmp_path / "files"), ExportOptions(masks="png"))
+    labels = {"path": str(tmp_path / "files" / "masks")}
+    files = {"images": str(tmp_path / "files/images"), "labels": labels}
+    back = run({"task": "segmentation", "input": files}, tmp_path / "back")
+    assert back.classes == names

@@ -150,7 +150,7 @@ def test_records_do_not_depend_on_the_layout(tmp_path, images):
     for layout in ("clouds", "airbus", "carvana", "siim", "coco string"):
         write_table(tmp_path / "train.csv", layout)
         manifest = ingest(configure(images, tmp_path / "train.csv"), tmp_path / layout, quiet=True)
-        shards.add(tuple(shard.sha256 for shard in manifest.shards))
+        shards.add(tuple(shard.checksum for shard in manifest.shards))
     assert len(shards) == 1
 
 
@@ -181,11 +181,16 @@ def test_the_configuration_wins_and_is_part_of_the_recipe(tmp_path, images):
     table = tmp_path / "train.csv"
     table.write_text(table.read_text().replace("img,rle_mask", "file,rle"))
     detected = ingest(configure(images, table), tmp_path / "detected", quiet=True)
-    given = ingest(configure(images, table, order="row", runs="absolute", base=1), tmp_path / "given", quiet=True)
-    assert [shard.sha256 for shard in detected.shards] == [shard.sha256 for shard in given.shards]
+    given = ingest(
+        configure(images, table, rle={"order": "row", "encoding": "absolute", "start": 1}),
+        tmp_path / "given",
+        quiet=True,
+    )
+    assert [shard.checksum for shard in detected.shards] == [shard.checksum for shard in given.shards]
     assert detected.recipe["input"]["labels"] == {"path": "train.csv"}
-    assert given.recipe["input"]["labels"] == {"path": "train.csv", "runs": "absolute", "order": "row", "base": 1}
-    wrong = ingest(configure(images, table, order="column"), tmp_path / "wrong", quiet=True)
-    assert [shard.sha256 for shard in detected.shards] != [shard.sha256 for shard in wrong.shards]
-    recipe = IngestRecipe.of(configure(images, table, order="row", base=0))
+    form = {"encoding": "absolute", "order": "row", "start": 1}
+    assert given.recipe["input"]["labels"] == {"path": "train.csv", "rle": form}
+    wrong = ingest(configure(images, table, rle={"order": "column"}), tmp_path / "wrong", quiet=True)
+    assert [shard.checksum for shard in detected.shards] != [shard.checksum for shard in wrong.shards]
+    recipe = IngestRecipe.of(configure(images, table, rle={"order": "row", "start": 0}))
     assert IngestRecipe.from_json(recipe.to_json()) == recipe

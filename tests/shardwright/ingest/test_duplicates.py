@@ -146,25 +146,28 @@ def test_near_ones_are_found_and_lie_on_one_side(tmp_path, folder):
     for number in range(10):
         whole = Image.open(folder / f"{'ab'[number % 2]}/{number}.jpg")
         put(folder, f"{'ab'[number % 2]}/small-{number}.jpg", encoded(whole.resize((64, 48)), quality=50))
-    run(raw(folder, {"near": 8}, FULL), tmp_path / "kept")
+    run(raw(folder, {"near": {"max_distance": 8}}, FULL), tmp_path / "kept")
     where = sides(tmp_path / "kept")
     assert len(where) == 20
     assert all(where[f"{'ab'[n % 2]}/{n}.jpg"] == where[f"{'ab'[n % 2]}/small-{n}.jpg"] for n in range(10))
-    run(raw(folder, {"exact": "first", "near": 8, "near_action": "first"}, FULL), tmp_path / "first")
+    run(raw(folder, {"exact": "first", "near": {"max_distance": 8, "action": "first"}}, FULL), tmp_path / "first")
     wanted = {f"{'ab'[n % 2]}/small-{n}.jpg": ("duplicate", "near_duplicate") for n in range(10)}
     assert dropped(tmp_path / "first") == wanted
     assert "perceptual hash differs in" in ledger(tmp_path / "first")["a/small-0.jpg"].reason
-    options = {"exact": "first", "near": 8, "near_action": "first", "confirm": "difference", "confirm_distance": 0}
+    options = {
+        "exact": "first",
+        "near": {"max_distance": 8, "action": "first", "confirm_hash": "difference", "confirm_distance": 0},
+    }
     confirmed = run(raw(folder, options, FULL), tmp_path / "confirmed")
     assert confirmed.totals["duplicate"] < 10
-    with pytest.raises(CheckFailed, match=r"near_duplicate: 20 images in 10 groups.*duplicates.near_action is fail"):
-        run(raw(folder, {"exact": "fail", "near": 8, "near_action": "fail"}, FULL), tmp_path / "fail")
+    with pytest.raises(CheckFailed, match=r"near_duplicate: 20 images in 10 groups.*duplicates.near.action is fail"):
+        run(raw(folder, {"exact": "fail", "near": {"max_distance": 8, "action": "fail"}}, FULL), tmp_path / "fail")
 
 
 @pytest.mark.parametrize("name", ["average", "difference", "wavelet"])
 def test_any_hash_finds_near_ones(tmp_path, folder, name):
     put(folder, "a/x.jpg", encoded(Image.open(folder / "a/0.jpg"), quality=40))
-    options = {"exact": "first", "near": 6, "near_action": "first", "near_hash": name}
+    options = {"exact": "first", "near": {"max_distance": 6, "action": "first", "hash": name}}
     run(raw(folder, options, FULL), tmp_path / "out")
     assert dropped(tmp_path / "out") == {"a/x.jpg": ("duplicate", "near_duplicate")}
     assert f"its {name} hash differs" in ledger(tmp_path / "out")["a/x.jpg"].reason
@@ -173,18 +176,22 @@ def test_any_hash_finds_near_ones(tmp_path, folder, name):
 @pytest.mark.parametrize(
     ("options", "images", "where"),
     [
-        ({"near": 4}, None, "duplicates.near"),
+        ({"near": {"max_distance": 4}}, None, "duplicates.near"),
         ({"pixels": "keep"}, None, "duplicates.pixels"),
-        ({"near": 17}, FULL, "duplicates.near"),
-        ({"near": -1}, FULL, "duplicates.near"),
+        ({"near": {"max_distance": 17}}, FULL, "duplicates.near.max_distance"),
+        ({"near": {"max_distance": -1}}, FULL, "duplicates.near.max_distance"),
         ({"exact": "last"}, None, "duplicates.exact"),
-        ({"near": 4, "near_action": "first"}, FULL, "duplicates.near_action"),
+        ({"near": {"max_distance": 4, "action": "first"}}, FULL, "duplicates.near.action"),
         ({"pixels": "fail"}, FULL, "duplicates.pixels"),
-        ({"exact": "first", "pixels": "keep", "near": 4, "near_action": "fail"}, FULL, "duplicates.near_action"),
-        ({"near_action": "first"}, FULL, "duplicates.near_action"),
-        ({"confirm": "difference"}, FULL, "duplicates.confirm"),
-        ({"near": 4, "confirm": "perceptual"}, FULL, "duplicates.confirm"),
-        ({"near": 4, "confirm_distance": 3}, FULL, "duplicates.confirm_distance"),
+        (
+            {"exact": "first", "pixels": "keep", "near": {"max_distance": 4, "action": "fail"}},
+            FULL,
+            "duplicates.near.action",
+        ),
+        ({"near": {"action": "first"}}, FULL, "duplicates.near.max_distance"),
+        ({"near": {"confirm_hash": "difference"}}, FULL, "duplicates.near.max_distance"),
+        ({"near": {"max_distance": 4, "confirm_hash": "perceptual"}}, FULL, "duplicates.near.confirm_hash"),
+        ({"near": {"max_distance": 4, "confirm_distance": 3}}, FULL, "duplicates.near.confirm_distance"),
         ({"conflicts": "ignore"}, None, "duplicates.conflicts"),
     ],
 )

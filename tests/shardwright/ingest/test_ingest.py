@@ -11,10 +11,14 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
+from shardwright.checksum import checksum_of
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.schema import render_schema
 from shardwright.errors import CheckFailed
 from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input, tasks
 from shardwright.masks import rle
+from shardwright.tfrecords.records import decode_example
+from shardwright.verify import verify
 
 
 @pytest.mark.parametrize("layout", ["image_label", "image_id_class_id", "image_class"])
@@ -37,7 +41,7 @@ def test_masks_are_those_of_the_table(tmp_path, image_input, layout):
             assert example[f"image/segmentation/{name}/area"].tolist() == [mask.sum()]
             present += [index] if mask.any() else []
         assert example["image/encoded"] == [stored]
-        assert example["image/sha256"] == [hashlib.sha256(stored).hexdigest().encode()]
+        assert example["image/blake3"] == [checksum_of(stored).encode()]
         assert example["image/key"] == example["image/filename"] == [f"{number:03d}.jpg".encode()]
         assert example["image/format"] == [b"jpeg"]
         sizes = [example[f"image/{name}"].tolist() for name in ("height", "width", "channels", "orientation")]
@@ -138,7 +142,7 @@ def test_both_severstal_layouts_hold_the_same_masks(tmp_path, image_input):
     shas = set()
     for layout in ("image_label", "image_id_class_id", "image_class"):
         manifest = run(image_input(tmp_path / layout, layout=layout), tmp_path / f"{layout}.out")
-        shas.add(tuple(shard.sha256 for shard in manifest.shards))
+        shas.add(tuple(shard.checksum for shard in manifest.shards))
     assert len(shas) == 1
 
 
@@ -167,7 +171,7 @@ def test_the_fingerprint_of_an_input_is_its_content(tmp_path, image_input):
     assert now(**copied) != first
     table.write_bytes(text)
     image.rename(image.with_name("zzz.jpg"))
-    assert now(**copied, unlisted="empty") != first
+    assert now(**copied, unlisted_images="empty") != first
 
 
 def test_a_recipe_survives_json_and_holds_no_path(tmp_path, image_input):
@@ -178,7 +182,7 @@ def test_a_recipe_survives_json_and_holds_no_path(tmp_path, image_input):
     assert recipe == IngestRecipe.of(config(raw))
     assert list(recipe.input.classes) == ["Fish", "Sugar"]
     with pytest.raises(ValueError, match="code format 99"):
-        IngestRecipe.from_json(text.replace('"code_format":3', '"code_format":99'))
+        IngestRecipe.from_json(text.replace('"code_format":4', '"code_format":99'))
 
 
 @pytest.mark.shared_data
@@ -223,7 +227,7 @@ def test_hostile_files_are_written_or_rejected_and_nothing_crashes(tmp_path, sha
     raw = {
         "task": "classification",
         "input": {"images": str(hostile), "labels": {"path": str(table)}},
-        "rejects": {"max": 1.0},
+        "rejects": {"max_fraction": 1.0},
     }
     manifest = run(raw, tmp_path / "out")
     rows = ledger(tmp_path / "out")
@@ -250,3 +254,23 @@ def test_a_table_that_changes_after_it_was_hashed_makes_no_dataset(image_input, 
     assert not (tmp_path / "ds").exists()
     monkeypatch.undo()
     assert run(raw, tmp_path / "ds", workers=1).totals["written"] == 6
+
+
+def test_images_have_the_checksum_that_is_asked_for(tmp_path, image_input):
+    """Only the feature and the recipe differ; checksums of files are BLAKE3 all the same."""
+    raw = image_input(tmp_path / "in")
+    run({**raw, "images": {"checksum": "sha256"}}, tmp_path / "out")
+    dataset = ImageDataset.open(tmp_path / "out")
+    manifest = dataset.manifest
+    assert (manifest.checksum, manifest.image_checksum) == ("blake3", "sha256")
+    assert manifest.recipe["images"] == {"checksum": "sha256"}
+    assert "image/blake3" not in manifest.features
+    for _, payload in dataset.records("train"):
+        example = decode_example(payload)
+        (stored,) = example["image/encoded"]
+        assert example["image/sha256"] == [hashlib.sha256(stored).hexdigest().encode()]
+        assert "image/blake3" not in example
+    assert verify(tmp_path / "out", deep=True).findings == ()
+    text = render_schema(manifest.task, manifest.classes, manifest.labels, manifest.features)
+    assert "image/sha256" in text
+    assert "image/blake3" not in text

@@ -22,8 +22,8 @@ def test_twenty_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path
 
 @pytest.mark.slow
 def test_kills_of_a_run_that_copies_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
-    run({**raw, "split": {"train": 0.5, "eval": 0.25, "test": 0.25}}, tmp_path / "earlier")
-    copying = {**raw, "previous": str(tmp_path / "earlier")}
+    run({**raw, "split": {"ratios": {"train": 0.5, "eval": 0.25, "test": 0.25}}}, tmp_path / "earlier")
+    copying = {**raw, "reuse_from": str(tmp_path / "earlier")}
     killed, resumed = kills(copying, tmp_path / "kills", 8, random.Random(8), monkeypatch)
     assert killed >= 5
     assert resumed >= 1

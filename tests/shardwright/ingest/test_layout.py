@@ -23,7 +23,7 @@ def test_shards_are_named_by_the_records_they_really_have(tmp_path, image_input)
     raw = image_input(tmp_path, layout="label_csv")
     # A shard is planned with this image, and written without it.
     (tmp_path / "images/007.jpg").write_bytes(b"\xff\xd8\xff")
-    raw["shards"] = {"records": 5, "pattern": "{split}{index:02d}-of{of}-{count}.tfrec"}
+    raw["shards"] = {"records": 5, "filename_template": "{split}{index:02d}-of{of}-{count}.tfrec"}
     run(raw, tmp_path / "out")
     dataset = ImageDataset.open(tmp_path / "out")
     assert sum(shard.records for shard in dataset.manifest.shards) == 23
@@ -35,7 +35,7 @@ def test_shards_are_named_by_the_records_they_really_have(tmp_path, image_input)
     on_disk = {p.relative_to(tmp_path / "out").as_posix() for p in tmp_path.glob("out/Split-*/*")}
     assert on_disk == {shard.path for shard in dataset.manifest.shards}
     assert set(dataset.manifest.parts) - {"ledger/part-00000-of-00001.jsonl"} == {
-        f"index/{path[:-6]}.jsonl" for path in on_disk
+        f"{folder}/{path[:-6]}.{kind}" for path in on_disk for folder, kind in (("index", "jsonl"), ("facts", "json"))
     }
     assert len(examples(tmp_path / "out")) == 23
     assert ledger(tmp_path / "out")["007.jpg"].code == "truncated"
@@ -44,7 +44,7 @@ def test_shards_are_named_by_the_records_they_really_have(tmp_path, image_input)
 def test_names_change_no_record(tmp_path, image_input):
     raw = image_input(tmp_path)
     run(raw, tmp_path / "plain")
-    run({**raw, "shards": {**raw["shards"], "pattern": "{index}.rec"}}, tmp_path / "named")
+    run({**raw, "shards": {**raw["shards"], "filename_template": "{index}.rec"}}, tmp_path / "named")
     plain, named = (sorted(tree(tmp_path / out).items()) for out in ("plain", "named"))
     contents = [sorted(digest for path, digest in found if "Split-" in path) for found in (plain, named)]
     assert contents[0] == contents[1]
@@ -52,14 +52,14 @@ def test_names_change_no_record(tmp_path, image_input):
 
 def test_a_resumed_run_gives_the_same_names(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path)
-    raw["shards"] = {"records": 5, "pattern": "{index}-{count}.rec"}
+    raw["shards"] = {"records": 5, "filename_template": "{index}-{count}.rec"}
     run(raw, tmp_path / "out")
     from shardwright.ingest import run as running
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "commit", interrupt)
+    monkeypatch.setattr(running, "commit_ingest", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "again")
     monkeypatch.undo()
@@ -69,7 +69,7 @@ def test_a_resumed_run_gives_the_same_names(tmp_path, image_input, monkeypatch):
 
 def test_balanced_shards_hold_every_class_equally_often_in_the_order_of_the_split(tmp_path, image_input):
     raw = image_input(tmp_path, layout="label_csv", images=60)
-    raw["split"] = {"train": 0.7, "eval": 0.2, "test": 0.1}
+    raw["split"] = {"ratios": {"train": 0.7, "eval": 0.2, "test": 0.1}}
     raw["shards"] = {"count": 4}
     run(raw, tmp_path / "plain")
     raw["shards"] = {"count": 4, "balance": "class"}
@@ -107,8 +107,8 @@ def test_masks_are_balanced_by_the_set_of_classes_that_an_image_shows(tmp_path, 
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"pattern": "{split}.rec"}, "shards.pattern"),
-        ({"pattern": "{index}.gz"}, "shards.pattern"),
+        ({"filename_template": "{split}.rec"}, "shards.filename_template"),
+        ({"filename_template": "{index}.gz"}, "shards.filename_template"),
         ({"hosts": 0}, "shards.hosts"),
         ({"hosts": 4, "count": 4}, "shards.hosts"),
         ({"hosts": 4, "records": 4}, "shards.hosts"),
@@ -145,7 +145,7 @@ def test_the_manifest_has_the_names_of_features(tmp_path, image_input):
     raw = image_input(tmp_path, layout="label_csv")
     run(raw, tmp_path / "plain")
     assert ImageDataset.open(tmp_path / "plain").manifest.names == {}
-    raw["features"] = {"preset": "kaggle_flowers", "map": {"image/sha256": "sha256"}}
+    raw["features"] = {"preset": "kaggle_flowers", "map": {"image/blake3": "sha256"}}
     manifest = run(raw, tmp_path / "out")
     assert manifest.recipe["features"] == raw["features"]
     assert manifest.names == {
@@ -153,7 +153,7 @@ def test_the_manifest_has_the_names_of_features(tmp_path, image_input):
         "image/class/text": "label",
         "image/encoded": "image",
         "image/key": "id",
-        "image/sha256": "sha256",
+        "image/blake3": "sha256",
     }
     record = _records(tmp_path / "out", manifest.shards[0].path)[0]
     assert set(record) == set(manifest.features)
@@ -198,13 +198,13 @@ def test_rle_text_writes_the_usual_dialect_where_masks_are_no_run_lengths(tmp_pa
     ("features", "deep"),
     [
         ({"preset": "tfds"}, False),
-        ({"preset": "kaggle_flowers", "map": {"image/sha256": "hash"}}, True),
-        ({"map": {"image/sha256": "image/key", "image/key": "image/sha256"}}, True),
+        ({"preset": "kaggle_flowers", "map": {"image/blake3": "hash"}}, True),
+        ({"map": {"image/blake3": "image/key", "image/key": "image/blake3"}}, True),
     ],
 )
 def test_datasets_under_other_names_can_be_verified(tmp_path, image_input, features, deep):
     raw = image_input(tmp_path, layout="label_csv")
-    raw |= {"features": features, "shards": {"records": 7, "pattern": "{split}{index:02d}-{count}.tfrec"}}
+    raw |= {"features": features, "shards": {"records": 7, "filename_template": "{split}{index:02d}-{count}.tfrec"}}
     run(raw, tmp_path / "out")
     report = verify(tmp_path / "out", deep=deep)
     assert (report.findings, report.records) == ((), 24)

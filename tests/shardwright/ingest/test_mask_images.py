@@ -79,7 +79,7 @@ def test_numbers_of_classes(tmp_path, masked, mode):
     assert manifest.features["image/segmentation/ignore/rle"] == "int64"
     assert notes == [
         "labels: mask_images, since masks is a folder",
-        "masks: named by same path, since 24 of 24 find their image so; input.labels.pattern overrides this",
+        "masks: named by same path, since 24 of 24 find their image so; input.labels.regex overrides this",
         "2 classes detected: 1, 2",
         "masks: 255 is ignored; write classes as {name: id} to make it a class",
     ]
@@ -173,10 +173,10 @@ def test_a_file_per_class(tmp_path, masked, name):
             if mask.any():
                 save(folder / name.format(label=text, image=f"{number:03d}"), mask)
     if "of" in name:
-        raw = changed(raw, labels={**raw["input"]["labels"], "pattern": "of (?P<label>.+), (?P<image>.+)"})
+        raw = changed(raw, labels={**raw["input"]["labels"], "regex": "of (?P<label>.+), (?P<image>.+)"})
     with pytest.raises(CheckFailed, match="6 of 24 images have no row in masks: 000.jpg, 004.jpg, 008.jpg"):
         run(raw, tmp_path / "out")
-    manifest = run(changed(raw, unlisted="empty"), tmp_path / "out")
+    manifest = run(changed(raw, unlisted_images="empty"), tmp_path / "out")
     assert manifest.classes == ("Fish", "Sugar")
     check(tmp_path / "out", manifest.classes, "white")
 
@@ -227,7 +227,7 @@ def test_other_values_may_be_background_or_ignored(tmp_path, masked, classes, ot
     coloured = classes == {"Fish": "#010101"}
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", np.dstack([drawn(number)] * 3) if coloured else drawn(number))
-    labels = {**raw["input"]["labels"], "others": others}
+    labels = {**raw["input"]["labels"], "unlisted_values": others}
     manifest = run(changed(raw, classes=classes, labels=labels), tmp_path / "out")
     assert manifest.classes == ("Fish",)
     for key, example in examples(tmp_path / "out").items():
@@ -246,7 +246,7 @@ def test_colours_are_no_other_values_of_numbers(tmp_path, masked):
     raw, folder = masked
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", np.dstack([drawn(number), drawn(number + 1), drawn(2)]))
-    labels = {**raw["input"]["labels"], "others": "background"}
+    labels = {**raw["input"]["labels"], "unlisted_values": "background"}
     with pytest.raises(CheckFailed, match=r"pixels are #.* which is not a class; known are 0, 1, 255"):
         run(changed(raw, classes={"Fish": 1}, labels=labels), tmp_path / "out")
 
@@ -290,7 +290,7 @@ def test_a_link_out_of_the_folder_is_not_read(tmp_path, masked):
         save(folder / f"{number:03d}.png", drawn(number))
     save(tmp_path / "secret.png", drawn(2))
     os.symlink(tmp_path / "secret.png", folder / "000.png")
-    run(changed(raw, unlisted="reject"), tmp_path / "out")
+    run(changed(raw, unlisted_images="reject"), tmp_path / "out")
     rows = ledger(tmp_path / "out")
     assert (rows["masks/000.png"].code, rows["000.jpg"].code) == ("outside_root", "unlisted")
 
@@ -343,13 +343,13 @@ def test_a_mask_that_changes_during_the_run_ends_it(tmp_path, masked, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("place", "options"), [("shards", {"count": 3, "balance": "class"}), ("split", {"by": "stratified"})]
+    ("place", "options"), [("shards", {"count": 3, "balance": "class"}), ("split", {"method": "stratified"})]
 )
 def test_classes_in_masks_balance_shards_and_splits(tmp_path, masked, place, options):
     raw, folder = masked
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", np.full(SHAPE, 1 + number % 2, np.uint8))
-    shares = {"train": 0.5, "eval": 0.25, "test": 0.25}
+    shares = {"ratios": {"train": 0.5, "eval": 0.25, "test": 0.25}}
     run({**raw, "split": shares, place: {**(shares if place == "split" else {}), **options}}, tmp_path / "out")
     dataset = ImageDataset.open(tmp_path / "out")
     for split in dataset.splits:

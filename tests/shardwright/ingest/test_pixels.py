@@ -64,7 +64,7 @@ def shapes(tmp_path):
         "task": "segmentation",
         "input": {
             "images": str(folder),
-            "labels": {"path": str(tmp_path / "in" / "labels.csv"), "order": "column"},
+            "labels": {"path": str(tmp_path / "in" / "labels.csv"), "rle": {"order": "column"}},
             "classes": ["Shape"],
         },
         "shards": {"records": 5},
@@ -83,7 +83,7 @@ def overlap(example):
 
 def as_stored(raw):
     labels = {**raw["input"]["labels"], "path": raw["input"]["labels"]["path"].replace("labels", "stored")}
-    return changed(raw, labels={**labels, "frame": "stored"})
+    return changed(raw, labels={**labels, "orientation": "stored"})
 
 
 @pytest.mark.parametrize("frame", ["displayed", "stored"])
@@ -109,12 +109,12 @@ def test_how_many_images_have_masks_in_the_displayed_frame_is_logged(tmp_path, s
     manifest = ingest(config(shapes), tmp_path / "out", quiet=True, log=notes.append)
     assert manifest.totals["displayed_frame"] == 14
     assert "14 images are turned by Exif: their masks and boxes are taken as drawn on the displayed" in notes[-1]
-    assert "input.labels.frame" in notes[-1]
+    assert "input.labels.orientation" in notes[-1]
     assert "displayed_frame" not in run(as_stored(shapes), tmp_path / "stored").totals
 
 
 def test_the_wrong_frame_is_wrong(tmp_path, shapes):
-    labels = {**shapes["input"]["labels"], "frame": "stored"}
+    labels = {**shapes["input"]["labels"], "orientation": "stored"}
     run(changed(shapes, labels=labels), tmp_path / "out")
     overlaps = {key: overlap(example) for key, example in examples(tmp_path / "out").items()}
     assert min(overlaps.values()) < 0.7
@@ -191,7 +191,7 @@ def test_all_encodings_load_the_same_pixels(tmp_path, shapes):
     found = {}
     for encoding in ("png", "tensor", "raw", "jpeg"):
         out = tmp_path / encoding
-        run({**shapes, "images": {"orientation": "apply", "reencode": encoding, "quality": 99}}, out)
+        run({**shapes, "images": {"orientation": "apply", "encoding": encoding, "quality": 99}}, out)
         assert {example["image/format"][0] for example in examples(out).values()} == {encoding.encode()}
         batches = loader.load(out, "train", 16, normalize="none")
         found[encoding] = np.concatenate([image.numpy() for image, _ in batches])
@@ -201,7 +201,7 @@ def test_all_encodings_load_the_same_pixels(tmp_path, shapes):
 
 
 def test_shards_of_values_are_planned_by_what_they_will_hold(tmp_path, shapes):
-    images = {"resize": "stretch", "size": [100, 100], "reencode": "raw"}
+    images = {"resize": "stretch", "size": [100, 100], "encoding": "raw"}
     manifest = run({**shapes, "images": images, "shards": {"target_size": 100_000}}, tmp_path / "out")
     for shard in manifest.shards:
         assert shard.records in (2, 3, 4)
@@ -220,7 +220,7 @@ def test_boxes_go_with_the_pixels(tmp_path, shapes):
     (tmp_path / "in" / "coco.json").write_text(json.dumps(document))
     raw = changed(shapes, labels={"path": str(tmp_path / "in" / "coco.json"), "boxes": True})
     for option in ("keep", "apply"):
-        images = {"orientation": option, "resize": "letterbox", "size": [64, 64], "reencode": "png"}
+        images = {"orientation": option, "resize": "letterbox", "size": [64, 64], "encoding": "png"}
         run({**raw, "task": "classification", "images": images}, tmp_path / option)
         for example in examples(tmp_path / option).values():
             light = np.asarray(Image.open(io.BytesIO(example["image/encoded"][0])))[..., 0] > 128
@@ -239,7 +239,7 @@ def test_other_formats_are_written_where_they_may_be(tmp_path, shapes):
     rejected = {key: row.code for key, row in ledger(tmp_path / "out").items() if row.status == "rejected"}
     assert rejected == {name(number): "unsupported_format" for number in (1, 3, 5, 7)}
     labels = as_stored(shapes)["input"]["labels"]
-    run(changed({**shapes, "images": {"convert": "png"}}, labels=labels), tmp_path / "converted")
+    run(changed({**shapes, "images": {"unsupported_formats": "png"}}, labels=labels), tmp_path / "converted")
     found = examples(tmp_path / "converted")
     assert len(found) == 16
     for number in (1, 3, 5, 7):
@@ -255,10 +255,12 @@ def test_the_order_of_run_lengths_is_detected_from_the_sizes_of_other_formats_to
         image.save(tmp_path / "in" / "images" / name(number), "webp", lossless=True)
         rows.append(f"{name(number)}_Shape,{rle.to_pairs(rle.encode(mask.T))}")
     (tmp_path / "in" / "labels.csv").write_text("\n".join(rows) + "\n")
-    raw = changed({**shapes, "images": {"convert": "png"}}, labels={"path": str(tmp_path / "in" / "labels.csv")})
+    raw = changed(
+        {**shapes, "images": {"unsupported_formats": "png"}}, labels={"path": str(tmp_path / "in" / "labels.csv")}
+    )
     with pytest.raises(UsageError, match="the outlines of 16 masks are .* times as long as row by row"):
         run(raw, tmp_path / "out")
-    run(changed(raw, labels={**raw["input"]["labels"], "order": "row"}), tmp_path / "out")
+    run(changed(raw, labels={**raw["input"]["labels"], "rle": {"order": "row"}}), tmp_path / "out")
     assert min(map(overlap, examples(tmp_path / "out").values())) > 0.98
 
 
@@ -297,7 +299,7 @@ def test_files_with_a_position_are_counted_and_logged(tmp_path, shapes):
 
 @pytest.mark.slow
 def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path, shapes):
-    raw = {**shapes, "images": {"orientation": "apply", "resize": "longest_side", "size": 40, "reencode": "jpeg"}}
+    raw = {**shapes, "images": {"orientation": "apply", "resize": "longest_side", "size": 40, "encoding": "jpeg"}}
     run(raw, tmp_path / "one", workers=1)
     run(raw, tmp_path / "two", workers=2)
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
@@ -305,7 +307,7 @@ def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path, shapes):
 
 @pytest.mark.parametrize("encodes", [True, False])
 def test_shards_that_another_encoder_has_staged_are_written_again(tmp_path, shapes, monkeypatch, encodes):
-    raw = {**shapes, "images": {"reencode": "jpeg"} if encodes else {}}
+    raw = {**shapes, "images": {"encoding": "jpeg"} if encodes else {}}
     options = config(raw)
     prepared = plan_ingest(IngestRecipe.of(options), locate(options))
     found = []
@@ -319,7 +321,13 @@ def test_shards_that_another_encoder_has_staged_are_written_again(tmp_path, shap
 
 
 def test_options_at_their_defaults_are_not_in_the_recipe(tmp_path, shapes):
-    defaults = {"orientation": "keep", "reencode": "none", "quality": 90, "convert": "reject", "resize": "none"}
+    defaults = {
+        "orientation": "keep",
+        "encoding": "keep",
+        "quality": 90,
+        "unsupported_formats": "reject",
+        "resize": "keep",
+    }
     one, two = run(shapes, tmp_path / "one"), run({**shapes, "images": defaults}, tmp_path / "two")
     assert one.fingerprint == two.fingerprint
     assert one.recipe["images"] == {}
@@ -338,8 +346,8 @@ def test_options_at_their_defaults_are_not_in_the_recipe(tmp_path, shapes):
         ({"resize": "squash"}, "images.resize", "'squash' is not known"),
         ({"chroma": 411}, "images.chroma", "411 is not known"),
         ({"quality": 0}, "images.quality", "0 is out of range"),
-        ({"reencode": "gif"}, "images.reencode", "'gif' is not known"),
-        ({"convert": "raw"}, "images.convert", "'raw' is not known"),
+        ({"encoding": "gif"}, "images.encoding", "'gif' is not known"),
+        ({"unsupported_formats": "raw"}, "images.unsupported_formats", "'raw' is not known"),
         ({"orientation": "turn"}, "images.orientation", "'turn' is not known"),
         ({"strip_metadata": "gps"}, "images.strip_metadata", "'gps' is not known"),
     ],
@@ -360,9 +368,9 @@ def test_the_sources_own_texts_do_not_fit_moved_pixels(shapes):
 @pytest.mark.parametrize(
     "images",
     [
-        {"convert": "png"},
-        {"convert": "jpeg", "orientation": "apply", "strip_metadata": "all"},
-        {"convert": "png", "resize": "letterbox", "size": [64, 64], "strip_metadata": "private"},
+        {"unsupported_formats": "png"},
+        {"unsupported_formats": "jpeg", "orientation": "apply", "strip_metadata": "all"},
+        {"unsupported_formats": "png", "resize": "letterbox", "size": [64, 64], "strip_metadata": "private"},
     ],
     ids=["convert", "turn and strip", "resize"],
 )
@@ -370,9 +378,9 @@ def test_every_hostile_file_is_written_or_rejected_by_name(tmp_path, shared_data
     folder = shared_data / "hostile"
     raw = {
         "task": "classification",
-        "input": {"images": str(folder), "labels": {"format": "file_name", "pattern": "^(?P<label>.)"}},
+        "input": {"images": str(folder), "labels": {"format": "file_name", "regex": "^(?P<label>.)"}},
         "images": {**images, "max_pixels": 100_000_000},
-        "rejects": {"max": 1.0},
+        "rejects": {"max_fraction": 1.0},
     }
     manifest = run(raw, tmp_path / "out")
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

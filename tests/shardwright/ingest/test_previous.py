@@ -30,7 +30,7 @@ def both(months, tmp_path, earlier, **options):
     """A full ingest of the second month and one with `previous`, which must be the same; what the latter copied."""
     raw = raw_of(months / "second", **options)
     run(raw, tmp_path / "full")
-    notes = run_telling({**raw, "previous": str(earlier)}, tmp_path / "copied")
+    notes = run_telling({**raw, "reuse_from": str(earlier)}, tmp_path / "copied")
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
     return notes
 
@@ -44,7 +44,7 @@ def test_what_has_not_changed_is_copied_and_the_result_is_that_of_a_full_ingest(
 
 def test_previous_is_in_no_recipe_and_no_fingerprint(months):
     raw = raw_of(months / "second")
-    with_it = config({**raw, "previous": str(months / "one")})
+    with_it = config({**raw, "reuse_from": str(months / "one")})
     assert IngestRecipe.of(with_it) == IngestRecipe.of(config(raw))
     location, recipe = locate(with_it), IngestRecipe.of(with_it)
     assert plan_ingest(recipe, location).plan.dataset == plan_ingest(recipe, locate(config(raw))).plan.dataset
@@ -52,7 +52,7 @@ def test_previous_is_in_no_recipe_and_no_fingerprint(months):
 
 def test_the_stored_bytes_of_a_re_encoded_image_are_compared_with_their_hash(months, tmp_path):
     """Records that changed places: the file keeps its size, every record its checksum."""
-    images = {"reencode": "raw"}
+    images = {"encoding": "raw"}
     run(raw_of(months / "first", images=images), tmp_path / "one")
     shards = sorted((tmp_path / "one").glob("Split-*/*"))
     assert sum(swap_records(shard) for shard in shards) > 2
@@ -64,7 +64,7 @@ def test_the_stored_bytes_of_a_re_encoded_image_are_compared_with_their_hash(mon
     "images",
     [
         {"resize": "stretch", "size": [24, 32]},
-        {"reencode": "raw", "orientation": "apply"},
+        {"encoding": "raw", "orientation": "apply"},
         {"orientation": "apply"},
         {"strip_metadata": "all"},
     ],
@@ -79,7 +79,7 @@ def test_re_encoded_images_are_copied_where_the_options_are_the_same(months, tmp
 
     prepare = stored_image.prepare
     monkeypatch.setattr(write, "prepare", lambda data, options: prepared.append(data) or prepare(data, options))
-    notes = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied", workers=1)
+    notes = run_telling({**raw, "reuse_from": str(tmp_path / "one")}, tmp_path / "copied", workers=1)
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
     assert copied_of(notes) == (COPIED, READ)
     # Upright images are stored with the bytes of the file: checking them costs nearly nothing.
@@ -95,7 +95,7 @@ def test_other_pixels_than_the_options_ask_for_are_not_copied(months, tmp_path):
     # The other way round the earlier dataset has the files themselves.
     raw = raw_of(months / "second", images=resized)
     run(raw, tmp_path / "small")
-    notes = run_telling({**raw, "previous": str(months / "one")}, tmp_path / "small-copied")
+    notes = run_telling({**raw, "reuse_from": str(months / "one")}, tmp_path / "small-copied")
     assert copied_of(notes) == (COPIED, READ)
     assert tree(tmp_path / "small-copied") == tree(tmp_path / "small")
 
@@ -121,7 +121,7 @@ def test_other_annotations_are_put_to_the_same_images(months, tmp_path):
     run(labelled("first", ["a", "b"]), tmp_path / "one")
     raw = labelled("second", ["c", "d"])
     run(raw, tmp_path / "full")
-    notes = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    notes = run_telling({**raw, "reuse_from": str(tmp_path / "one")}, tmp_path / "copied")
     assert copied_of(notes) == (COPIED, READ)
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
 
@@ -129,7 +129,7 @@ def test_other_annotations_are_put_to_the_same_images(months, tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"split": {"train": 0.4, "eval": 0.3, "test": 0.3, "salt": "x"}},
+        {"split": {"ratios": {"train": 0.4, "eval": 0.3, "test": 0.3}, "salt": "x"}},
         {"shards": {"count": 2, "balance": "class"}},
         {"features": {"preset": "tfds"}},
         {"images": {"verify": "full"}, "duplicates": {"exact": "first", "pixels": "first"}},
@@ -143,7 +143,7 @@ def test_splits_shards_names_and_duplicates_may_be_others(months, tmp_path, opti
 
 @pytest.mark.slow
 def test_an_image_that_stays_in_its_split_is_copied_too(months, tmp_path):
-    other = {"train": 0.2, "eval": 0.4, "test": 0.4, "salt": "y", "previous": str(months / "one")}
+    other = {"ratios": {"train": 0.2, "eval": 0.4, "test": 0.4}, "salt": "y", "keep_from": str(months / "one")}
     notes = both(months, tmp_path, months / "one", split=other)
     assert copied_of(notes) == (COPIED, READ)
     before, after = ledger(months / "one"), ledger(tmp_path / "copied")
@@ -162,12 +162,13 @@ def test_pixels_are_not_looked_at_again(months, tmp_path, monkeypatch):
     run(raw_of(months / "first", **looking), tmp_path / "one")
     raw = raw_of(months / "second", **looking)
     run(raw, tmp_path / "full")
-    from shardwright.ingest import known_files, probe
+    from shardwright.ingest import known_files, probe, write
 
     looked = []
     decode_file = known_files.decode_file
-    monkeypatch.setattr(probe, "decode_file", lambda *args, **more: looked.append(1) or decode_file(*args, **more))
-    run({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    for module in (probe, write):
+        monkeypatch.setattr(module, "decode_file", lambda *args, **more: looked.append(1) or decode_file(*args, **more))
+    run({**raw, "reuse_from": str(tmp_path / "one")}, tmp_path / "copied")
     assert len(looked) == READ
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
 
@@ -176,7 +177,7 @@ def test_pixels_are_not_looked_at_again(months, tmp_path, monkeypatch):
 def test_processes_copy_the_same(months, tmp_path):
     raw = {**raw_of(months / "second", images={"orientation": "apply", "verify": "full"})}
     run(raw, tmp_path / "one")
-    notes = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "two", workers=2)
+    notes = run_telling({**raw, "reuse_from": str(tmp_path / "one")}, tmp_path / "two", workers=2)
     assert copied_of(notes) == (COPIED + READ, 0)
     assert tree(tmp_path / "two") == tree(tmp_path / "one")
 
@@ -249,7 +250,7 @@ def test_an_index_of_a_stranger_leads_nowhere(months, tmp_path, change):
 
 @pytest.mark.slow
 def test_damaged_origins_are_not_believed(months, tmp_path):
-    images = {"reencode": "png"}
+    images = {"encoding": "png"}
     run(raw_of(months / "first", images=images), tmp_path / "one")
     for file in sorted((tmp_path / "one" / "origins").rglob("*.jsonl")):
         flip(file, 5)
@@ -265,7 +266,7 @@ def test_a_record_of_another_image_is_not_copied_because_of_a_wrong_index(months
     """In an untrusted dataset the records may be whole but belong to other keys."""
     raw = raw_of(months / "second")
     run(raw, tmp_path / "full")
-    recipe, location = IngestRecipe.of(config(raw)), locate(config({**raw, "previous": str(months / "one")}))
+    recipe, location = IngestRecipe.of(config(raw)), locate(config({**raw, "reuse_from": str(months / "one")}))
     prepared = plan_ingest(recipe, location)
     held = [i for i, shard in enumerate(prepared.locations.shard) if shard >= 0]
     for column in (prepared.locations.shard, prepared.locations.offset, prepared.locations.length):
@@ -292,9 +293,9 @@ def test_a_run_that_was_stopped_goes_on_with_another_earlier_dataset_or_none(mon
     monkeypatch.setattr(module, "_write_all", stop_after_one)
     for earlier in (str(months / "one"), None, str(tmp_path / "two")):
         with pytest.raises(KeyboardInterrupt):
-            run({**raw, "previous": earlier}, tmp_path / "out")
+            run({**raw, "reuse_from": earlier}, tmp_path / "out")
     monkeypatch.setattr(module, "_write_all", write_all)
-    run({**raw, "previous": str(months / "one")}, tmp_path / "out")
+    run({**raw, "reuse_from": str(months / "one")}, tmp_path / "out")
     assert tree(tmp_path / "out") == tree(tmp_path / "full")
 
 
@@ -310,21 +311,21 @@ def test_rejected_images_are_read_again(months, tmp_path):
     run(raw_of(broken), tmp_path / "one")
     assert ledger(tmp_path / "one")["cat/00.jpg"].status == "rejected"
     bad.write_bytes(good)
-    notes = run_telling({**raw_of(broken), "previous": str(tmp_path / "one")}, tmp_path / "two")
+    notes = run_telling({**raw_of(broken), "reuse_from": str(tmp_path / "one")}, tmp_path / "two")
     assert copied_of(notes) == (OLD - 1, 1)
     assert tree(tmp_path / "two") == tree(months / "one")
 
 
 def test_what_is_no_dataset_of_an_ingest_is_refused(months, tmp_path, small_dataset):
     raw = raw_of(months / "second")
-    with pytest.raises(UsageError, match="previous: .*not a finished dataset"):
-        run({**raw, "previous": str(months / "second")}, tmp_path / "out")
+    with pytest.raises(UsageError, match="reuse_from: .*not a finished dataset"):
+        run({**raw, "reuse_from": str(months / "second")}, tmp_path / "out")
     with pytest.raises(DatasetError, match="damaged"):
-        run({**raw, "previous": str(damaged_copy(months, tmp_path / "x", spoil_manifest))}, tmp_path / "out")
-    with pytest.raises(ConfigError, match="previous: empty"):
-        config({**raw, "previous": " "})
-    with pytest.raises(ConfigError, match="previous"):
-        config({**raw, "previous": 7})
+        run({**raw, "reuse_from": str(damaged_copy(months, tmp_path / "x", spoil_manifest))}, tmp_path / "out")
+    with pytest.raises(ConfigError, match="reuse_from: empty"):
+        config({**raw, "reuse_from": " "})
+    with pytest.raises(ConfigError, match="reuse_from"):
+        config({**raw, "reuse_from": 7})
     manifest = json.loads((months / "one" / "manifest.json").read_text())
     assert manifest["kind"] == "ingest"
     assert not (tmp_path / "out").exists()
@@ -335,7 +336,7 @@ def test_records_of_others_as_input(months, tmp_path):
     """Images that are parts of TFRecord files have no listed checksums: they are hashed, then copied."""
     raw = {**raw_of(months / "one"), "name": "records"}
     run(raw, tmp_path / "one")
-    notes = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "two")
+    notes = run_telling({**raw, "reuse_from": str(tmp_path / "one")}, tmp_path / "two")
     assert copied_of(notes) == (OLD, 0)
     assert tree(tmp_path / "two") == tree(tmp_path / "one")
 

@@ -1,10 +1,14 @@
-"""Ingest with `verify: full`: damage is found before the plan, hashes and measures are features, rows are kept."""
+"""Ingest with `verify: full`: damage is found, hashes and measures are features.
+
+Where duplicates are found by pixels, a pass before the plan decodes the images and keeps rows; else the writers do.
+"""
 
 import csv
 import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from ingesting import changed, config, examples, ledger, run, tree
@@ -13,14 +17,20 @@ from killing import KILL_AT_STEP
 from shardwright.config import images as running
 from shardwright.duplicates.hashes import ImageHashes
 from shardwright.images.quality import Quality
-from shardwright.ingest import known_files, probe
+from shardwright.ingest import known_files, probe, write
 from shardwright.ingest.known_files import cache_file
+from shardwright.ingest.previous_dataset import PreviousDataset
 
 FEATURES = {*(f"image/hash/{n}" for n in ImageHashes._fields), *(f"image/quality/{n}" for n in Quality._fields)}
 
 
 def full(raw, **more):
     return {**raw, "images": {"verify": "full"}, **more}
+
+
+def looked(raw, **more):
+    """Pixels are needed before the plan."""
+    return full(raw, duplicates={"pixels": "keep"}, **more)
 
 
 def damage(file):
@@ -40,9 +50,10 @@ def probed_files(monkeypatch):
     """Positions of files whose pixels were looked at, in this process."""
     seen = []
     decode_file = known_files.decode_file
-    monkeypatch.setattr(
-        probe, "decode_file", lambda data, *a, **k: seen.append(len(data)) or decode_file(data, *a, **k)
-    )
+    for module in (probe, write):
+        monkeypatch.setattr(
+            module, "decode_file", lambda data, *a, **k: seen.append(len(data)) or decode_file(data, *a, **k)
+        )
     return seen
 
 
@@ -70,7 +81,8 @@ def test_splits_are_those_of_headers_alone(tmp_path, image_input):
     assert splits[0] == splits[1]
 
 
-def test_what_cannot_be_decoded_is_rejected_before_the_plan(tmp_path, image_input):
+@pytest.mark.parametrize("before", [False, True])
+def test_what_cannot_be_decoded_is_rejected(tmp_path, image_input, before):
     from PIL import Image
 
     raw = image_input(tmp_path / "in", layout="class_folders")
@@ -78,9 +90,12 @@ def test_what_cannot_be_decoded_is_rejected_before_the_plan(tmp_path, image_inpu
     Image.effect_noise((64, 64), 50).save(broken)
     damage(broken)
     assert run(raw, tmp_path / "header").totals["written"] == 25
-    manifest = run(full(raw, rejects={"max": 1}), tmp_path / "full")
+    manifest = run((looked if before else full)(raw, rejects={"max_fraction": 1}), tmp_path / "full")
     row = ledger(tmp_path / "full")["Fish/broken.png"]
-    assert (row.status, row.code, row.split) == ("rejected", "damaged", "")
+    # A writer finds it in the shard that it was planned for.
+    planned = run(raw, tmp_path / "again") and ledger(tmp_path / "again")["Fish/broken.png"]
+    place = ("", None) if before else (planned.split, planned.shard)
+    assert (row.status, row.code, row.split, row.shard) == ("rejected", "damaged", *place)
     assert "cannot be decoded" in row.reason
     assert manifest.totals["written"] == 24
 
@@ -95,7 +110,7 @@ def test_nothing_with_a_bombs_header_is_decoded(tmp_path, image_input, probed_fi
 
 @pytest.mark.parametrize("workers", [None, 1, 2, 5])
 def test_workers_change_nothing(tmp_path, image_input, workers, monkeypatch):
-    raw = full(image_input(tmp_path / "in"), duplicates={"near": 6})
+    raw = full(image_input(tmp_path / "in"), duplicates={"near": {"max_distance": 6}})
     run(raw, tmp_path / "one", workers=1)
     monkeypatch.setattr(probe, "_FEWEST_AT_ONCE", 3)
     monkeypatch.setattr(probe, "readers", lambda root: 2)
@@ -104,25 +119,26 @@ def test_workers_change_nothing(tmp_path, image_input, workers, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "most"), [("_MOST_DECODED", 1), ("_MOST_DECODED", 5), ("_MOST_AREA", 0)])
-def test_how_many_pictures_wait_changes_nothing(tmp_path, image_input, monkeypatch, name, most):
-    raw = full(image_input(tmp_path / "in"))
+@pytest.mark.parametrize(("module", "options"), [(probe, looked), (write, full)])
+def test_how_many_pictures_wait_changes_nothing(tmp_path, image_input, monkeypatch, name, most, module, options):
+    raw = options(image_input(tmp_path / "in"))
     # One without a picture is between those that wait.
     (tmp_path / "in" / "images" / "003.jpg").write_bytes(b"BM")
     run(raw, tmp_path / "usual")
     assert ledger(tmp_path / "usual")["003.jpg"].status == "rejected"
-    monkeypatch.setattr(probe, name, most)
+    monkeypatch.setattr(module, name, most)
     run(raw, tmp_path / "out")
     assert tree(tmp_path / "out") == tree(tmp_path / "usual")
 
 
 def test_rows_are_kept_where_staging_is_and_used_again(tmp_path, image_input, probed_files):
-    raw = full(image_input(tmp_path / "in"), run={"staging": str(tmp_path / "staging")})
+    raw = looked(image_input(tmp_path / "in"), run={"staging": str(tmp_path / "staging")})
     run(raw, tmp_path / "first")
     assert len(probed_files) == 24
     (tmp_path / "in/images/new.jpg").write_bytes((tmp_path / "in/images/003.jpg").read_bytes() + b"x")
     # Another name for what is known; a new file; another configuration.
     (tmp_path / "in/images/000.jpg").rename(tmp_path / "in/images/zzz.jpg")
-    raw = {**changed(raw, unlisted="empty"), "shards": {"records": 4}}
+    raw = {**changed(raw, unlisted_images="empty"), "shards": {"records": 4}}
     table = tmp_path / "in/labels.csv"
     table.write_text(table.read_text().replace("000.jpg", "zzz.jpg"))
     again = run(raw, tmp_path / "again")
@@ -133,13 +149,26 @@ def test_rows_are_kept_where_staging_is_and_used_again(tmp_path, image_input, pr
     assert again.totals["written"] == 25
 
 
+def test_writers_decode_each_image_once_and_record_what_they_saw(tmp_path, image_input, probed_files):
+    raw = image_input(tmp_path / "in")
+    run(full(raw), tmp_path / "out")
+    assert len(probed_files) == 24
+    run(looked(raw), tmp_path / "before")
+    rows = [list(PreviousDataset.open(str(tmp_path / name)).input_records()) for name in ("out", "before")]
+    assert [row.key for row in rows[0]] == [f"{number:03d}.jpg" for number in range(24)]
+    for one, other in zip(*rows, strict=True):
+        assert one.row is not None
+        assert one.row.pixels is None
+        assert other._replace(row=replace(other.row, pixels=None)) == one
+
+
 def test_next_to_the_output_nothing_is_left(tmp_path, image_input):
     run(full(image_input(tmp_path / "in")), tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"in", "out"}
 
 
 def test_an_output_that_is_there_is_known_without_looking(tmp_path, image_input, probed_files):
-    raw = full(image_input(tmp_path / "in"))
+    raw = looked(image_input(tmp_path / "in"))
     first = run(raw, tmp_path / "out")
     assert run(raw, tmp_path / "out") == first
     assert len(probed_files) == 24
@@ -147,7 +176,7 @@ def test_an_output_that_is_there_is_known_without_looking(tmp_path, image_input,
 
 @pytest.mark.parametrize("harm", ["a row", "all rows", "no database", "half a database", "a folder", "another table"])
 def test_a_damaged_cache_costs_time_and_nothing_else(tmp_path, image_input, harm, probed_files):
-    raw = full(image_input(tmp_path / "in"), run={"staging": str(tmp_path / "staging")})
+    raw = looked(image_input(tmp_path / "in"), run={"staging": str(tmp_path / "staging")})
     run(raw, tmp_path / "whole")
     file = cache_file(str(tmp_path / "staging" / "probed"))
     assert file.is_file()
@@ -177,7 +206,7 @@ def test_a_damaged_cache_costs_time_and_nothing_else(tmp_path, image_input, harm
 
 
 def test_a_row_of_other_content_is_not_taken(tmp_path, image_input):
-    raw = full(image_input(tmp_path / "in"), run={"staging": str(tmp_path / "staging")})
+    raw = looked(image_input(tmp_path / "in"), run={"staging": str(tmp_path / "staging")})
     run(raw, tmp_path / "out")
     file = cache_file(str(tmp_path / "staging" / "probed"))
     with sqlite3.connect(file) as rows:
@@ -190,7 +219,7 @@ def test_a_row_of_other_content_is_not_taken(tmp_path, image_input):
 
 
 def test_an_interrupted_probe_goes_on_where_it_was(tmp_path, image_input, probed_files, monkeypatch):
-    raw = full(image_input(tmp_path / "in"))
+    raw = looked(image_input(tmp_path / "in"))
     monkeypatch.setattr(probe, "_FEWEST_AT_ONCE", 4)
     monkeypatch.setattr(probe, "readers", lambda root: 1)
     fill = probe._fill
@@ -218,7 +247,7 @@ KILLED = (
 import json
 from shardwright.config import parse_config
 from shardwright.ingest import ingest
-from shardwright.ingest import known_files, probe
+from shardwright.ingest import known_files, probe, write
 probe._FEWEST_AT_ONCE = 2
 probe._BYTES_WORTH_KEEPING = 0
 probe.readers = lambda root: 1
@@ -233,7 +262,7 @@ print("done")
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [5, 8, 11, 20, 33])
 def test_killed_while_probing_it_reuses_rows_and_makes_the_same(tmp_path, image_input, step, probed_files):
-    raw = full(image_input(tmp_path / "in"))
+    raw = looked(image_input(tmp_path / "in"))
     out = tmp_path / "out"
     killed = subprocess.run([sys.executable, "-c", KILLED, json.dumps(raw), str(out), str(step)], capture_output=True)
     assert killed.returncode == -9, killed.stderr
@@ -268,7 +297,7 @@ def test_other_formats_are_probed_where_they_are_converted(tmp_path, image_input
     whole = Image.open(tmp_path / "in/images/Fish/000.jpg").resize((90, 80))
     whole.save(tmp_path / "in/images/Fish/one.webp", lossless=True)
     whole.save(tmp_path / "in/images/Fish/two.png")
-    run({**raw, "images": {"verify": "full", "convert": "png"}}, tmp_path / "out")
+    run({**raw, "images": {"verify": "full", "unsupported_formats": "png"}}, tmp_path / "out")
     found = examples(tmp_path / "out")
     assert all(found["Fish/one.webp"][name] == found["Fish/two.png"][name] for name in FEATURES)
     rejected = run({**raw, "images": {"verify": "full"}}, tmp_path / "reject")
@@ -282,7 +311,7 @@ def test_the_schema_knows_the_features(tmp_path, image_input):
 
     given = config(full(image_input(tmp_path / "in")))
     survey = survey_input(IngestRecipe.of(given), locate(given)).survey
-    features = example_features(given.task, survey, "full")
+    features = example_features(given.task, survey, given.images)
     schema = parse_schema(render_schema(given.task, survey.classes, "masks", features), "x")
     known = {feature.name: feature for feature in schema.feature}
     assert set(known) >= FEATURES
@@ -296,12 +325,12 @@ def test_hostile_files_are_written_or_rejected_by_name(tmp_path, shared_data):
     raw = {
         "task": "classification",
         "input": {"images": str(hostile), "labels": {"format": "none"}},
-        "rejects": {"max": 1},
-        "duplicates": {"pixels": "keep", "near": 4},
+        "rejects": {"max_fraction": 1},
+        "duplicates": {"pixels": "keep", "near": {"max_distance": 4}},
     }
     found = {}
     for convert in ("reject", "png"):
-        raw["images"] = {"verify": "full", "convert": convert}
+        raw["images"] = {"verify": "full", "unsupported_formats": convert}
         manifest = run(raw, tmp_path / convert)
         rows = found[convert] = ledger(tmp_path / convert)
         assert manifest.totals["inputs"] == len(rows) == 114

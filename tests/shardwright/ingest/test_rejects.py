@@ -57,7 +57,7 @@ def test_more_rejects_than_allowed_publish_nothing(tmp_path, image_input):
     with pytest.raises(CheckFailed, match=r"11 of 24 inputs were rejected, 10 are allowed .*unsupported_format 11"):
         run(raw, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert run({**raw, "rejects": {"max": 0.5}}, tmp_path / "out").totals["written"] == 13
+    assert run({**raw, "rejects": {"max_fraction": 0.5}}, tmp_path / "out").totals["written"] == 13
 
 
 def test_nothing_matched_shows_names_of_both_sides(tmp_path, image_input):
@@ -74,10 +74,10 @@ def test_nothing_matched_shows_names_of_both_sides(tmp_path, image_input):
 
 
 def test_images_that_are_left_out_on_request_are_no_failure(tmp_path, image_input):
-    raw = {**image_input(tmp_path / "in"), "rejects": {"max": 0}}
+    raw = {**image_input(tmp_path / "in"), "rejects": {"max_fraction": 0}}
     table = tmp_path / "in" / "labels.csv"
     table.write_text("\n".join(row for row in table.read_text().splitlines() if not "004" < row[:3] <= "023"))
-    manifest = run(changed(raw, unlisted="reject"), tmp_path / "out")
+    manifest = run(changed(raw, unlisted_images="reject"), tmp_path / "out")
     assert (manifest.totals["written"], manifest.totals["rejected/unlisted"]) == (5, 19)
 
 
@@ -88,14 +88,14 @@ def test_images_without_a_row(tmp_path, image_input):
     table.write_text("\n".join(kept))
     with pytest.raises(CheckFailed, match=r"4 of 24 images have no row in labels.csv: 003.jpg, 005.jpg, 007.jpg, …"):
         run(raw, tmp_path / "fail")
-    manifest = run(changed(raw, unlisted="reject"), tmp_path / "reject")
+    manifest = run(changed(raw, unlisted_images="reject"), tmp_path / "reject")
     assert manifest.totals["rejected/unlisted"] == 4
-    assert run(changed(raw, unlisted="empty"), tmp_path / "empty").totals["written"] == 24
+    assert run(changed(raw, unlisted_images="empty"), tmp_path / "empty").totals["written"] == 24
     assert examples(tmp_path / "empty")["003.jpg"]["image/class/label"].tolist() == []
     with pytest.raises(
         ConfigError, match="'unlabelled' is for images of one class; here an image without masks is labelled"
     ):
-        run(changed(raw, unlisted="unlabelled"), tmp_path / "x")
+        run(changed(raw, unlisted_images="unlabelled"), tmp_path / "x")
 
 
 def test_severstal_images_without_a_row_have_no_defects(tmp_path, image_input):
@@ -104,7 +104,7 @@ def test_severstal_images_without_a_row_have_no_defects(tmp_path, image_input):
     table.write_text("\n".join(row for row in table.read_text().splitlines() if not row.startswith("003")))
     assert run(raw, tmp_path / "out").totals["written"] == 24
     with pytest.raises(ConfigError, match="'empty' means no masks"):
-        run(changed(image_input(tmp_path / "c", layout="label_csv"), unlisted="empty"), tmp_path / "x")
+        run(changed(image_input(tmp_path / "c", layout="label_csv"), unlisted_images="empty"), tmp_path / "x")
 
 
 def test_the_table_may_lie_among_the_images(tmp_path, image_input):
@@ -128,10 +128,10 @@ def test_what_cannot_be_opened_is_accounted_for_once(tmp_path, image_input):
 def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
     from shardwright import storage
-    from shardwright.ingest import survey
+    from shardwright.ingest import identify
 
     hash_file = storage.hash_file
-    monkeypatch.setattr(survey, "hash_file", lambda path, *pin: None if path.endswith("004.jpg") else hash_file(path))
+    monkeypatch.setattr(identify, "hash_file", lambda path, *pin: None if path.endswith("004.jpg") else hash_file(path))
     assert run(raw, tmp_path / "out").totals["rejected/unreadable"] == 1
     assert ledger(tmp_path / "out")["004.jpg"].code == "unreadable"
 
@@ -205,7 +205,7 @@ def test_annotations_are_partitioned_in_bounded_memory(tmp_path, image_input, mo
 def test_what_is_rejected_too_much_already_ends_a_run_before_it_writes(tmp_path, image_input, monkeypatch):
     from shardwright.ingest import run as module
 
-    raw = {**image_input(tmp_path / "in"), "images": {"verify": "full"}}
+    raw = {**image_input(tmp_path / "in"), "images": {"verify": "full"}, "duplicates": {"pixels": "keep"}}
     for number in range(11):
         (tmp_path / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"GIF89a")
     monkeypatch.setattr(module, "write_shard", None)
@@ -213,5 +213,5 @@ def test_what_is_rejected_too_much_already_ends_a_run_before_it_writes(tmp_path,
         run(raw, tmp_path / "out")
     assert [path.name for path in tmp_path.glob(".out.staging/*")] == ["probed"]
     monkeypatch.undo()
-    made = run({**raw, "rejects": {"max": 0.5}}, tmp_path / "out")
+    made = run({**raw, "rejects": {"max_fraction": 0.5}}, tmp_path / "out")
     assert run(raw, tmp_path / "out") == made

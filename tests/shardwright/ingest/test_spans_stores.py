@@ -32,7 +32,7 @@ def raw(root, span="newest", **split):
             "labels": {"path": f"{root}/{{SPAN}}/labels.csv"},
             "span": span,
         },
-        "split": split or {"by": "hash"},
+        "split": split or {"method": "hash"},
         "evaluator": {"split": "eval"},
     }
 
@@ -71,16 +71,16 @@ def test_an_earlier_dataset_and_lists_may_lie_on_a_bucket(stores, tmp_path, sche
     stores.copy_of(tmp_path / "in", url)
     first = run(raw(url), f"{url}-first")
     run(raw(url), tmp_path / "first")
-    second = run(raw(url, by="hash", salt="x", previous=f"{url}-first"), tmp_path / "second")
-    assert second.recipe["split"]["previous"] == first.digest
+    second = run(raw(url, method="hash", salt="x", keep_from=f"{url}-first"), tmp_path / "second")
+    assert second.recipe["split"]["keep_from"] == first.digest
     assert [shard.records for shard in second.shards] == [shard.records for shard in first.shards]
-    run(raw(tmp_path / "in", by="hash", salt="x", previous=str(tmp_path / "first")), tmp_path / "local")
+    run(raw(tmp_path / "in", method="hash", salt="x", keep_from=str(tmp_path / "first")), tmp_path / "local")
     assert tree(tmp_path / "local") == tree(tmp_path / "second")
     Path(tmp_path / "lists").mkdir()
     (tmp_path / "lists" / "train.txt").write_text("\n".join(f"{n:02d}" for n in range(12)))
     (tmp_path / "lists" / "eval.txt").write_text("\n".join(f"{n:02d}" for n in range(12, 20)))
     stores.copy_of(tmp_path / "lists", f"{url}-lists")
     lists = {name: f"{url}-lists/{name}.txt" for name in ("train", "eval")}
-    listed = run(raw(url, by="predefined", lists=lists), tmp_path / "listed")
+    listed = run(raw(url, method="predefined", from_lists=lists), tmp_path / "listed")
     assert listed.totals["records/train"] == 12
     assert "://" not in json.dumps(listed.recipe)

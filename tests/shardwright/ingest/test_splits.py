@@ -66,10 +66,10 @@ def test_plain_splits_add_nothing_to_recipe_and_notes(tmp_path):
 
 
 METHODS = {
-    "hash": {"by": "hash"},
-    "group": {"by": "group", "group": {"pattern": "^([^/]+)/"}},
-    "stratified": {"by": "stratified"},
-    "kfold": {"by": "kfold", "folds": 4, "fold": 1},
+    "hash": {"method": "hash"},
+    "group": {"method": "group", "group": {"regex": "^([^/]+)/"}},
+    "stratified": {"method": "stratified"},
+    "kfold": {"method": "kfold", "num_folds": 4, "fold_index": 1},
 }
 
 
@@ -99,7 +99,7 @@ def test_a_tenth_more_data_moves_no_old_image(tmp_path, method, previous):
     photos(tmp_path / "old", range(3, 63))
     run(raw(tmp_path / "old", split=METHODS[method]), tmp_path / "before")
     photos(tmp_path / "new", range(66))  # before and behind the others
-    split = {**METHODS[method], **({"previous": str(tmp_path / "before")} if previous else {})}
+    split = {**METHODS[method], **({"keep_from": str(tmp_path / "before")} if previous else {})}
     run(raw(tmp_path / "new", split=split), tmp_path / "after")
     before, after = placed(tmp_path / "before"), placed(tmp_path / "after")
     assert len(after) == 66
@@ -109,21 +109,21 @@ def test_a_tenth_more_data_moves_no_old_image(tmp_path, method, previous):
 def test_an_earlier_dataset_is_named_by_its_digest_and_never_by_its_path(tmp_path):
     photos(tmp_path, range(30))
     first = run(raw(tmp_path), tmp_path / "first")
-    run(raw(tmp_path, split={"by": "hash", "salt": "x"}), tmp_path / "other")
-    options = {"salt": "y", "by": "hash"}
-    second = run(raw(tmp_path, split={**options, "previous": str(tmp_path / "first")}), tmp_path / "second")
+    run(raw(tmp_path, split={"method": "hash", "salt": "x"}), tmp_path / "other")
+    options = {"salt": "y", "method": "hash"}
+    second = run(raw(tmp_path, split={**options, "keep_from": str(tmp_path / "first")}), tmp_path / "second")
     assert placed(tmp_path / "second") == placed(tmp_path / "first")
-    assert second.recipe["split"]["previous"] == first.digest
+    assert second.recipe["split"]["keep_from"] == first.digest
     assert read_lineage(tmp_path / "second")["parents"] == {"input": second.parent, "previous": first.digest}
     shutil.copytree(tmp_path / "first", tmp_path / "moved")
-    again = run(raw(tmp_path, split={**options, "previous": str(tmp_path / "moved")}), tmp_path / "again")
+    again = run(raw(tmp_path, split={**options, "keep_from": str(tmp_path / "moved")}), tmp_path / "again")
     assert tree(tmp_path / "again") == tree(tmp_path / "second")
     assert again.fingerprint == second.fingerprint
-    third = run(raw(tmp_path, split={**options, "previous": str(tmp_path / "other")}), tmp_path / "third")
+    third = run(raw(tmp_path, split={**options, "keep_from": str(tmp_path / "other")}), tmp_path / "third")
     assert third.fingerprint != second.fingerprint
-    text = IngestRecipe.of(config(raw(tmp_path, split={**options, "previous": str(tmp_path / "first")}))).to_json()
+    text = IngestRecipe.of(config(raw(tmp_path, split={**options, "keep_from": str(tmp_path / "first")}))).to_json()
     assert str(tmp_path) not in text
-    assert IngestRecipe.from_json(text).split.previous == first.digest
+    assert IngestRecipe.from_json(text).split.keep_from == first.digest
 
 
 def test_a_new_image_that_joins_two_groups_of_an_earlier_dataset_is_rejected(tmp_path):
@@ -137,7 +137,7 @@ def test_a_new_image_that_joins_two_groups_of_an_earlier_dataset_is_rejected(tmp
         header, *rows = csv.reader(file)
     together = {train, test, "p20/060.png"}
     table(tmp_path / "new", [[*row, "same" if row[0] in together else row[0]] for row in rows], (*header, "patient"))
-    split = {"by": "group", "group": {"column": "patient"}, "previous": str(tmp_path / "before")}
+    split = {"method": "group", "group": {"column": "patient"}, "keep_from": str(tmp_path / "before")}
     notes = notes_of(raw(tmp_path / "new", split=split), tmp_path / "after")
     row = ledger(tmp_path / "after")["p20/060.png"]
     assert (row.status, row.code, row.split) == ("rejected", "bridges_splits", "")
@@ -159,19 +159,19 @@ def test_duplicates_lie_on_one_side_and_bridge_what_an_earlier_dataset_has_torn(
     rows = [[f"p{n // 3:02d}/{n:03d}.png", "cat", ("train", "val", "test")[n % 3]] for n in range(30)]
     rows += [["a.png", "cat", "train"], ["b.png", "cat", "val"]]
     table(tmp_path / "old", rows, ("image", "label", "fold"))
-    notes = notes_of(raw(tmp_path / "old", split={"by": "predefined", "column": "fold"}), tmp_path / "torn")
+    notes = notes_of(raw(tmp_path / "old", split={"method": "predefined", "from_column": "fold"}), tmp_path / "torn")
     leak = "split: 1 groups or clusters are in several splits and leak, e.g. a.png (train) and b.png (eval)"
     assert leak in notes
     for number in range(5):
         (tmp_path / "old" / f"{number}").mkdir()
-        split = {"by": "hash", "salt": str(number)}
+        split = {"method": "hash", "salt": str(number)}
         run(raw(tmp_path / "old", split=split), tmp_path / "old" / f"{number}" / "out")
         sides = placed(tmp_path / "old" / f"{number}" / "out")
         assert sides["a.png"] == sides["b.png"] == sides["p00/000.png"]
     shutil.copy(tmp_path / "old/images/a.png", tmp_path / "old/images/new.png")
     shutil.copy(tmp_path / "old/images/p00/001.png", tmp_path / "old/images/follower.png")
     table(tmp_path / "old", [*rows, ["new.png", "cat", ""], ["follower.png", "cat", ""]], ("image", "label", "fold"))
-    run(raw(tmp_path / "old", split={"by": "hash", "previous": str(tmp_path / "torn")}), tmp_path / "after")
+    run(raw(tmp_path / "old", split={"method": "hash", "keep_from": str(tmp_path / "torn")}), tmp_path / "after")
     found = ledger(tmp_path / "after")
     assert found["new.png"].code == "bridges_splits"
     assert "a.png (train) and b.png (eval)" in found["new.png"].reason
@@ -190,21 +190,21 @@ def test_an_image_that_now_stands_for_an_old_one_takes_its_place(tmp_path):
         shutil.copy(tmp_path / "images" / key, tmp_path / "images" / f"a{key[4:]}")
         rows.append([f"a{key[4:]}", label])
     table(tmp_path, rows, header)
-    run({**options, "split": {"by": "hash", "previous": str(tmp_path / "before")}}, tmp_path / "after")
+    run({**options, "split": {"method": "hash", "keep_from": str(tmp_path / "before")}}, tmp_path / "after")
     found = ledger(tmp_path / "after")
     assert {key: row.split for key, row in found.items() if row.status == "duplicate"} == before
     assert placed(tmp_path / "after") == {f"a{key[4:]}": split for key, split in before.items()}
     for key in list(before):
         (tmp_path / "images" / f"a{key[4:]}").unlink()
     table(tmp_path, [row for row in rows if not row[0].startswith("a")], header)
-    split = {"by": "hash", "salt": "other", "previous": str(tmp_path / "after")}
+    split = {"method": "hash", "salt": "other", "keep_from": str(tmp_path / "after")}
     run({**options, "split": split}, tmp_path / "back")
     assert placed(tmp_path / "back") == before
 
 
 def test_groups_of_a_column_lie_whole_in_one_split(tmp_path):
     photos(tmp_path, range(60), patient=lambda n: f"patient {n % 17}" if n % 5 else "")
-    notes = notes_of(raw(tmp_path, split={"by": "group", "group": {"column": "patient"}}), tmp_path / "out")
+    notes = notes_of(raw(tmp_path, split={"method": "group", "group": {"column": "patient"}}), tmp_path / "out")
     sides = {}
     for key, split in placed(tmp_path / "out").items():
         number = int(key[-7:-4])
@@ -219,11 +219,11 @@ def test_an_image_of_two_groups_or_two_splits_is_rejected_by_name(tmp_path):
     rows = [[f"p{n // 3:02d}/{n:03d}.png", "cat", n % 4, "train" if n % 4 else "val"] for n in range(30)]
     header = ("image", "label", "patient", "fold")
     table(tmp_path, [*rows, ["p00/000.png", "cat", 3, "train"]], header)
-    run(raw(tmp_path, split={"by": "group", "group": {"column": "patient"}}), tmp_path / "groups")
+    run(raw(tmp_path, split={"method": "group", "group": {"column": "patient"}}), tmp_path / "groups")
     row = ledger(tmp_path / "groups")["p00/000.png"]
     assert (row.status, row.code) == ("rejected", "conflicting_groups")
     assert "'0' and '3'" in row.reason
-    run(raw(tmp_path, split={"by": "predefined", "column": "fold"}), tmp_path / "column")
+    run(raw(tmp_path, split={"method": "predefined", "from_column": "fold"}), tmp_path / "column")
     row = ledger(tmp_path / "column")["p00/000.png"]
     assert (row.status, row.code) == ("rejected", "conflicting_splits")
     assert "eval and train" in row.reason
@@ -232,7 +232,7 @@ def test_an_image_of_two_groups_or_two_splits_is_rejected_by_name(tmp_path):
 
 def test_stratified_splits_have_equal_shares_of_every_class(tmp_path):
     photos(tmp_path, range(60))
-    notes = notes_of(raw(tmp_path, split={"by": "stratified"}), tmp_path / "out")
+    notes = notes_of(raw(tmp_path, split={"method": "stratified"}), tmp_path / "out")
     counts = {}
     for key, split in placed(tmp_path / "out").items():
         counts.setdefault((int(key[-7:-4]) % 3, split), []).append(key)
@@ -244,7 +244,7 @@ def test_stratified_splits_have_equal_shares_of_every_class(tmp_path):
 
 def test_stratified_splits_of_masks_go_by_the_classes_they_show(tmp_path, image_input):
     options = image_input(tmp_path / "in", images=60)
-    manifest = run({**options, "split": {"by": "stratified"}}, tmp_path / "out")
+    manifest = run({**options, "split": {"method": "stratified"}}, tmp_path / "out")
     shown = {}
     for split in ("train", "eval", "test"):
         for key, _ in ImageDataset.open(tmp_path / "out").records(split):
@@ -261,7 +261,7 @@ def test_every_image_but_those_of_test_is_eval_in_one_fold(tmp_path):
     photos(tmp_path, range(40))
     rounds = []
     for fold in range(3):
-        split = {"by": "kfold", "folds": 3, "fold": fold, "stratify": True, "test": 0.2}
+        split = {"method": "kfold", "num_folds": 3, "fold_index": fold, "stratify": True, "ratios": {"test": 0.2}}
         run(raw(tmp_path, split=split), tmp_path / f"fold{fold}")
         rounds.append(placed(tmp_path / f"fold{fold}"))
     tests = {frozenset(key for key, split in found.items() if split == "test") for found in rounds}
@@ -269,7 +269,13 @@ def test_every_image_but_those_of_test_is_eval_in_one_fold(tmp_path):
     assert len(next(iter(tests))) == 8
     evaluated = [key for found in rounds for key, split in found.items() if split == "eval"]
     assert sorted([*evaluated, *next(iter(tests))]) == sorted(rounds[0])
-    split = {"by": "kfold", "folds": 3, "fold": 0, "previous": str(tmp_path / "fold1"), "test": 0.2}
+    split = {
+        "method": "kfold",
+        "num_folds": 3,
+        "fold_index": 0,
+        "keep_from": str(tmp_path / "fold1"),
+        "ratios": {"test": 0.2},
+    }
     with pytest.raises(UsageError, match="is not fold 0 of 3"):
         run(raw(tmp_path, split=split), tmp_path / "wrong")
 
@@ -283,9 +289,9 @@ def test_folders_that_mean_splits_are_obeyed_and_logged(tmp_path):
         "task": "classification",
         "input": {
             "images": str(tmp_path / "images"),
-            "labels": {"format": "file_name", "pattern": "/(?P<label>cat|dog)/"},
+            "labels": {"format": "file_name", "regex": "/(?P<label>cat|dog)/"},
         },
-        "split": {"by": "predefined"},
+        "split": {"method": "predefined"},
     }
     notes = notes_of(options, tmp_path / "out")
     assert placed(tmp_path / "out") == {key: names[key.split("/")[0]] for key in ledger(tmp_path / "out")}
@@ -294,16 +300,18 @@ def test_folders_that_mean_splits_are_obeyed_and_logged(tmp_path):
 
 def test_a_column_of_splits_is_obeyed_and_split_rest_gets_the_others(tmp_path):
     photos(tmp_path, range(30), fold=lambda n: ("TRAIN", "val", "", "holdout")[n % 4])
-    split = {"by": "predefined", "column": "fold"}
-    with pytest.raises(CheckFailed, match=r"14 of 30 images are in no split: p00/002.png, .* Set split.rest"):
+    split = {"method": "predefined", "from_column": "fold"}
+    with pytest.raises(
+        CheckFailed, match=r"14 of 30 images are in no split: p00/002.png, .* Set split.unlisted_images"
+    ):
         run(raw(tmp_path, split=split), tmp_path / "out")
-    notes = notes_of(raw(tmp_path, split={**split, "rest": "test"}), tmp_path / "out")
+    notes = notes_of(raw(tmp_path, split={**split, "unlisted_images": "test"}), tmp_path / "out")
     sides = placed(tmp_path / "out")
     assert all(split == ("train", "eval", "test", "test")[int(key[-7:-4]) % 4] for key, split in sides.items())
     assert "split: TRAIN is train, val is eval" in notes
     assert "split: not known as a split: 'holdout' (7)" in notes
-    with pytest.raises(ConfigError, match=r"split.column: .*labels.csv has no column 'side'"):
-        run(raw(tmp_path, split={"by": "predefined", "column": "side"}), tmp_path / "none")
+    with pytest.raises(ConfigError, match=r"split.from_column: .*labels.csv has no column 'side'"):
+        run(raw(tmp_path, split={"method": "predefined", "from_column": "side"}), tmp_path / "none")
 
 
 def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_path):
@@ -311,7 +319,11 @@ def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_p
     lists = {"train": tmp_path / "train.txt", "eval": tmp_path / "val.txt"}
     lists["train"].write_text("\ufeffp00/000.png\r\n001.png\n002\n\nno such thing\n", encoding="utf-8")
     lists["eval"].write_text("003.png\n004.png\n")
-    split = {"by": "predefined", "lists": {name: str(path) for name, path in lists.items()}, "rest": "train"}
+    split = {
+        "method": "predefined",
+        "from_lists": {name: str(path) for name, path in lists.items()},
+        "unlisted_images": "train",
+    }
     notes = notes_of(raw(tmp_path, split=split), tmp_path / "out")
     sides = placed(tmp_path / "out")
     assert {key for key, side in sides.items() if side == "eval"} == {"p01/003.png", "p01/004.png"}
@@ -326,13 +338,13 @@ def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_p
     run(raw(tmp_path, split=split), tmp_path / "out3")
     assert ledger(tmp_path / "out3")["p00/001.png"].code == "conflicting_splits"
     lists["eval"].unlink()
-    with pytest.raises(UsageError, match=r"split.lists.eval: .*val.txt cannot be read"):
+    with pytest.raises(UsageError, match=r"split.from_lists.eval: .*val.txt cannot be read"):
         run(raw(tmp_path, split=split), tmp_path / "out4")
 
 
 def test_nothing_to_train_on_is_an_error_and_another_empty_split_is_logged(tmp_path):
     photos(tmp_path, range(6), fold=lambda n: "test" if n % 2 else "val")
-    split = {"by": "predefined", "column": "fold"}
+    split = {"method": "predefined", "from_column": "fold"}
     with pytest.raises(CheckFailed, match="no image is in train"):
         run(raw(tmp_path, split=split), tmp_path / "out")
     photos(tmp_path, range(6), fold=lambda n: "train" if n % 2 else "val")
@@ -342,22 +354,22 @@ def test_nothing_to_train_on_is_an_error_and_another_empty_split_is_logged(tmp_p
 def test_an_earlier_dataset_that_is_damaged_or_has_other_splits_is_refused(tmp_path):
     photos(tmp_path, range(30))
     run(raw(tmp_path), tmp_path / "first")
-    with pytest.raises(UsageError, match="split.previous: .*there is no such folder"):
-        run(raw(tmp_path, split={"previous": str(tmp_path / "none")}), tmp_path / "out")
+    with pytest.raises(UsageError, match="split.keep_from: .*there is no such folder"):
+        run(raw(tmp_path, split={"keep_from": str(tmp_path / "none")}), tmp_path / "out")
     shares = {"train": 0.5, "eval": 0.2, "holdout": 0.3}
     with pytest.raises(UsageError, match="has a split 'test'; this configuration has eval, holdout, train"):
-        run(raw(tmp_path, split={**shares, "previous": str(tmp_path / "first")}), tmp_path / "out")
+        run(raw(tmp_path, split={"ratios": shares, "keep_from": str(tmp_path / "first")}), tmp_path / "out")
     part = next((tmp_path / "first" / "ledger").iterdir())
     text = part.read_bytes()
     assert b'"split":"eval"' in text
     part.write_bytes(text.replace(b'"split":"eval"', b'"split":"test"', 1))
-    with pytest.raises(DatasetError, match=r"split.previous: ledger/part-.* is missing or damaged"):
-        run(raw(tmp_path, split={"by": "hash", "previous": str(tmp_path / "first")}), tmp_path / "out")
+    with pytest.raises(DatasetError, match=r"split.keep_from: ledger/part-.* is missing or damaged"):
+        run(raw(tmp_path, split={"method": "hash", "keep_from": str(tmp_path / "first")}), tmp_path / "out")
 
 
 def test_the_listing_order_plays_no_part(tmp_path, monkeypatch):
     photos(tmp_path, range(40), patient=lambda n: n % 9)
-    split = {"by": "stratified", "group": {"column": "patient"}}
+    split = {"method": "stratified", "group": {"column": "patient"}}
     first = run(raw(tmp_path, split=split), tmp_path / "out")
     with (tmp_path / "labels.csv").open(encoding="utf-8") as file:
         header, *rows = csv.reader(file)
@@ -366,7 +378,7 @@ def test_the_listing_order_plays_no_part(tmp_path, monkeypatch):
     table(other, rows[::-1], header)
     second = run(raw(other, split=split), tmp_path / "out2")
     assert placed(tmp_path / "out2") == placed(tmp_path / "out")
-    assert [shard.sha256 for shard in first.shards] == [shard.sha256 for shard in second.shards]
+    assert [shard.checksum for shard in first.shards] == [shard.checksum for shard in second.shards]
 
 
 @pytest.mark.parametrize("layout", ["image_label", "image_class"])
@@ -375,7 +387,7 @@ def test_groups_are_in_every_row_of_an_image_with_masks(tmp_path, image_input, l
     with (tmp_path / "in" / "labels.csv").open(encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     table(tmp_path / "in", [[*row, f"day {int(row[0][:3]) // 8}"] for row in rows], (*header, "day"))
-    split = {"train": 0.6, "eval": 0.2, "test": 0.2, "by": "stratified", "group": {"column": "day"}}
+    split = {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "method": "stratified", "group": {"column": "day"}}
     run({**options, "split": split}, tmp_path / "out")
     sides = {(int(key[:3]) // 8, split) for key, split in placed(tmp_path / "out").items()}
     assert sorted(day for day, _ in sides) == list(range(5))

@@ -64,7 +64,7 @@ def test_annotations_on_a_bucket_are_those_on_disk(stores, tmp_path, scheme, kin
 
 
 @both
-@pytest.mark.parametrize("options", [{"verify": "full"}, {"resize": "stretch", "size": [16, 24], "reencode": "png"}])
+@pytest.mark.parametrize("options", [{"verify": "full"}, {"resize": "stretch", "size": [16, 24], "encoding": "png"}])
 def test_probing_and_conversion_read_buckets(stores, tmp_path, image_input, scheme, options):
     raw = {**image_input(tmp_path / "in"), "images": options}
     bucket = stores.bucket(scheme)
@@ -84,7 +84,7 @@ def test_records_on_a_bucket_and_splits_of_a_dataset_there(stores, tmp_path, ima
     raw = image_input(tmp_path / "in", layout="class_folders")
     first = run(raw, f"{bucket}/first")
     run(raw, tmp_path / "first")
-    previous = {**raw, "split": {"previous": f"{bucket}/first"}}
+    previous = {**raw, "split": {"keep_from": f"{bucket}/first"}}
     assert run(previous, tmp_path / "again").shards == first.shards
 
     def config(root):

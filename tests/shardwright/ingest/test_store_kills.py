@@ -45,7 +45,7 @@ def test_the_command_writes_onto_a_bucket_once(stores, written, scheme):
         done = called(written, out)
         assert done.returncode == 0, done.stderr
         assert dataset(stores, out.rstrip("/")) == written[1]
-    other = json.loads(written[0].read_text()) | {"split": {"train": 0.5, "test": 0.5}}
+    other = json.loads(written[0].read_text()) | {"split": {"ratios": {"train": 0.5, "test": 0.5}}}
     written[0].write_text(json.dumps(other))
     done = called(written, out)
     assert done.returncode == 2

@@ -53,7 +53,7 @@ def no_pixels(monkeypatch):
     ("orientation", "options"),
     [
         (6, {}),
-        (6, {"convert": "png", "quality": 10}),
+        (6, {"unsupported_formats": "png", "quality": 10}),
         (1, {"orientation": "apply"}),
         (1, {"orientation": "apply", "resize": "stretch", "size": (24, 40)}),
         (1, {"resize": "longest_side", "size": 40}),
@@ -96,7 +96,7 @@ def test_what_is_to_be_turned_is_turned_and_keeps_its_format(kind, mode, orienta
 
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "tensor", "raw"])
 def test_images_are_re_encoded_in_the_stored_frame(encoding):
-    bytes_, header, frames = stored(saved(picture(), "png", 6), reencode=encoding)
+    bytes_, header, frames = stored(saved(picture(), "png", 6), encoding=encoding)
     assert (header.format, header.height, header.width, header.channels, header.orientation) == (encoding, 24, 40, 3, 6)
     assert not frames.turned
     if encoding in ("jpeg", "png"):
@@ -132,8 +132,8 @@ def test_a_turn_and_a_resize_together_are_one_after_the_other(orientation, resiz
     """Also where a JPEG is scaled while it is decoded and its sides are not multiples of the ratio."""
     source = picture(size=size)
     data = saved(source, "jpeg", orientation, quality=98, subsampling=0)
-    small, header, _ = stored(data, orientation="apply", resize=resize, size=(20, 30), reencode="png")
-    turned, _, _ = stored(data, orientation="apply", reencode="png")
+    small, header, _ = stored(data, orientation="apply", resize=resize, size=(20, 30), encoding="png")
+    turned, _, _ = stored(data, orientation="apply", encoding="png")
     after, _, _ = stored(turned, resize=resize, size=(20, 30))
     assert (header.height, header.width) == (20, 30)
     assert np.abs(pixels(small).astype(int) - pixels(after)).mean() < 1.5
@@ -141,15 +141,17 @@ def test_a_turn_and_a_resize_together_are_one_after_the_other(orientation, resiz
 
 def test_other_formats_are_converted_where_that_is_wanted():
     data = saved(picture(), "webp", 6, lossless=True)
-    with pytest.raises(ImageError, match="the bytes are WebP; save it as JPEG or PNG, or set images.convert"):
+    with pytest.raises(
+        ImageError, match="the bytes are WebP; save it as JPEG or PNG, or set images.unsupported_formats"
+    ):
         stored(data)
-    bytes_, header, frames = stored(data, convert="png")
+    bytes_, header, frames = stored(data, unsupported_formats="png")
     assert (header.format, header.orientation, frames.height, frames.width) == ("png", 6, 24, 40)
     assert read_header(bytes_, max_pixels=MANY) == header
     np.testing.assert_array_equal(pixels(bytes_), picture())
-    assert stored(data, convert="jpeg")[1].format == "jpeg"
-    assert stored(data, convert="jpeg", reencode="png")[1].format == "png"
-    upright, header, _ = stored(data, convert="png", orientation="apply", resize="longest_side", size=20)
+    assert stored(data, unsupported_formats="jpeg")[1].format == "jpeg"
+    assert stored(data, unsupported_formats="jpeg", encoding="png")[1].format == "png"
+    upright, header, _ = stored(data, unsupported_formats="png", orientation="apply", resize="longest_side", size=20)
     assert (header.height, header.width, header.orientation) == (20, 12, 1)
     assert not Image.open(io.BytesIO(upright)).getexif()
 
@@ -157,13 +159,18 @@ def test_other_formats_are_converted_where_that_is_wanted():
 def test_an_animations_still_image_is_what_is_encoded():
     frames = [Image.new("RGB", (4, 4), color) for color in ("red", "blue")]
     data = saved(frames[0], "png", save_all=True, append_images=frames[1:])
-    bytes_, _, _ = stored(data, reencode="png")
+    bytes_, _, _ = stored(data, encoding="png")
     assert Image.open(io.BytesIO(bytes_)).n_frames == 1
     np.testing.assert_array_equal(pixels(bytes_), frames[0])
 
 
 @pytest.mark.parametrize(
-    "options", [{"orientation": "apply"}, {"reencode": "png"}, {"convert": "png", "resize": "longest_side", "size": 8}]
+    "options",
+    [
+        {"orientation": "apply"},
+        {"encoding": "png"},
+        {"unsupported_formats": "png", "resize": "longest_side", "size": 8},
+    ],
 )
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "tiff"])
 def test_what_is_too_large_is_refused_by_its_header(kind, options, monkeypatch):
@@ -173,7 +180,7 @@ def test_what_is_too_large_is_refused_by_its_header(kind, options, monkeypatch):
     with pytest.raises(ImageError) as caught:
         stored(data, max_pixels=40 * 24 - 1, **options)
     assert caught.value.code == (
-        "too_large" if kind in ("png", "jpeg") or "convert" in options else "unsupported_format"
+        "too_large" if kind in ("png", "jpeg") or "unsupported_formats" in options else "unsupported_format"
     )
 
 
@@ -189,16 +196,16 @@ def test_pixels_that_cannot_be_decoded_are_refused_and_the_bytes_pass_through_ot
     data = data[: at - 26] + broken + struct.pack(">I", zlib.crc32(b"IDAT" + broken)) + data[at - 26 + length + 4 :]
     assert stored(data)[0] is data
     with pytest.raises(ImageError) as caught:
-        stored(data, reencode="jpeg")
+        stored(data, encoding="jpeg")
     assert caught.value.code == "damaged"
 
 
 HOSTILE = [
     {},
-    {"convert": "png"},
-    {"convert": "jpeg", "orientation": "apply"},
-    {"strip_metadata": "all", "resize": "letterbox", "size": (32, 48), "convert": "png"},
-    {"strip_metadata": "private", "reencode": "tensor", "convert": "jpeg"},
+    {"unsupported_formats": "png"},
+    {"unsupported_formats": "jpeg", "orientation": "apply"},
+    {"strip_metadata": "all", "resize": "letterbox", "size": (32, 48), "unsupported_formats": "png"},
+    {"strip_metadata": "private", "encoding": "tensor", "unsupported_formats": "jpeg"},
 ]
 
 
@@ -216,7 +223,7 @@ def test_no_hostile_file_ends_the_run(shared_data, options):
             refused[path.name] = error
             continue
         taken += 1
-        assert header.format in ({options["reencode"]} if "reencode" in options else {"jpeg", "png"})
+        assert header.format in ({options["encoding"]} if "encoding" in options else {"jpeg", "png"})
         if header.format != "tensor":
             found = read_header(bytes_, max_pixels=MANY)
             assert (found.height, found.width, found.orientation) == (header.height, header.width, header.orientation)
@@ -225,5 +232,7 @@ def test_no_hostile_file_ends_the_run(shared_data, options):
             assert header.orientation == 1
         assert frames.geometry is None or (header.height, header.width) == (32, 48)
     assert all(error.code and error.reason and " at 0x" not in error.reason for error in refused.values())
-    assert refused["decompression_bomb.gif"].code == ("too_large" if "convert" in options else "unsupported_format")
-    assert taken > (80 if "convert" in options else 60)
+    assert refused["decompression_bomb.gif"].code == (
+        "too_large" if "unsupported_formats" in options else "unsupported_format"
+    )
+    assert taken > (80 if "unsupported_formats" in options else 60)

@@ -1,12 +1,15 @@
 """Ingest from and to object stores: the bytes of a local run, or nothing at all if anything goes wrong."""
 
+import base64
 import json
 import pickle
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
+import google_crc32c
 import pytest
 from emulators import Trouble
 from ingesting import changed, run, tree
@@ -15,10 +18,9 @@ from object_stores import SCHEMES
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
-from shardwright.ingest import IngestRecipe, locate, plan_ingest, tasks, write_shard
-from shardwright.staging.commit import commit
+from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, tasks, write_shard
 from shardwright.staging.staging import Staging
-from shardwright.storage import buckets
+from shardwright.storage import buckets, gcs
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +57,75 @@ def test_an_input_on_a_bucket_makes_the_bytes_of_a_local_one(stores, tmp_path, i
     there = moved(stores, tmp_path / "in", raw, f"{stores.bucket(scheme)}/data")
     assert run(there, tmp_path / "out") == local
     assert tree(tmp_path / "out") == tree(tmp_path / "local")
+
+
+@both
+@pytest.mark.parametrize("verify", ["header", "full"])
+@pytest.mark.parametrize("exact", ["keep", "first"])
+def test_each_object_is_read_once(stores, tmp_path, image_input, scheme, verify, exact):
+    """Also where duplicates are left out, and images rejected: from listed MD5, with the manifest of a local build."""
+    raw = {
+        **image_input(tmp_path / "in", layout="label_csv"),
+        "images": {"verify": verify},
+        "duplicates": {"exact": exact},
+    }
+    images = tmp_path / "in" / "images"
+    for number in (3, 4):
+        (images / f"{number:03d}.jpg").write_bytes((images / "002.jpg").read_bytes())
+    (images / "005.jpg").write_bytes((images / "006.jpg").read_bytes()[:300])
+    local = run(raw, tmp_path / "local")
+    there = moved(stores, tmp_path / "in", raw, f"{stores.bucket(scheme)}/data")
+    stores.requests.clear()
+    assert run(there, tmp_path / "out") == local
+    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+    reads = Counter(path.split("?")[0] for method, path in stores.requests if method == "GET" and ".jpg" in path)
+    assert len(reads) == (22 if exact == "first" else 24)
+    assert set(reads.values()) == {1}
+    before = len(stores.requests)
+    assert run(there, tmp_path / "out") == local
+    assert not [path for method, path in stores.requests[before:] if method == "GET" and ".jpg" in path]
+
+
+@both
+def test_an_object_that_changes_while_the_run_reads_ends_it(stores, tmp_path, image_input, scheme, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    there = moved(stores, tmp_path / "in", raw, f"{stores.bucket(scheme)}/data")
+    read = buckets.read
+
+    def flipped(url, *more):
+        data = read(url, *more)
+        return data[:-1] + bytes([data[-1] ^ 1]) if url.endswith("007.jpg") else data
+
+    monkeypatch.setattr(buckets, "read", flipped)
+    with pytest.raises(CheckFailed, match="the file has changed while the run was reading"):
+        run(there, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_objects_without_a_checksum_of_their_own_are_read_before(stores, tmp_path, image_input, monkeypatch):
+    """Composed objects have no MD5. A CRC-32C is enough for one whose size no other object has."""
+    raw = {**image_input(tmp_path / "in", layout="label_csv"), "duplicates": {"exact": "first"}}
+    images = tmp_path / "in" / "images"
+    (images / "001.jpg").write_bytes((images / "000.jpg").read_bytes())
+    (images / "002.jpg").write_bytes((images / "003.jpg").read_bytes() + bytes(1000))
+    local = run(raw, tmp_path / "local")
+    there = moved(stores, tmp_path / "in", raw, f"{stores.bucket('gs')}/data")
+    listed = gcs._checksum
+
+    def composed(md5, crc32c):
+        crcs = [google_crc32c.value((images / f"{number:03d}.jpg").read_bytes()) for number in (1, 2)]
+        of_these = int.from_bytes(base64.b64decode(crc32c), "big") in crcs
+        return listed(None if of_these else md5, crc32c)
+
+    monkeypatch.setattr(gcs, "_checksum", composed)
+    stores.requests.clear()
+    notes = []
+    config = parse_config(there, base="/")
+    assert ingest(config, tmp_path / "out", quiet=True, log=notes.append) == local
+    # 000 and 001 have the same bytes, so neither has an MD5 here; 001 is left out.
+    assert [note for note in notes if note.startswith("2 of 24 objects have no checksum that identifies them")]
+    reads = Counter(path.split("?")[0].rpartition("F")[2] for method, path in stores.requests if ".jpg" in path)
+    assert reads == {**{f"{number:03d}.jpg": 1 for number in range(24)}, "000.jpg": 2}
 
 
 @pytest.mark.slow
@@ -182,7 +253,7 @@ def test_a_publication_that_was_cut_short_is_finished_by_the_next_run(
     with pytest.raises(DatasetError, match="not a finished dataset|no such folder"):
         ImageDataset.open(out)
     with pytest.raises(UsageError, match="another dataset .* is being published there"):
-        run({**raw, "split": {"train": 0.5, "test": 0.5}}, out)
+        run({**raw, "split": {"ratios": {"train": 0.5, "test": 0.5}}}, out)
     run(raw, out)
     assert remote_contents(stores, out) == contents(tmp_path / "local")
 
@@ -197,7 +268,7 @@ def test_of_two_datasets_for_one_output_the_first_wins_whole(stores, tmp_path, i
 
     def too_late(url, fingerprint):
         monkeypatch.setattr(output, "claim", claim)
-        run({**raw, "split": {"train": 0.5, "test": 0.5}}, out)
+        run({**raw, "split": {"ratios": {"train": 0.5, "test": 0.5}}}, out)
         claim(url, fingerprint)
 
     monkeypatch.setattr(output, "claim", too_late)
@@ -212,7 +283,7 @@ def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, sc
     raw = image_input(tmp_path / "in")
     bucket = stores.bucket(scheme)
     stores.fill(bucket, {"file": b"", "full/a": b"", "full/b/c": b""})
-    run({**raw, "split": {"train": 0.5, "test": 0.5}}, f"{bucket}/other")
+    run({**raw, "split": {"ratios": {"train": 0.5, "test": 0.5}}}, f"{bucket}/other")
     for out, message in (
         (bucket, "is a whole bucket"),
         (f"{bucket}/file", "is not a folder"),
@@ -351,7 +422,7 @@ def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_p
         write_shard(number, plan, there)
     assert there.unfinished(plan.dataset.shards) == []
     assert not [p for name in ("Split-*", "index", "rows", "done") for p in Path(there.root, name).rglob("*.*")]
-    commit(here, plan.dataset, tmp_path / "out", {})
+    commit_ingest(plan, here, tmp_path / "out", {})
     assert tree(tmp_path / "out") == tree(tmp_path / "local")
     # Whoever launches a run from there later must not take what was fetched for all of the tasks.
     assert not tasks.tasks_are_written(there.root)

@@ -92,8 +92,8 @@ def survey_table(text, tmp_path, classes=None, keys=KEYS, **labels):
         ("\ufeff" + joined("|"), {}),
         (joined("|").replace(",", "\t"), {}),
         (joined("+"), {"separator": "+"}),
-        ("image,label\n" + "".join(f"{key},{label}\n" for key, label in ROWS), {"multi": True}),
-        ("image,label\n" + "".join(f"{key},{label}\n" for key, label in [*ROWS[::-1], *ROWS]), {"multi": True}),
+        ("image,label\n" + "".join(f"{key},{label}\n" for key, label in ROWS), {"multi_label": True}),
+        ("image,label\n" + "".join(f"{key},{label}\n" for key, label in [*ROWS[::-1], *ROWS]), {"multi_label": True}),
         (hot(), {}),
         (hot("1.0", "0.0"), {}),
         (hot("1", "-1"), {}),
@@ -114,7 +114,9 @@ def test_rows_of_most_images_with_several_classes_are_meant(tmp_path):
     assert not survey.rejected
     assert "the rows of 6 of 6 images name different ones" in " ".join(survey.notes)
     assert [[a.label for a in annotations] for annotations in found.values()] == [[0, 1]] * 6
-    survey, _ = survey_table("image,label\n" + "".join(f"{k},{label}\n" for k, label in rows), tmp_path, multi=False)
+    survey, _ = survey_table(
+        "image,label\n" + "".join(f"{k},{label}\n" for k, label in rows), tmp_path, multi_label=False
+    )
     assert survey.labels == "single"
     assert {refusal.code for refusal in survey.rejected.values()} == {"conflicting_labels"}
     assert len(survey.rejected) == 6
@@ -141,7 +143,7 @@ def test_a_field_that_may_be_a_name_or_a_list_is_refused(tmp_path):
         survey_table(text, tmp_path)
     assert survey_table(text, tmp_path, separator="")[0].classes == ("cat", "cat dog", "dog", "hot dog")
     assert survey_table(text, tmp_path, separator=" ")[0].classes == ("cat", "dog", "hot")
-    assert survey_table(text, tmp_path, multi=False)[0].labels == "single"
+    assert survey_table(text, tmp_path, multi_label=False)[0].labels == "single"
     assert survey_table(text, tmp_path, classes=["cat", "dog", "hot"])[0].labels == "multi"
 
 
@@ -166,12 +168,12 @@ def test_a_name_next_to_an_id_must_be_that_of_the_map(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "labels", "message"),
     [
-        ("t.csv", "image,text\na,x\n", {"multi": True}, r"multi: .* is not a table of classes"),
+        ("t.csv", "image,text\na,x\n", {"multi_label": True}, r"multi_label: .* is not a table of classes"),
         ("t.csv", "image,x,y\na,1,1\n", {"separator": "|"}, r"separator: .* has a column for each class"),
         ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: .* is not a CSV"),
         ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: .* is not a CSV"),
         ("t.jsonl", '{"image": "a", "text": "x"}\n', {"columns": {"label": "a"}}, r"columns\.label: .* is not a CSV"),
-        ("t.json", "{}", {"multi": False, "boxes": True}, r"multi: .* is COCO JSON"),
+        ("t.json", "{}", {"multi_label": False, "boxes": True}, r"multi_label: .* is COCO JSON"),
         ("t.json", "{}", {"features": "auto", "boxes": True}, r"features: .* is COCO JSON"),
     ],
 )
@@ -188,8 +190,8 @@ def test_one_1_in_every_row_is_one_class(tmp_path):
     assert (survey.labels, survey.classes) == ("single", ("healthy", "rust", "scab"))
     assert survey.notes[0] == "labels: label_csv, since the columns hold 0 and 1 only; every row has one 1"
     assert [a.label for a in found["a.png"]] == [1, 1]
-    assert survey_table("image_id,healthy,rust\na,0,1\n", tmp_path, multi=True)[0].labels == "multi"
-    survey, _ = survey_table("image_id,healthy,rust\na,0,1\nb,1,1\nc,0,0\n", tmp_path, multi=False)
+    assert survey_table("image_id,healthy,rust\na,0,1\n", tmp_path, multi_label=True)[0].labels == "multi"
+    survey, _ = survey_table("image_id,healthy,rust\na,0,1\nb,1,1\nc,0,0\n", tmp_path, multi_label=False)
     assert [survey.rejected[i].reason for i in (1, 2)] == [
         "t.csv, row 3: names several classes",
         "t.csv, row 4: names no class",
@@ -263,7 +265,7 @@ def test_without_being_asked_for_they_change_nothing(tmp_path, given_input):
     plain = "".join(f"{','.join(row[:2])}\n" for row in csv.reader(io.StringIO(META)))
     manifest = run(given_input(META), tmp_path / "meta")
     other = run(given_input(plain), tmp_path / "plain")
-    assert [shard.sha256 for shard in manifest.shards] == [shard.sha256 for shard in other.shards]
+    assert [shard.checksum for shard in manifest.shards] == [shard.checksum for shard in other.shards]
     assert manifest.features == other.features
     assert run(given_input(META, features="none"), tmp_path / "none").recipe == manifest.recipe
 
@@ -273,7 +275,7 @@ def test_rows_that_differ_make_a_list_in_their_order(tmp_path, given_input):
         f"{row}\n" for row in ("a.png,k,1,5,p|q", "b.png,k,1,,", "a.png,k,2,5,p|q", "a.png,k,1,,", "b.png,k,1,,r|s")
     )
     raw = given_input(text, features={"x": "auto", "y": "int", "z": "texts"})
-    raw["input"]["unlisted"] = "reject"
+    raw["input"]["unlisted_images"] = "reject"
     run(raw, tmp_path / "out")
     found = examples(tmp_path / "out")
     assert found["a.png"]["image/meta/x"].tolist() == [1, 2, 1]
@@ -361,11 +363,14 @@ def test_the_schema_has_them_as_optional_features(tmp_path, given_input):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ({"multi": True}, r"input\.labels\.multi: is for a CSV of classes"),
-        ({"path": "x", "format": "rle_csv", "multi": True}, r"input\.labels\.multi: is for a CSV of classes"),
+        ({"multi_label": True}, r"input\.labels\.multi_label: is for a CSV of classes"),
+        (
+            {"path": "x", "format": "rle_csv", "multi_label": True},
+            r"input\.labels\.multi_label: is for a CSV of classes",
+        ),
         ({"path": "x", "separator": "a"}, r"input\.labels\.separator: 'a' may be in a class's name"),
         (
-            {"path": "x", "separator": "|", "multi": False},
+            {"path": "x", "separator": "|", "multi_label": False},
             r"input\.labels\.separator: '\|', but an image has one class",
         ),
         ({"path": "x", "features": {"a": "number"}}, r"input\.labels\.features\.a: 'number' is not known"),
@@ -374,8 +379,8 @@ def test_the_schema_has_them_as_optional_features(tmp_path, given_input):
         ({"features": "auto"}, r"input\.labels\.features: there is no table"),
         ({"path": "x", "format": "none"}, r"input\.labels\.path: 'x' is not used by none"),
         ({"format": "captions"}, r"input\.labels\.path: missing"),
-        ({"path": "x", "key_pattern": "a"}, r"input\.labels\.key_pattern: 'a' has no group"),
-        ({"path": "x", "key_pattern": "("}, r"input\.labels\.key_pattern: '\(' is not a regular expression"),
+        ({"path": "x", "key_regex": "a"}, r"input\.labels\.key_regex: 'a' has no group"),
+        ({"path": "x", "key_regex": "("}, r"input\.labels\.key_regex: '\(' is not a regular expression"),
         ({"boxes": True}, r"input\.labels\.boxes: only COCO JSON has boxes"),
     ],
 )
@@ -385,7 +390,7 @@ def test_options_that_make_no_sense_are_refused(labels, message):
 
 
 def test_the_options_are_part_of_the_recipe():
-    labels = {"path": "x.csv", "multi": False, "separator": "", "features": ["a"], "key_pattern": "(a)"}
+    labels = {"path": "x.csv", "multi_label": False, "separator": "", "features": ["a"], "key_regex": "(a)"}
     config = parse_config({"task": "classification", "input": {"images": "x", "labels": labels}}, base="/")
     recipe = IngestRecipe.of(config)
     assert IngestRecipe.from_json(recipe.to_json()) == recipe

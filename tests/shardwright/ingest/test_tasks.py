@@ -25,8 +25,8 @@ def test_a_file_that_changes_between_hashing_and_writing_ends_the_run(tmp_path, 
     raw = image_input(tmp_path / "in")
     read_each = storage.read_each
 
-    def flipped(root, items, path_of, size_of):
-        for task, data in read_each(root, items, path_of, size_of):
+    def flipped(root, items, path_of, *more):
+        for task, data in read_each(root, items, path_of, *more):
             bad = path_of(task).endswith("007.jpg")
             yield task, data[:-1] + bytes([data[-1] ^ 1]) if bad else data
 

@@ -264,7 +264,12 @@ def test_sets_of_ours_with_no_class_one_or_several_come_back(tmp_path, image_inp
     raw["input"].pop("classes")
     rows = [f"{i:03d}.jpg,{labels[i % len(labels)]},{i}" for i in range(8)] if labels else []
     (tmp_path / "labels.csv").write_text("\n".join(["image,label,depth", *rows]))
-    options = {"path": str(tmp_path / "labels.csv"), "multi": True, "separator": " ", "features": {"depth": "int"}}
+    options = {
+        "path": str(tmp_path / "labels.csv"),
+        "multi_label": True,
+        "separator": " ",
+        "features": {"depth": "int"},
+    }
     raw["input"]["labels"] = options if labels else {"format": "none"}
     first = run(raw, tmp_path / "first")
     second = run(reading(tmp_path / "first"), tmp_path / "second")
@@ -277,7 +282,7 @@ def test_records_without_a_class_are_subject_to_unlisted(tmp_path):
     write_records(tmp_path / "in/a.rec", [*labelled(4), record(9, **{"image/key": b"none.jpg"})])
     with pytest.raises(CheckFailed, match=r"none\.jpg"):
         run(reading(tmp_path / "in"), tmp_path / "out")
-    run(reading(tmp_path / "in", unlisted="reject"), tmp_path / "out")
+    run(reading(tmp_path / "in", unlisted_images="reject"), tmp_path / "out")
     assert ledger(tmp_path / "out")["none.jpg"].code == "unlisted"
 
 
@@ -326,7 +331,7 @@ def test_captions_are_texts_about_the_image(tmp_path):
         ({"columns": {"image_label": "age"}}, "input.labels.columns.image_label: no role in a record"),
         ({"path": "x.csv", "columns": {"key": "age"}}, "input.labels.columns.key"),
         ({"format": "tfrecord", "path": "x.csv"}, "input.labels.path"),
-        ({}, r"no feature has the usual name of a class.*\{label: age\}"),
+        ({}, r"(?s)no feature has a usual name of a class.*\{label: age\}"),
     ],
 )
 def test_the_user_names_the_feature_of_each_role(tmp_path, options, message):

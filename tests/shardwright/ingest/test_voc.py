@@ -87,7 +87,7 @@ def test_masks_borders_and_boxes(tmp_path, voc):
     assert notes == [
         "labels: pascal_voc, since VOC2012 is a folder that holds SegmentationClass",
         "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others",
-        "splits: ImageSets/Segmentation lists train, val; split.by: predefined takes them",
+        "splits: ImageSets/Segmentation lists train, val; split.method: predefined takes them",
     ]
     assert len(manifest.classes) == 20
     assert manifest.features["image/object/bbox/xmin"] == "float32"
@@ -111,7 +111,7 @@ def test_an_xml_file_of_twenty_gigabytes_is_not_read(tmp_path, voc):
     raw, root = voc
     os.truncate(root / "Annotations" / "000.xml", 20 << 30)
     with guarded():
-        run({**raw, "rejects": {"max": 0.1}}, tmp_path / "out")
+        run({**raw, "rejects": {"max_fraction": 0.1}}, tmp_path / "out")
     row = ledger(tmp_path / "out")["000.jpg"]
     assert (row.code, "21,474,836,480 bytes" in row.reason) == ("bad_xml", True)
 
@@ -162,7 +162,7 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, voc):
         Image.fromarray(drawn(8)).save(masks / f"008.{ending}")
     with pytest.raises(CheckFailed, match="1 of 24 images have no row in VOC2012: 006.jpg"):
         run(raw, tmp_path / "out")
-    manifest = run(changed(raw, unlisted="reject"), tmp_path / "out")
+    manifest = run(changed(raw, unlisted_images="reject"), tmp_path / "out")
     rows = ledger(tmp_path / "out")
     assert {key: row.code for key, row in rows.items() if row.status == "rejected"} == {
         "001.jpg": "size_mismatch",
@@ -193,7 +193,7 @@ def test_lists_define_splits(voc):
     parsed = config(raw)
     splits = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey.splits
     assert [splits.get(i) for i in range(IMAGES)] == ["train"] * 16 + ["val"] * 7 + [None]
-    run({**raw, "split": {"by": "predefined", "rest": "test"}}, out := root.parent / "out")
+    run({**raw, "split": {"method": "predefined", "unlisted_images": "test"}}, out := root.parent / "out")
     dataset = ImageDataset.open(out)
     keys = {split: sorted(key for key, _ in dataset.records(split)) for split in dataset.splits}
     assert (len(keys["train"]), len(keys["eval"]), keys["test"]) == (16, 7, ["023.jpg"])

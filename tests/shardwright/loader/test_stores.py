@@ -85,7 +85,7 @@ def test_a_copy_that_is_not_what_was_written_is_refused(place, stores, tmp_path)
     data = bytearray(buckets.read(name))
     data[100] ^= 1
     stores.write(name, bytes(data))
-    with pytest.raises(DatasetError, match=r"data-00000-of-00003\.tfrecord: its SHA-256 is not the manifest's"):
+    with pytest.raises(DatasetError, match=r"data-00000-of-00003\.tfrecord: its BLAKE3 is not the manifest's"):
         load(url, "train", 1, copies=ShardCache(str(tmp_path / "copies")))
     assert not list((tmp_path / "copies").rglob("data-00000*.tfrecord"))
     assert not list((tmp_path / "copies").rglob(".fetching*"))

@@ -1,14 +1,19 @@
-"""Polygons as masks: the pixel-centre rule, against a brute force in fractions."""
+"""Polygons as masks: the pixel-centre rule against a brute force in fractions, COCO's against `pycocotools`."""
 
+import json
 from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.masks import coco, rle
-from shardwright.masks.coco import PolygonError, rasterize, read_polygon
+from shardwright.masks import polygons, rle
+from shardwright.masks.coco import CocoMasks, mask_text
+from shardwright.masks.dialects import COCO
+from shardwright.masks.polygons import PolygonError, rasterize_centres, rasterize_fifths, read_polygon
 
 SIDES = st.integers(1, 20)
 # Quarters and eighths hit the centres of pixels often, and floats hold them exactly.
@@ -21,7 +26,7 @@ def corners_of(numbers):
 
 
 def mask_of(corners, height, width):
-    runs = rasterize(np.array(corners, dtype=np.float64), height, width)
+    runs = rasterize_centres(np.array(corners, dtype=np.float64), height, width)
     np.testing.assert_array_equal(rle.from_flat(runs.reshape(-1)), runs)
     return rle.draw(runs, height, width).astype(bool)
 
@@ -91,9 +96,11 @@ def test_the_frame_only_cuts(corners, height, width):
 
 def test_a_polygon_of_many_crossings_is_looked_at_in_parts(monkeypatch):
     corners = np.random.default_rng(0).uniform(-5, 45, (60, 2))
-    whole = rasterize(corners, 40, 40)
-    monkeypatch.setattr(coco, "_AT_ONCE", 7)
-    np.testing.assert_array_equal(rasterize(corners, 40, 40), whole)
+    rules = (rasterize_centres, rasterize_fifths)
+    whole = [rule(corners, 40, 40) for rule in rules]
+    monkeypatch.setattr(polygons, "_AT_ONCE", 7)
+    for rule, runs in zip(rules, whole, strict=True):
+        np.testing.assert_array_equal(rule(corners, 40, 40), runs)
 
 
 def test_whole_pixels_are_whole_pixels():
@@ -137,3 +144,58 @@ def test_invalid_polygons_are_refused_by_number(numbers, message):
 def test_no_coordinates_are_too_large_to_be_cut_off(numbers):
     corners = read_polygon(numbers[: len(numbers) // 2 * 2])
     mask_of(corners, 5, 7)
+
+
+def by_the_coco_api(corners, height, width):
+    """What `rleFrPoly` of the COCO API does, step by step: the whole outline in fifths, then the middles of columns."""
+    points = [(int(5 * x + 0.5), int(5 * y + 0.5)) for x, y in corners.tolist()]
+    outline = []
+    for (xs, ys), (xe, ye) in zip(points, [*points[1:], points[0]], strict=True):
+        dx, dy = abs(xe - xs), abs(ye - ys)
+        flip = xs > xe if dx >= dy else ys > ye
+        (x0, y0), (x1, y1) = ((xe, ye), (xs, ys)) if flip else ((xs, ys), (xe, ye))
+        steps = max(dx, dy)
+        edge = []
+        for t in range(steps + 1):
+            if dx >= dy:
+                edge.append((x0 + t, int(y0 + (y1 - y0) / dx * t + 0.5) if dx else y0))
+            else:
+                edge.append((int(x0 + (x1 - x0) / dy * t + 0.5), y0 + t))
+        outline += edge[::-1] if flip else edge
+    mask = np.zeros(height * width + 1, bool)
+    for (u0, v0), (u1, v1) in pairwise(outline):
+        column = (min(u0, u1) + 0.5) / 5 - 0.5
+        if u0 != u1 and column == int(column) and 0 <= column < width:
+            row = int(np.ceil(min(max((min(v0, v1) + 0.5) / 5 - 0.5, 0), height)))
+            mask[int(column) * height + row] ^= True
+    return np.logical_xor.accumulate(mask)[:-1].reshape(width, height).T
+
+
+FIFTHS = st.integers(-60, 130).map(lambda number: number / 5)
+
+
+@given(st.one_of(corners_of(EXACT), corners_of(ANY), corners_of(FIFTHS)), SIDES, SIDES)
+def test_the_coco_rule_is_that_of_the_coco_api(corners, height, width):
+    runs = rasterize_fifths(corners, height, width)
+    np.testing.assert_array_equal(rle.from_flat(runs.reshape(-1)), runs)
+    expected = by_the_coco_api(corners, height, width)
+    np.testing.assert_array_equal(rle.draw(runs, height, width).astype(bool), expected)
+
+
+RECORDED = json.loads(Path(__file__).with_name("coco_polygons.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("number", range(len(RECORDED)))
+def test_masks_are_those_that_pycocotools_draws(number):
+    """Recorded with pycocotools 2.0.11: `frPyObjects`, of all parts of an object, then `merge`."""
+    one = RECORDED[number]
+    size = {"height": one["height"], "width": one["width"]}
+    runs = CocoMasks().parse(mask_text(None, json.dumps(one["polygons"])), **size)
+    np.testing.assert_array_equal(runs, COCO.parse(one["counts"], **size))
+
+
+def test_large_coordinates_are_drawn_in_bounded_memory():
+    far = np.array([(-(2.0**31), -(2.0**31)), (2.0**31, -(2.0**31)), (2.0**31, 2.0**31), (-(2.0**31), 2.0**31)])
+    assert rle.area(rasterize_fifths(far, 300, 200)) == 60_000
+    with pytest.raises(PolygonError, match=r"its outline crosses [\d,]+ columns"):
+        rasterize_fifths(np.array([(0, 0), (30_000, 5)] * 1200, np.float64), 10, 30_000)

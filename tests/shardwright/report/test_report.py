@@ -144,7 +144,7 @@ def test_images_that_cannot_be_decoded_are_named(small_dataset, tmp_path):
 
 def test_copies_across_splits_are_a_leak(small_dataset, tmp_path):
     def same(number, example):
-        return {**example, "image/sha256": b"ab" * 32}
+        return {**example, "image/blake3": b"ab" * 32}
 
     text = html.unescape(rendered(ImageDataset.open(small_dataset(tmp_path, task="classification", change=same))))
     assert "in more than one split" in text
@@ -156,7 +156,7 @@ def test_copies_across_splits_are_a_leak(small_dataset, tmp_path):
 
 def test_equal_files_with_other_masks_show_the_difference(small_dataset, tmp_path):
     def same(number, example):
-        return {**example, "image/sha256": b"ab" * 32, "image/class/label": ints([0])}
+        return {**example, "image/blake3": b"ab" * 32, "image/class/label": ints([0])}
 
     text = rendered(ImageDataset.open(small_dataset(tmp_path, counts={"train": [4]}, change=same)))
     assert ">different masks<" in text

@@ -6,13 +6,14 @@ import pytest
 from ingesting import run, tree
 from power_cuts import LOST, restore, simulated_disk
 
+from shardwright.checksum import checksum_file
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path, shard_path
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.export import ExportOptions, export
 from shardwright.errors import DatasetError
-from shardwright.evaluation.thresholds import Thresholds, write_decision
-from shardwright.fingerprint import checksum_matches, sha256_file
+from shardwright.evaluation.thresholds import Thresholds, write_thresholds
+from shardwright.fingerprint import checksum_matches
 from shardwright.ingest.tasks import new_tasks, publish_tasks
 from shardwright.lineage.blessing import Blessing, write_blessing
 from shardwright.lineage.record import write_lineage
@@ -53,8 +54,8 @@ def sound_staged(folder):
         if result is not None:
             count += 1
             shard = shard_path(*planned)
-            assert sha256_file(staging.path(shard)) == result.info.sha256
-            assert sha256_file(staging.path(index_path(shard))) == result.index_sha256
+            assert checksum_file(staging.path(shard)) == result.info.checksum
+            assert checksum_file(staging.path(index_path(shard))) == result.index_checksum
     return count
 
 
@@ -120,8 +121,8 @@ def page(folder):
     write_page(folder / "report" / "report.html", "<html>")
 
 
-def decision(folder):
-    write_decision(folder / "decision.json", Thresholds.fixed(2), ["a", "b"])
+def chosen(folder):
+    write_thresholds(folder / "thresholds.json", Thresholds.fixed(2), ["a", "b"])
 
 
 def samples(folder):
@@ -141,7 +142,7 @@ def copied_folder(folder):
     (folder / "from" / "one").unlink()
 
 
-@pytest.mark.parametrize("write", [blessing, lineage, page, decision, samples, task_files, copied_folder])
+@pytest.mark.parametrize("write", [blessing, lineage, page, chosen, samples, task_files, copied_folder])
 def test_other_files_survive_or_are_not_there(tmp_path, write):
     with simulated_disk(tmp_path) as disk:
         write(tmp_path)

@@ -12,7 +12,7 @@ from shardwright.dataset.sharding import shard_count
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import Table
 from shardwright.ingest import example, split_inputs
-from shardwright.masks.coco import PolygonError, rasterize, read_polygon
+from shardwright.masks.polygons import PolygonError, rasterize_centres, read_polygon
 from shardwright.pipelines.cli import main
 from shardwright.storage import limits, open_file, read_bytes, read_each
 from shardwright.storage.mirror import working_folder
@@ -40,7 +40,7 @@ def images(tmp_path):
         (tmp_path / "images" / name).mkdir(parents=True)
         Image.new("RGB", (8, 6)).save(tmp_path / "images" / name / "0.png")
     raw = {"task": "classification", "input": {"images": str(tmp_path / "images")}}
-    return raw | {"split": {"train": 1.0}, "evaluator": {"split": "train"}}
+    return raw | {"split": {"ratios": {"train": 1.0}}, "evaluator": {"split": "train"}}
 
 
 @pytest.mark.parametrize("verify", ["header", "full"])
@@ -48,7 +48,7 @@ def images(tmp_path):
 def test_an_image_of_ten_gigabytes_is_rejected_unread(images, tmp_path, verify, name):
     start = (tmp_path / "images" / "cat" / "0.png").read_bytes()
     sparse(tmp_path / "images" / "cat" / name, 10 * GIB, start)
-    raw = {**images, "images": {"verify": verify, "convert": "png"}}
+    raw = {**images, "images": {"verify": verify, "unsupported_formats": "png"}}
     run(raw, tmp_path / "out", workers=1)
     rows = ledger(tmp_path / "out")
     assert [rows[key].status for key in ("cat/0.png", "dog/0.png")] == ["written", "written"]
@@ -109,8 +109,8 @@ def test_lists_and_classes_are_limited(images, tmp_path, monkeypatch):
         run(changed(images, classes=path), tmp_path / "out")
     monkeypatch.setattr(split_inputs, "MOST_LIST_BYTES", 10)
     path = str(sparse(tmp_path / "list.txt", 11))
-    with pytest.raises(UsageError, match=r"split.lists.train: .*11 bytes"):
-        run({**images, "split": {"by": "predefined", "lists": {"train": path}}}, tmp_path / "out")
+    with pytest.raises(UsageError, match=r"split.from_lists.train: .*11 bytes"):
+        run({**images, "split": {"method": "predefined", "from_lists": {"train": path}}}, tmp_path / "out")
 
 
 def test_a_part_of_a_file_is_limited_too(tmp_path):
@@ -164,7 +164,7 @@ def coco(tmp_path):
     }
     (tmp_path / "coco.json").write_text(json.dumps(document))
     raw = {"input": {"images": str(tmp_path / "photos"), "labels": {"path": str(tmp_path / "coco.json")}}}
-    return raw | {"split": {"train": 1.0}, "evaluator": {"split": "train"}}
+    return raw | {"split": {"ratios": {"train": 1.0}}, "evaluator": {"split": "train"}}
 
 
 def test_masks_of_one_image_are_limited(coco, tmp_path, monkeypatch):
@@ -185,7 +185,7 @@ def test_masks_that_are_joined_meanwhile_are_the_same(coco, tmp_path, monkeypatc
 def test_a_polygon_that_goes_to_and_fro(tmp_path):
     corners = read_polygon([number for i in range(10_000) for number in (0, i, 20_000, i)])
     with pytest.raises(PolygonError, match="crosses 400,000,000 columns"):
-        rasterize(corners, 10_000, 20_000)
+        rasterize_centres(corners, 10_000, 20_000)
 
 
 def test_a_million_shards_for_two_images(images, tmp_path, capsys):

@@ -9,7 +9,6 @@ from object_stores import SCHEMES
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import StorageError, UsageError
 from shardwright.ingest import run as ingest_run
-from shardwright.staging import commit as staging_commit
 from shardwright.staging.staged import clear
 from shardwright.staging.staging import Staging
 from shardwright.storage import leases
@@ -160,11 +159,11 @@ def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_inp
     monkeypatch.setenv(leases.SILENT_VARIABLE, "0.3")
     bucket = stores.bucket(scheme)
     raw = {**image_input(tmp_path / "in"), "run": {"staging": f"{bucket}/staging"}}
-    commit, machines = staging_commit.commit, []
+    commit, machines = ingest_run.commit_ingest, []
 
     def meanwhile(*given):
         """When the first is about to publish, the second does all of it."""
-        monkeypatch.setattr(ingest_run, "commit", commit)
+        monkeypatch.setattr(ingest_run, "commit_ingest", commit)
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "other"))
         machines.append(dict(leases._held))
         leases._held.clear()
@@ -174,7 +173,7 @@ def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_inp
         return commit(*given)
 
     (tmp_path / "other").mkdir()
-    monkeypatch.setattr(ingest_run, "commit", meanwhile)
+    monkeypatch.setattr(ingest_run, "commit_ingest", meanwhile)
     run(raw, f"{bucket}/first", workers=1)
     assert machines
     assert ImageDataset.open(f"{bucket}/first").manifest == ImageDataset.open(f"{bucket}/second").manifest

@@ -1,4 +1,3 @@
-import hashlib
 import io
 import struct
 
@@ -8,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from shardwright.checksum import checksum_of
 from shardwright.tfrecords import encode, records
 from shardwright.tfrecords.encode import RecordError
 
@@ -319,7 +319,7 @@ def test_a_payload_in_pieces_is_the_payload():
 def test_a_file_is_held_against_its_hash(tmp_path):
     data = records.frame(b"one") + records.frame(b"two")
     (tmp_path / "f").write_bytes(data)
-    sha256 = hashlib.sha256(data).hexdigest()
-    assert [payload for _, payload in records.read_records(tmp_path / "f", sha256=sha256)] == [b"one", b"two"]
+    checksum = checksum_of(data)
+    assert [payload for _, payload in records.read_records(tmp_path / "f", checksum=checksum)] == [b"one", b"two"]
     with pytest.raises(RecordError, match="differs from the manifest"):
-        list(records.read_records(tmp_path / "f", sha256="0" * 64))
+        list(records.read_records(tmp_path / "f", checksum="0" * 64))

@@ -9,6 +9,7 @@ import damage
 import pytest
 from ingesting import run
 
+from shardwright.checksum import checksum_file
 from shardwright.errors import UsageError
 from shardwright.tfrecords import encode, records
 from shardwright.verify import findings as what
@@ -129,9 +130,9 @@ def test_a_shard_that_begins_or_ends_with_another_key_than_in_the_manifest_is_fo
 
 def reseal(dataset, manifest, path):
     """Gives a changed file's hash to the manifest, as a faulty writer would."""
-    from shardwright.fingerprint import canonical_json, fingerprint, sha256_file
+    from shardwright.fingerprint import canonical_json, fingerprint
 
-    manifest["parts"][path] = sha256_file(dataset / path)
+    manifest["parts"][path] = checksum_file(dataset / path)
     del manifest["digest"]
     manifest["digest"] = fingerprint(manifest)
     (dataset / "manifest.json").write_text(canonical_json(manifest) + "\n")
@@ -164,7 +165,7 @@ def test_stray_and_missing_files_are_found(dataset):
 
 def test_deep_finds_an_image_that_is_not_the_one_that_was_hashed(tmp_path, small_dataset):
     def wrong(number, example):
-        return {**example, "image/sha256": b"0" * 64} if number == 4 else example
+        return {**example, "image/blake3": b"0" * 64} if number == 4 else example
 
     dataset = small_dataset(tmp_path, change=wrong)
     assert verify(dataset).findings == ()
@@ -172,7 +173,7 @@ def test_deep_finds_an_image_that_is_not_the_one_that_was_hashed(tmp_path, small
     assert (found.code, found.key) == (what.IMAGE, "train/0004")
     bare = small_dataset(tmp_path / "b", change=lambda number, example: {"image/key": example["image/key"]})
     assert verify(bare).findings == ()
-    with pytest.raises(UsageError, match="contain no image/encoded with image/sha256"):
+    with pytest.raises(UsageError, match="contain no image/encoded with image/blake3"):
         verify(bare, deep=True)
 
 

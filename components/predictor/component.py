@@ -1,0 +1,70 @@
+"""Predictor: a table of predictions for a folder of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
+from tfx.types.experimental import simple_artifacts
+
+from shardwright.components.predictor import executor
+from shardwright.config.inline import Unlabelled, inline_config
+from shardwright.fingerprint import canonical_json
+from shardwright.ingest.identify import IngestSource
+
+
+class PredictorSpec(component_spec.ComponentSpec):
+    """Channels and parameters of Predictor."""
+
+    PARAMETERS = {
+        executor.FINGERPRINT: component_spec.ExecutionParameter(type=str),
+        executor.OPTIONS: component_spec.ExecutionParameter(type=str),
+    }
+    INPUTS = {executor.MODEL: component_spec.ChannelParameter(type=standard_artifacts.Model)}
+    OUTPUTS = {executor.PREDICTIONS: component_spec.ChannelParameter(type=simple_artifacts.File)}
+
+
+class Predictor(base_beam_component.BaseBeamComponent):
+    """Predicts a folder of images with a model of ImageTrainer, into one table.
+
+    The output `predictions` has `predictions.csv` (masks in a published layout such as `image,class,rle`, or a label
+    with the probability of each class) and `predictions.json` (how many images there were, and which of them were left
+    out because they cannot be read). Beam's workers predict parts of the folder. TFX's BulkInferrer predicts examples
+    instead, into TFRecords.
+
+    Example:
+        ```python
+        predictor = Predictor(trainer.outputs["model"], "data/test_images")
+        ```
+
+    Args:
+        model: the `model` of ImageTrainer or BaselineResolver.
+        images: folder or glob of images, also `gs://` and `s3://`. Their content is hashed when the component is
+            constructed, and is part of the cache key.
+        dialect: layout of the table of masks, see `shardwright.evaluation.submission`; by default that of the table the
+            model was trained from.
+        batch_size: images for each call of the model.
+
+    Raises:
+        UsageError: the images do not exist.
+    """
+
+    SPEC_CLASS = PredictorSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
+
+    def __init__(self, model: BaseChannel, images: str, *, dialect: str | None = None, batch_size: int = 16) -> None:
+        config = inline_config(images, task="classification", labels=Unlabelled())
+        options: dict[str, Any] = {"images": config.resolve(images), "batch_size": batch_size}
+        if dialect is not None:
+            options["dialect"] = dialect
+        super().__init__(
+            PredictorSpec(
+                **{
+                    executor.FINGERPRINT: IngestSource.of(config).fingerprint,
+                    executor.OPTIONS: canonical_json(options),
+                    executor.MODEL: model,
+                    executor.PREDICTIONS: Channel(type=simple_artifacts.File),
+                }
+            )
+        )

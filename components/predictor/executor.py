@@ -1,0 +1,65 @@
+"""The executor of Predictor: one table of predictions, and a summary of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tfx.dsl.components.base import base_beam_executor
+from tfx.types import artifact_utils
+
+from shardwright.components.predictor.predict import on_beam, predict
+from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.beam import staging_root
+from shardwright.config.inline import Unlabelled, inline_config
+from shardwright.errors import CheckFailed
+from shardwright.fingerprint import fingerprint
+from shardwright.ingest.identify import IngestSource
+from shardwright.lineage.record import read_lineage, write_lineage
+from shardwright.storage.durable import write_file
+
+FINGERPRINT, OPTIONS = "input_fingerprint", "options"
+MODEL, PREDICTIONS = "model", "predictions"
+TABLE, SUMMARY = "predictions.csv", "predictions.json"
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Predicts the images whose content the component has hashed, in parts on Beam's workers."""
+
+    @flushed_outputs
+    def Do(
+        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
+    ) -> None:
+        """See the base class.
+
+        Raises:
+            CheckFailed: the images have changed since the pipeline was built, or none could be predicted.
+        """
+        options, expected = json.loads(exec_properties[OPTIONS]), exec_properties[FINGERPRINT]
+        images = options.pop("images")
+        found = IngestSource.of(inline_config(images, task="classification", labels=Unlabelled())).fingerprint
+        if found != expected:
+            raise CheckFailed(f"{images}: the images have changed since the pipeline was built. Build it again.")
+        model = artifact_utils.get_single_uri(input_dict[MODEL])
+        folder = Path(artifact_utils.get_single_uri(output_dict[PREDICTIONS]))
+        done = predict(
+            model,
+            images,
+            str(folder / TABLE),
+            quiet=True,
+            run_parts=on_beam(self._make_beam_pipeline, self._beam_pipeline_args),
+            staging_root=staging_root(self._beam_pipeline_args, self._get_tmp_dir),
+            **options,
+        )
+        summary = {
+            "images": done.images,
+            "rows": done.rows,
+            "dialect": done.dialect,
+            "left_out": [failure._asdict() for failure in done.failures],
+        }
+        write_file(folder / SUMMARY, json.dumps(summary, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
+        parents = {"model": read_lineage(model)["fingerprint"], "images": expected}
+        write_lineage(
+            folder, kind="predictions", fingerprint=fingerprint([parents, options]), parents=parents, recipe=options
+        )

@@ -1,0 +1,101 @@
+"""Outputs that the pages of Vertex AI and Kubeflow show: the report, the metrics, the confusion matrix.
+
+TFX's artifacts have TFX's types, which neither page shows. A compiled pipeline declares further outputs of the types
+that both do (`system.HTML`, `system.Metrics` and `system.ClassificationMetrics`; kfp, dsl/types/artifact_types.py).
+TFX does not know them, so the container takes them out of the task's description and fills them afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shardwright.components.evaluator.summary import read_details, read_evaluation
+from shardwright.report.page import REPORT_FILE
+from shardwright.storage import buckets
+from shardwright.storage.durable import copy_file
+from shardwright.storage.paths import is_remote
+
+HTML, METRICS, CLASSIFICATION_METRICS = "system.HTML", "system.Metrics", "system.ClassificationMetrics"
+# Component -> key of a further output -> its type.
+PAGE_OUTPUTS: Mapping[str, Mapping[str, str]] = {
+    "Report": {"page": HTML},
+    "Evaluator": {"metrics": METRICS, "confusion_matrix": CLASSIFICATION_METRICS},
+}
+SCHEMA_VERSION = "0.0.1"
+# The outputs of TFX's components that the pages' outputs are made of.
+_REPORT, _EVALUATION = "report", "evaluation"
+_TYPES = {kind for outputs in PAGE_OUTPUTS.values() for kind in outputs.values()}
+
+
+def take_page_outputs(invocation: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Removes the outputs for pages from an ExecutorInput, which TFX could not read; returns them by key."""
+    artifacts = invocation["outputs"].get("artifacts", {})
+    taken = {key: listed for key, listed in artifacts.items() if _type(listed) in _TYPES}
+    for key in taken:
+        del artifacts[key]
+    return taken
+
+
+def fill_page_outputs(
+    outputs: Mapping[str, dict[str, Any]], places: Mapping[str, str], folders: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """Writes the outputs for pages, once the task is done.
+
+    Args:
+        outputs: as `take_page_outputs` returns them.
+        places: key -> file or URL of each of them.
+        folders: key -> folder on this machine of the component's own outputs.
+
+    Returns:
+        The outputs with their metadata, for the ExecutorOutput.
+    """
+    filled = {}
+    for key, listed in outputs.items():
+        artifact = dict(listed["artifacts"][0])
+        kind = _type(listed)
+        if kind == HTML:
+            _copy(Path(folders[_REPORT], REPORT_FILE), places[key])
+        elif kind == METRICS:
+            artifact["metadata"] = dict(read_evaluation(folders[_EVALUATION]).metrics)
+        else:
+            artifact["metadata"] = _confusion_matrix(read_details(folders[_EVALUATION]))
+        filled[key] = {"artifacts": [artifact]}
+    return filled
+
+
+def _confusion_matrix(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the matrix as kfp's `ClassificationMetrics.log_confusion_matrix` writes it; empty for masks."""
+    if not details.get("confusion"):
+        return {}
+    return {
+        "confusionMatrix": {
+            "annotationSpecs": [{"displayName": name} for name in details["classes"]],
+            "rows": [{"row": row} for row in details["confusion"]],
+        }
+    }
+
+
+def _type(listed: Mapping[str, Any]) -> str:
+    kind = listed["artifacts"][0].get("type", {})
+    # Kubeflow's driver passes the type of an output as the document has it, Vertex AI maybe as YAML.
+    found: str = kind.get("schemaTitle") or _title(kind.get("instanceSchema", ""))
+    return found
+
+
+def _title(schema: str) -> str:
+    """Returns the title of an artifact type in YAML or JSON."""
+    first = next(iter(schema.strip().splitlines()), "")
+    if first.startswith("{"):
+        return str(json.loads(schema).get("title", ""))
+    return first.removeprefix("title:").strip()
+
+
+def _copy(file: Path, place: str) -> None:
+    if is_remote(place):
+        buckets.upload(place, str(file))
+    else:
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        copy_file(file, place)

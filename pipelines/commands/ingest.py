@@ -1,0 +1,42 @@
+"""`shardwright ingest`: makes a dataset of images and annotations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from shardwright.pipelines.commands.parsers import Commands
+from shardwright.progress import print_note
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    ingest = commands.add("ingest")
+    ingest.add_argument("config", metavar="CONFIG", help="YAML file")
+    ingest.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    ingest.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each core)")
+    ingest.add_argument("--json", action="store_true", help="print fingerprint, totals and notes as JSON")
+    ingest.set_defaults(command=_ingest)
+
+
+def _ingest(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright.ingest import ingest
+    from shardwright.ingest.baseline import resolve_baseline
+
+    notes: list[str] = []
+
+    def log(note: str) -> None:
+        notes.append(note)
+        print_note(note)
+
+    config = resolve_baseline(load_config(options.config))
+    manifest = ingest(config, options.out, workers=options.workers, log=log)
+    if options.json:
+        row = {"dataset": options.out, "fingerprint": manifest.fingerprint, "shards": len(manifest.shards)}
+        row |= {"classes": list(manifest.classes), "totals": dict(manifest.totals), "notes": notes}
+        print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
+        return 0
+    totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
+    print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
+    return 0

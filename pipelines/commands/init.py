@@ -1,0 +1,154 @@
+"""`shardwright init`: looks at images and annotations, and writes a configuration with everything that it detected."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from shardwright.errors import Reading, ShardwrightError, UsageError
+from shardwright.escaping import escape
+from shardwright.pipelines.commands.parsers import Commands
+
+if TYPE_CHECKING:
+    from shardwright.pipelines.init.detect_input import DetectedInput
+    from shardwright.pipelines.init.resolve import ResolvedInput
+
+_TASKS = ("segmentation", "classification")
+_STDOUT = "-"
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    init = commands.add("init")
+    init.add_argument("folder", metavar="FOLDER", help="the images: a folder, a glob or a URL; or a folder with all")
+    init.add_argument("labels", metavar="LABELS", nargs="?", help="the annotations: a table, COCO JSON or a folder")
+    init.add_argument("--task", choices=_TASKS, help="by default detected")
+    init.add_argument("--out", metavar="FILE", help="file to write (default: FOLDER's name .yaml); - prints it")
+    init.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a value of the configuration, e.g. input.labels.rle.order=row; may be repeated",
+    )
+    init.add_argument("--force", action="store_true", help="replace a file that is there")
+    init.add_argument("--json", action="store_true", help="print what was detected as JSON")
+    init.set_defaults(command=_init)
+
+
+def _init(options: argparse.Namespace) -> int:
+    from shardwright.config.json_schema import schema_line
+    from shardwright.pipelines.init.resolve import resolve_input
+    from shardwright.pipelines.init.write_project import pipeline_name
+    from shardwright.pipelines.init.yaml_text import yaml_text
+
+    name = pipeline_name(options.folder)
+    out = options.out or f"{name}.yaml"
+    if out != _STDOUT and os.path.lexists(out) and not options.force:
+        raise UsageError(f"--out: {out} exists already. Name another file, or replace it with --force.")
+    given = {"name": name, **_settings(options.set)}
+    if options.task is not None:
+        given["task"] = options.task
+    resolved = resolve_input(_detect(options.folder, options.labels, given))
+    call = shlex.join(["shardwright", "init", *filter(None, [options.folder, options.labels])])
+    header = [schema_line(), f"# Written by `{call}`. All keys: docs/configuration.md."]
+    if not resolved.trainable:
+        header.append("# The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train.")
+    text = yaml_text(resolved, header)
+    if out != _STDOUT:
+        _write(out, text)
+    _print(options, resolved, out, text)
+    return 0
+
+
+def _print(options: argparse.Namespace, resolved: ResolvedInput, out: str, text: str) -> None:
+    if options.json:
+        from shardwright.pipelines.commands.validate import plain_values
+
+        found = {"file": None if out == _STDOUT else out, "detected": list(resolved.notes)}
+        print(json.dumps({**found, "configuration": plain_values(resolved.config)}, indent=1, ensure_ascii=False))
+        return
+    stream = sys.stderr if out == _STDOUT else sys.stdout
+    for note in resolved.notes if not options.quiet else ():
+        print(f"  {escape(note)}", file=stream)
+    if out == _STDOUT:
+        print(text, end="")
+        return
+    dataset = f"shardwright ingest {shlex.quote(out)} --out DIR"
+    run = f", or shardwright run {shlex.quote(out)}" if resolved.trainable else ""
+    print(f"{out}: written. Next: {dataset}{run}")
+
+
+def _detect(folder: str, labels: str | None, given: dict[str, Any]) -> DetectedInput:
+    """Detects the input; asks where several readings fit and somebody is there, and fails elsewhere."""
+    from shardwright.pipelines.init.detect_input import detect_input
+
+    while True:
+        try:
+            return detect_input(folder, labels, given)
+        except ShardwrightError as error:
+            if len(error.readings) < 2:
+                raise
+            if not (sys.stdin.isatty() and sys.stdout.isatty()):
+                raise UsageError(f"{error}\nChoose one of:\n{_options(error.readings)}") from None
+            given |= _ask(error, input).options
+
+
+def _options(readings: tuple[Reading, ...]) -> str:
+    choices = [" ".join(_setting(path, value) for path, value in reading.options.items()) for reading in readings]
+    width = max(map(len, choices))
+    return "\n".join(
+        f"  {choice:{width}}  # {reading.meaning}" for choice, reading in zip(choices, readings, strict=True)
+    )
+
+
+def _setting(path: str, value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"--set {shlex.quote(f'{path}={text}')}"
+
+
+def _ask(error: ShardwrightError, read: Callable[[str], str]) -> Reading:
+    """Asks which reading is meant."""
+    print(error)
+    for number, reading in enumerate(error.readings, 1):
+        print(f"  {number}. {reading.meaning}")
+    while True:
+        try:
+            answer = read(f"Which is meant (1 to {len(error.readings)})? ").strip()
+        except EOFError:
+            raise error from None
+        if answer.isdecimal() and 1 <= int(answer) <= len(error.readings):
+            return error.readings[int(answer) - 1]
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    import yaml
+
+    from shardwright.config.yaml_text import parse_yaml
+
+    settings: dict[str, Any] = {}
+    for text in given:
+        path, equals, value = text.partition("=")
+        if not equals or not path:
+            raise UsageError(f"--set {text}: is not KEY=VALUE. Write e.g. --set input.labels.rle.order=row.")
+        try:
+            settings[path] = parse_yaml(value)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            raise UsageError(f"--set {path}: {value!r} is not YAML. Put it in quotes.") from None
+    return settings
+
+
+def _write(out: str, text: str) -> None:
+    from pathlib import Path
+
+    from shardwright.storage.whole_files import write_bytes
+
+    try:
+        write_bytes(Path(out), text.encode("utf-8"))
+    except OSError as error:
+        raise UsageError(f"--out: {out} cannot be written ({error.strerror or error}). Check the path.") from None

@@ -1,0 +1,233 @@
+"""Detects the input of a configuration: which files of a folder are images, which are annotations, how both are read.
+
+Every candidate is read as an ingest reads it, so what is detected here is what `format: auto` detects.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from shardwright.config import Config, LabelsConfig, parse_section
+from shardwright.config.load import parse_config
+from shardwright.errors import Reading, ShardwrightError, UsageError
+from shardwright.formats.candidates import IMAGE_ENDINGS, Candidate, find_candidates
+from shardwright.formats.detect import BY_FOLDER, CLASSIFICATION, IMAGES_ALONE, SEGMENTATION, WITHOUT_PATH, detect_task
+from shardwright.ingest.recipe import IngestRecipe, locate
+from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.storage import is_remote, list_inputs
+from shardwright.storage.listing import has_wildcard
+
+_TASK, _IMAGES, _PATH = "task", "input.images", "input.labels.path"
+_LABELS = "input.labels."
+
+
+@dataclass(frozen=True)
+class DetectedInput:
+    """An input that was read.
+
+    Attributes:
+        options: YAML path -> value of everything that was given or chosen.
+        config: the configuration of these options.
+        surveyed: the result of reading it.
+        notes: what was detected and why, for the user.
+    """
+
+    options: Mapping[str, Any]
+    config: Config
+    surveyed: SurveyedInput
+    notes: tuple[str, ...]
+
+
+class _Score(NamedTuple):
+    """How well a folder fits annotations: images that they name, and the share of those that there are."""
+
+    named: int
+    share: float
+
+
+_NO_SCORE = _Score(-1, 0.0)
+
+
+@dataclass
+class _Trials:
+    """Candidates with the same annotations that were read.
+
+    Attributes:
+        detected: the best one, or `None`.
+        score: of it.
+        error: of the last one that could not be read; one with readings is preferred.
+    """
+
+    detected: DetectedInput | None = None
+    score: _Score = _NO_SCORE
+    error: ShardwrightError | None = None
+
+    def add(self, found: DetectedInput) -> None:
+        """Takes a candidate if it is better than those before."""
+        listed = found.surveyed.survey.listed
+        score = _Score(sum(listed), sum(listed) / len(listed))
+        if score > self.score:
+            self.detected, self.score = found, score
+
+    def add_error(self, error: ShardwrightError) -> None:
+        """Keeps an error; one with readings may be answered, so it comes before others."""
+        if self.error is None or (error.readings and not self.error.readings):
+            self.error = error
+
+    @property
+    def possible(self) -> bool:
+        """Returns whether the annotations are of images of the folder, perhaps after an answer."""
+        return self.detected is not None or (self.error is not None and bool(self.error.readings))
+
+
+def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) -> DetectedInput:
+    """Detects an input.
+
+    Args:
+        folder: folder, glob or URL of the images, or a folder with images and annotations.
+        labels: the annotations, where they are known.
+        options: YAML path -> value of the configuration, as far as it is given.
+
+    Raises:
+        UsageError: there are no images, or the annotations cannot be read. With `readings` where several fit.
+        CheckFailed: nothing matched, or images without annotations. With `readings`.
+    """
+    labels = options.get(_PATH, labels)
+    trials: dict[str | None, _Trials] = {}
+    by_keys = options.get(_LABELS + "format") in WITHOUT_PATH
+    candidates: list[tuple[str, str | None]] = [(folder, None)] if by_keys else _candidates(folder, labels)
+    for images, path in candidates:
+        _try(trials.setdefault(path, _Trials()), {_IMAGES: images, **({_PATH: path} if path else {}), **options})
+    if labels is None and candidates[0][1] is not None and not any(one.possible for one in trials.values()):
+        # The tables are about something else.
+        _try(trials.setdefault(None, _Trials()), {_IMAGES: folder, **options})
+    possible = {path: one for path, one in trials.items() if one.possible}
+    if len(possible) > 1:
+        raise _several(folder, [path for path in possible if path is not None])
+    chosen = next(iter(possible.values()), next(iter(trials.values())))
+    if chosen.detected is None:
+        assert chosen.error is not None, "a candidate is read or has an error"
+        raise chosen.error
+    passed_over = [one.error for path, one in trials.items() if path is not None and not one.possible]
+    notes = [f"not read as annotations: {error}" for error in passed_over if labels is None and error is not None]
+    return replace(chosen.detected, notes=(*chosen.detected.notes, *notes))
+
+
+def _candidates(folder: str, labels: str | None) -> list[tuple[str, str | None]]:
+    """Images and annotations to try, as paths for the configuration."""
+    if has_wildcard(folder) or "{" in folder:
+        return [(folder, labels)]
+    if not is_remote(folder) and os.path.isfile(folder):
+        raise UsageError(f"{folder}: is a file. Give the folder of the images, and the annotations after it.")
+    keys = list_inputs(_absolute(folder)).keys
+    below = None if labels is None else _below(folder, labels)
+    found = find_candidates(keys, below)
+    return [_named(folder, labels, candidate) for candidate in dict.fromkeys(found)]
+
+
+def _named(folder: str, labels: str | None, candidate: Candidate) -> tuple[str, str | None]:
+    images = os.path.join(folder, candidate.images) if candidate.images else folder
+    if labels is not None or candidate.labels is None:
+        return images, labels
+    return images, os.path.join(folder, candidate.labels) if candidate.labels else folder
+
+
+def _below(folder: str, labels: str) -> str:
+    """The path of annotations below a folder; an absolute path where they are elsewhere."""
+    whole, root = _absolute(labels).rstrip("/"), _absolute(folder).rstrip("/")
+    return "" if whole == root else whole.removeprefix(root + "/")
+
+
+def _absolute(path: str) -> str:
+    return path if is_remote(path) else os.path.abspath(os.path.expanduser(path))
+
+
+def _try(trials: _Trials, options: Mapping[str, Any]) -> None:
+    try:
+        trials.add(_read(options))
+    except ShardwrightError as error:
+        trials.add_error(error)
+
+
+def _read(options: Mapping[str, Any]) -> DetectedInput:
+    notes: tuple[str, ...] = ()
+    if _TASK not in options:
+        task, reason = _task(options)
+        if task is None:
+            return _read_records(options)
+        options, notes = {**options, _TASK: task}, (f"task: {task}, since {reason}",)
+    while True:
+        try:
+            config = parse_config(nested(options), base=os.getcwd())
+            surveyed = survey_input(IngestRecipe.of(config), locate(config))
+            _check_classes(config, surveyed)
+            return DetectedInput(options, config, surveyed, (*notes, *surveyed.survey.notes))
+        except ShardwrightError as error:
+            # The only reading that fits is not a question.
+            if len(error.readings) != 1 or options.items() >= error.readings[0].options.items():
+                raise
+            (reading,) = error.readings
+            options, notes = {**options, **reading.options}, (*notes, reading.meaning)
+
+
+def _check_classes(config: Config, surveyed: SurveyedInput) -> None:
+    """Checks that folders, where they were detected as the classes, are those of most images.
+
+    Raises:
+        UsageError: most images are in none of them.
+    """
+    reasons = Counter(refusal.code for refusal in surveyed.rejected.values())
+    without, images = reasons["no_class_folder"] + reasons["no_label"], len(surveyed.listing.keys)
+    if config.input.labels.format == "auto" and 2 * without > images:
+        classes = ", ".join(surveyed.survey.classes)
+        problem = f"{without} of {images} images are not in a folder that is a class ({classes})"
+        fix = "Set input.labels.format: none, or class_folders to reject these images."
+        raise UsageError(f"{config.input.images}: {problem}. {fix}").with_readings(IMAGES_ALONE, BY_FOLDER)
+
+
+def _read_records(options: Mapping[str, Any]) -> DetectedInput:
+    """Reads files that are not images, which may be records with masks or without."""
+    try:
+        return _read({**options, _TASK: SEGMENTATION})
+    except UsageError:
+        return _read({**options, _TASK: CLASSIFICATION})
+
+
+def _task(options: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The task and why; `None` where it is not known before the files are read."""
+    path = options.get(_PATH)
+    if path is None and not _has_images(str(options[_IMAGES])):
+        return None, ""
+    given = nested({name.removeprefix(_LABELS): value for name, value in options.items() if name.startswith(_LABELS)})
+    section: LabelsConfig = parse_section(LabelsConfig, given, "input.labels")
+    return detect_task(None if path is None else _absolute(path), section)
+
+
+def _has_images(images: str) -> bool:
+    if "{" in images:
+        return True
+    return any(os.path.splitext(key)[1].lower() in IMAGE_ENDINGS for key in list_inputs(_absolute(images)).keys)
+
+
+def _several(folder: str, paths: list[str]) -> UsageError:
+    shown = ", ".join(paths)
+    error = UsageError(f"{folder}: several files may be its annotations: {shown}. Name one of them after the folder.")
+    return error.with_readings(*(Reading(f"the annotations are {path}", {_PATH: path}) for path in paths))
+
+
+def nested(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns YAML paths as mappings in mappings: `{"input.images": "a"}` is `{"input": {"images": "a"}}`."""
+    whole: dict[str, Any] = {}
+    for path, value in options.items():
+        *sections, last = path.split(".")
+        place = whole
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise UsageError(f"--set {path}: {section} is a value already. Set one of both.")
+        place[last] = value
+    return whole

@@ -1,0 +1,157 @@
+"""`kubeflow.pods` and `kubeflow.jobset`: what Kubernetes gives the pods of a pipeline, beyond resources and nodes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shardwright.config.parsing import at_least, between
+from shardwright.errors import ConfigError
+
+# The key of `kubeflow.pods` for all components; a component's own settings are added, and win.
+ALL = "all"
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,253}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUALIFIED = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_RESERVED = "SHARDWRIGHT_"
+
+
+@dataclass(frozen=True)
+class ScratchVolume:
+    """A volume that is made with a pod and deleted with it (a generic ephemeral volume).
+
+    Attributes:
+        path: where it is mounted, such as `/gcs`, where Kubeflow's launcher puts copies of artifacts.
+        size: bytes.
+        storage_class: of the claim; by default that of the cluster.
+    """
+
+    path: str
+    size: int
+    storage_class: str | None = None
+
+
+@dataclass(frozen=True)
+class PodConfig:
+    """Settings of the pods of a component, or of all.
+
+    Attributes:
+        env: environment variables.
+        secret_env: environment variable -> `SECRET/KEY`.
+        config_map_env: environment variable -> `CONFIGMAP/KEY`.
+        labels: labels of the pod.
+        annotations: annotations of the pod.
+        timeout_hours: hours after which Kubernetes ends the pod; by default never.
+        shared_memory: bytes of `/dev/shm`; by default those of the container runtime (64 MB).
+        scratch: volumes that exist as long as the pod.
+    """
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict)
+    config_map_env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    timeout_hours: float | None = None
+    shared_memory: int | None = None
+    scratch: tuple[ScratchVolume, ...] = ()
+
+    def over(self, other: PodConfig) -> PodConfig:
+        """Returns these settings, and those of `other` where these have none."""
+        return PodConfig(
+            env={**other.env, **self.env},
+            secret_env={**other.secret_env, **self.secret_env},
+            config_map_env={**other.config_map_env, **self.config_map_env},
+            labels={**other.labels, **self.labels},
+            annotations={**other.annotations, **self.annotations},
+            timeout_hours=other.timeout_hours if self.timeout_hours is None else self.timeout_hours,
+            shared_memory=other.shared_memory if self.shared_memory is None else self.shared_memory,
+            scratch=self.scratch or other.scratch,
+        )
+
+
+@dataclass(frozen=True)
+class JobSetConfig:
+    """The JobSet that trains on a slice of several hosts.
+
+    Attributes:
+        queue: local queue of Kueue that admits it.
+        service_account: Kubernetes service account of its pods.
+        max_restarts: how often it starts again after a failure. After a preemption it always starts again.
+        privileged: whether its containers are privileged, which some TPU drivers need to open `/dev/vfio`.
+        host_network: whether its pods use the network of their nodes, which is faster between the hosts of a v6e slice.
+    """
+
+    queue: str | None = None
+    service_account: str | None = None
+    max_restarts: int = 3
+    privileged: bool = False
+    host_network: bool = False
+
+
+def check_variables(path: str, variables: Sequence[str]) -> None:
+    """Refuses names that no environment variable can have, names of Shardwright's own, and names given twice."""
+    for name, count in Counter(variables).items():
+        if not _VARIABLE.fullmatch(name):
+            raise ConfigError(path, f"{name!r} is not a variable's name", "Use A-Z, a-z, 0-9 and _.")
+        if name.startswith(_RESERVED):
+            raise ConfigError(path, f"{name!r} is set by Shardwright itself", "Use another name.")
+        if count > 1:
+            raise ConfigError(path, f"{name!r} has two values", "Name it in one of env, secret_env and config_map_env.")
+
+
+def check_pod(path: str, pod: PodConfig) -> None:
+    """Refuses settings that Kubernetes refuses."""
+    check_variables(f"{path}.env", [*pod.env, *pod.secret_env, *pod.config_map_env])
+    for option, references in (("secret_env", pod.secret_env), ("config_map_env", pod.config_map_env)):
+        for name, reference in references.items():
+            owner, _, key = reference.partition("/")
+            if not _NAME.fullmatch(owner) or not _KEY.fullmatch(key):
+                raise ConfigError(
+                    f"{path}.{option}.{name}", f"{reference!r} is not NAME/KEY", "Write e.g. wandb/token."
+                )
+    for label, value in pod.labels.items():
+        if not _QUALIFIED.fullmatch(label) or not _LABEL_VALUE.fullmatch(value):
+            raise ConfigError(f"{path}.labels.{label}", f"{value!r} is not a label of a pod", "Write key: value.")
+    for annotation in pod.annotations:
+        if not _QUALIFIED.fullmatch(annotation):
+            raise ConfigError(
+                f"{path}.annotations.{annotation}", "is not the name of an annotation", "Write key: value."
+            )
+    if pod.timeout_hours is not None:
+        between(f"{path}.timeout_hours", pod.timeout_hours, 0.01, 24 * 365)
+    if pod.shared_memory is not None:
+        at_least(f"{path}.shared_memory", pod.shared_memory, 1 << 20)
+    for number, volume in enumerate(pod.scratch):
+        _check_scratch(f"{path}.scratch[{number}]", volume)
+    if len({volume.path for volume in pod.scratch}) < len(pod.scratch):
+        raise ConfigError(f"{path}.scratch", "two volumes at one path", "Give each its own path.")
+
+
+def check_jobset(path: str, jobset: JobSetConfig) -> None:
+    """Refuses settings that Kubernetes refuses."""
+    for option in ("queue", "service_account"):
+        value = getattr(jobset, option)
+        if value is not None and not _NAME.fullmatch(value):
+            raise ConfigError(f"{path}.{option}", f"{value!r} is not a name", "Use a-z, 0-9, - and dots.")
+    between(f"{path}.max_restarts", jobset.max_restarts, 0, 100)
+
+
+def check_secret_names(path: str, names: tuple[str, ...]) -> None:
+    """Refuses names that no Secret can have."""
+    for number, name in enumerate(names):
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{path}[{number}]", f"{name!r} is not the name of a Secret", "Use a-z, 0-9, - and dots.")
+
+
+def _check_scratch(path: str, volume: ScratchVolume) -> None:
+    if not volume.path.startswith("/") or ".." in volume.path.split("/") or volume.path.strip("/") == "":
+        raise ConfigError(f"{path}.path", f"{volume.path!r} is not a folder to mount at", "Write /scratch.")
+    at_least(f"{path}.size", volume.size, 1 << 20)
+    if volume.storage_class is not None and not _NAME.fullmatch(volume.storage_class):
+        raise ConfigError(
+            f"{path}.storage_class", f"{volume.storage_class!r} is not a name", "Use a-z, 0-9, - and dots."
+        )

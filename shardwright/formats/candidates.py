@@ -1,0 +1,152 @@
+"""Finds, in the names of the files of a folder, which of them may be the images and which their annotations.
+
+| folder | images | annotations |
+|---|---|---|
+| `JPEGImages/1.jpg`, `SegmentationClass/1.png` | `JPEGImages` | the folder: Pascal VOC |
+| `images/1.jpg`, `masks/1.png` | the folder without the masks' | the folder called after masks, with PNG, BMP or TIFF |
+| `1.jpg`, `1_mask.png` | the folder | the folder: masks with a suffix |
+| `train/1.jpg`, `test/2.jpg`, `train.csv` | the folder, or one in it that the table names images of | the table |
+| `daisy/1.jpg` | the folder | none: folders or names of files |
+
+The content of tables is not known here: all are returned, and who reads them sees which names images.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
+from shardwright.formats.mask_names import SUFFIXES
+from shardwright.formats.pascal_voc import MASKS
+
+# Files with these endings count as images; of other files the header decides.
+IMAGE_ENDINGS = frozenset(
+    (
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
+        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo"),
+    )
+)
+_LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines")
+# Tables of files to predict (Kaggle), and files that no one annotates with.
+_NO_ANNOTATIONS = re.compile(r"submission|requirements|package|dataset_info|metadata\.json|licen[cs]e", re.IGNORECASE)
+_MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|(?:^|[_-])gt|^gt", re.IGNORECASE)
+_VOC_IMAGES = "JPEGImages"
+# More folders than that are classes or patients, not parts of a data set.
+_MOST_PARTS = 8
+
+
+class Candidate(NamedTuple):
+    """A possible input, as paths below the folder that was looked into; an empty one is that folder.
+
+    Attributes:
+        images: folder of the images.
+        labels: table or folder of the annotations; `None` where folders or file names state classes.
+    """
+
+    images: str
+    labels: str | None
+
+
+def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Candidate]:
+    """Finds the possible inputs of a folder.
+
+    Args:
+        keys: paths of its files below it, sorted.
+        labels: the annotations where they are known, below the folder; an absolute path if they are elsewhere.
+
+    Returns:
+        The candidates with annotations; where there are none, one without.
+    """
+    masks = sorted(_mask_folders(keys))
+    images = [key for key in keys if _is_image(key) and not _below(key, [*masks, *([labels] if labels else [])])]
+    if labels is not None:
+        return [Candidate(folder, labels) for folder in _image_folders(keys if labels == "" else images)]
+    voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in keys if f"/{MASKS}/" in f"/{key}"})
+    if voc:
+        return [Candidate(_join(folder, _VOC_IMAGES), folder) for folder in voc]
+    found = [Candidate(_common_folder(images), folder) for folder in masks if images]
+    found += [Candidate(folder, folder) for folder in [_common_folder(images)] if _has_pairs(images)]
+    for table in tables(keys):
+        found += [Candidate(folder, table) for folder in _image_folders(images)]
+    return found or [Candidate(_without_annotations(keys), None)]
+
+
+def _without_annotations(keys: Sequence[str]) -> str:
+    """The folder of images that have no file of annotations; that of an export has more files next to it."""
+    exports = [os.path.dirname(key) for key in keys if os.path.basename(key) == RECORD_FILE]
+    return _join(exports[0], IMAGES) if len(exports) == 1 else ""
+
+
+def tables(keys: Iterable[str]) -> list[str]:
+    """Returns the files that may be tables of annotations."""
+    return [
+        key
+        for key in keys
+        if key.lower().endswith(_TABLES)
+        and os.path.basename(key) not in (RECORD_FILE, FEATURES_FILE)
+        and not _NO_ANNOTATIONS.search(os.path.basename(key))
+    ]
+
+
+def _image_folders(images: Sequence[str]) -> list[str]:
+    """Folders that may be that of the images a table names: the one with all of them, and the parts of it."""
+    whole = _common_folder(images)
+    depth = len(whole) + 1 if whole else 0
+    parts = sorted({key[depth:].split("/")[0] for key in images if "/" in key[depth:]})
+    # A table may name images with the folder that all of them are in.
+    around = [""] if whole else []
+    return [*around, whole, *(_join(whole, part) for part in parts if 1 < len(parts) <= _MOST_PARTS)]
+
+
+def _mask_folders(keys: Sequence[str]) -> set[str]:
+    """The highest folders that are called after masks and have lossless images alone, next to other images."""
+    kinds: dict[str, bool] = {}
+    for key in keys:
+        if _is_image(key):
+            for folder in _folders(key):
+                kinds[folder] = kinds.get(folder, True) and key.lower().endswith(_LOSSLESS)
+    named = {folder for folder, lossless in kinds.items() if lossless and _MASK_WORDS.search(folder.split("/")[-1])}
+    highest = {folder for folder in named if not any(above in named for above in _folders(folder))}
+    others = any(_is_image(key) and not _below(key, highest) for key in keys)
+    return highest if others else set()
+
+
+def _has_pairs(images: Sequence[str]) -> bool:
+    """Returns whether files with a mask's suffix are next to half of the other images."""
+    stems = {os.path.splitext(key)[0] for key in images}
+    lossless = [os.path.splitext(key)[0] for key in images if key.lower().endswith(_LOSSLESS)]
+    found: Counter[str] = Counter()
+    for stem in lossless:
+        for suffix, image in SUFFIXES.items():
+            if stem.endswith(suffix) and stem[: -len(suffix)] + image in stems:
+                found[suffix] += 1
+    most = max(found.values(), default=0)
+    return most > 0 and 2 * most >= len(stems) - sum(found.values())
+
+
+def _common_folder(keys: Sequence[str]) -> str:
+    """The deepest folder that all of the files are in."""
+    return os.path.commonpath([os.path.dirname(key) or "." for key in keys]) if keys else ""
+
+
+def _folders(key: str) -> list[str]:
+    """All folders above a path."""
+    parts = key.split("/")[:-1]
+    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def _below(key: str, folders: Collection[str]) -> bool:
+    return any(key == folder or key.startswith(folder + "/") for folder in folders)
+
+
+def _join(*parts: str) -> str:
+    return "/".join(filter(None, parts))
+
+
+def _is_image(key: str) -> bool:
+    return os.path.splitext(key)[1].lower() in IMAGE_ENDINGS

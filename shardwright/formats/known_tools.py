@@ -1,0 +1,166 @@
+"""Names the files of annotation tools that are not read, with what to export instead.
+
+A file or a folder is looked into before it is called masks or a table: a message about missing columns does not help
+who has YOLO's text files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from shardwright.errors import UsageError
+from shardwright.storage import EmptyListing, list_inputs, read_start
+from shardwright.untrusted import parse_untrusted_json
+
+# So many files of a folder are looked into, and so many bytes of each.
+_LOOKED_INTO, _START = 20, 1 << 16
+_YOLO_LINE = re.compile(r"\d+(?:\s+-?\d+(?:\.\d+)?(?:[eE]-?\d+)?){4,}")
+_AS_COCO = "Export COCO JSON from it, and give that file as input.labels.path."
+_TEXTS = (".txt", ".json", ".xml", ".yaml", ".yml")
+
+
+class KnownTool(NamedTuple):
+    """Files of a tool.
+
+    Attributes:
+        name: the tool or the format.
+        fix: what to do instead, a sentence.
+    """
+
+    name: str
+    fix: str
+
+
+_VOC_BOXES = KnownTool(
+    "Pascal VOC XML files of boxes",
+    "Boxes are read from VOC's whole tree, with SegmentationClass next to Annotations. For boxes alone: " + _AS_COCO,
+)
+_YOLO = KnownTool("YOLO text files", _AS_COCO)
+_YOLO_DATA = KnownTool("YOLO's data.yaml", _AS_COCO)
+_LABELME = KnownTool("LabelMe JSON, a file for each image", "Run labelme2coco, and give its COCO JSON.")
+_CVAT = KnownTool("CVAT XML", _AS_COCO)
+_VIA = KnownTool("VIA (VGG Image Annotator) JSON", _AS_COCO)
+_LABEL_STUDIO = KnownTool("Label Studio JSON", _AS_COCO)
+_LABELBOX = KnownTool("Labelbox JSON lines", _AS_COCO)
+_PANOPTIC = KnownTool("COCO panoptic JSON", "Give the instances file, or the folder of PNGs of semantic masks.")
+_CAPTIONS = KnownTool(
+    "COCO captions JSON", "Write a CSV with the columns image and caption, and set input.labels.format: captions."
+)
+
+
+def name_tool(path: str) -> KnownTool | None:
+    """Returns the tool that a file is of; `None` where it is unknown, or one that is read.
+
+    Args:
+        path: absolute path of a file.
+    """
+    try:
+        start = read_start(path, _START)
+    except OSError:
+        return None
+    text = start.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    ending = os.path.splitext(path)[1].lower()
+    if ending in (".yaml", ".yml"):
+        return _YOLO_DATA if re.search(r"^names\s*:", text, re.MULTILINE) else None
+    if text.startswith("<"):
+        root = re.search(r"<(annotations?)\b", text)
+        return None if root is None else _CVAT if root[1] == "annotations" else _VOC_BOXES
+    if text[:1] in ("{", "["):
+        return _of_json(text, whole=len(start) < _START)
+    return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(text.split("\n")[0].strip()) else None
+
+
+def name_tool_of_folder(folder: str) -> KnownTool | None:
+    """Returns the tool that most files of a folder are of; `None` where they are not of one.
+
+    Args:
+        folder: absolute path.
+    """
+    try:
+        listing = list_inputs(folder)
+    except EmptyListing:
+        return None
+    chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(_TEXTS)]
+    if 2 * len(chosen) <= len(listing.keys):
+        return None
+    found = [name_tool(listing.path(i)) for i in chosen[:_LOOKED_INTO]]
+    best = max(found, key=found.count, default=None)
+    return best if 2 * found.count(best) > len(found) else None
+
+
+def check_known(path: str, tool: KnownTool | None) -> None:
+    """Refuses files of a known tool.
+
+    Raises:
+        UsageError: `tool` is one; names it, and what to export.
+    """
+    if tool is not None:
+        raise UsageError(f"input.labels.path: {path}: holds {tool.name}, which is not read. {tool.fix}")
+
+
+def _of_json(text: str, *, whole: bool) -> KnownTool | None:
+    """Looks for the members that a tool writes; of a long file only its start is known."""
+    first = next(filter(None, map(_object, _documents(text))), None) if whole or "\n" in text else None
+    for has, tool in _MARKS:
+        if has(first if first is not None else text):
+            return tool
+    return None
+
+
+def _documents(text: str) -> Iterator[str]:
+    """Yields the whole document, and its first line: the file may be JSON lines."""
+    yield text
+    yield text.split("\n")[0]
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        document = parse_untrusted_json(text)
+    except ValueError:
+        return None
+    if isinstance(document, list):
+        document = document[0] if document else None
+    return document if isinstance(document, dict) else None
+
+
+def _has(*names: str) -> Callable[[dict[str, Any] | str], bool]:
+    def has(found: dict[str, Any] | str) -> bool:
+        if isinstance(found, str):
+            return '"images"' not in found and all(f'"{name}"' in found for name in names)
+        return all(name in found for name in names)
+
+    return has
+
+
+def _in_annotations(name: str) -> Callable[[dict[str, Any] | str], bool]:
+    def has(found: dict[str, Any] | str) -> bool:
+        if isinstance(found, str):
+            return '"images"' in found and f'"{name}"' in found and '"segmentation"' not in found
+        rows = found.get("annotations")
+        row = rows[0] if isinstance(rows, list) and rows else None
+        return "images" in found and isinstance(row, dict) and name in row and "segmentation" not in row
+
+    return has
+
+
+def _is_via(found: dict[str, Any] | str) -> bool:
+    if isinstance(found, str):
+        via = '"_via_' in found or ('"regions"' in found and '"filename"' in found)
+        return via and '"images"' not in found
+    rows = [found, *found.values()]
+    return any(name.startswith("_via_") for name in found) or any(
+        isinstance(row, dict) and {"filename", "regions"} <= row.keys() for row in rows
+    )
+
+
+_MARKS = (
+    (_has("shapes", "imagePath"), _LABELME),
+    (_has("data_row"), _LABELBOX),
+    (_is_via, _VIA),
+    (_in_annotations("segments_info"), _PANOPTIC),
+    (_in_annotations("caption"), _CAPTIONS),
+    (_has("data", "annotations"), _LABEL_STUDIO),
+)

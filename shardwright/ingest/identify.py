@@ -1,0 +1,289 @@
+"""Content IDs of an input, and its fingerprint.
+
+The content ID of a local file is its checksum. An object on a bucket is identified by what the store lists: its size
+with the MD5, or with CRC-32C and generation. It is read once, when it is written, and compared with that. An object
+without a usable checksum is read before.
+
+A CRC-32C cannot prove that two objects are equal, so one is usable only for an object whose size no other has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.checksum import BLAKE3, DIGEST_BYTES, Checksum, digest_of, md5_of, new_checksum
+from shardwright.config import Config
+from shardwright.fingerprint import canonical_json
+from shardwright.fingerprint import fingerprint as fingerprint_of
+from shardwright.ingest.known_files import FileHashes
+from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
+from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.progress import SILENT, Progress
+from shardwright.storage import (
+    FileHash,
+    Listing,
+    hash_bytes,
+    hash_file,
+    is_remote,
+    map_threads,
+    read_bytes,
+    readers,
+)
+from shardwright.storage.limits import MOST_BYTES
+
+_LOCAL_TOGETHER = 16
+MD5, CRC32C = "md5:", "crc32c:"
+
+
+@dataclass(frozen=True)
+class HashedInput:
+    """Content of an input.
+
+    Attributes:
+        contents: hashes of the files that were read, or are known from a previous dataset.
+        identified: whether a file has a content ID, bool (n,): those that can be read, as far as is known.
+        same: equal for files of the same bytes, uint8 (n, 32).
+        attached: hashes of every file of `AnnotationFormat.attachments`, if it has any.
+        fingerprint: of all of it.
+        rest: fingerprint of all but the images.
+        notes: for the user.
+        content: fingerprint by the checksums of the files, if none of them is read later.
+    """
+
+    contents: FileHashes
+    identified: npt.NDArray[np.bool_]
+    same: npt.NDArray[np.uint8]
+    attached: FileHashes | None
+    fingerprint: str
+    rest: str
+    notes: tuple[str, ...] = ()
+    content: str = ""
+
+    @property
+    def read_later(self) -> bool:
+        """True if the content ID of some image is what the store lists, and its checksum is not known yet."""
+        return bool((self.identified & ~self.contents.known).any())
+
+
+def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
+    """Identifies an input: keys, sizes, contents; never times or its location.
+
+    The content of an image that is rejected already has no effect on the dataset and is left out.
+
+    Args:
+        surveyed: the input.
+        progress: is advanced by each file.
+        hashed: hashes of the images where they have been read already.
+    """
+    listing = surveyed.listing
+    listed = _usable(listing)
+    contents, digests = _identify(surveyed, listed, progress) if hashed is None else (hashed, {})
+    total, real = new_checksum(), new_checksum()
+    for i, content in enumerate(contents):
+        checksum = None if content is None or i in surveyed.rejected else content.content_id.hex()
+        identity = checksum
+        if listed[i]:
+            pin = "" if listing.checksum(i).startswith(MD5) else f"@{listing.pin(i)}"
+            identity = None if i in surveyed.rejected else f"{listing.checksum(i)}{pin}"
+        add_file(total, listing.keys[i], listing.sizes[i], identity)
+        add_file(real, listing.keys[i], listing.sizes[i], checksum)
+    attached = surveyed.source.attachments()
+    further = None if attached is None else _collect(attached, _hash_files(attached, BLAKE3), SILENT)
+    rest = _rest(surveyed, attached, further)
+    # A file that could not be read to be probed is not identified by its listing.
+    identified = contents.known if hashed is not None else listed | contents.known
+    remote = is_remote(listing.root) and surveyed.records is None
+    before = sum(i not in surveyed.rejected for i in np.flatnonzero(~listed).tolist()) if remote else 0
+    note = f"{before:,} of {len(listed):,} objects have no checksum that identifies them, so they are read twice"
+    return HashedInput(
+        contents,
+        identified,
+        contents.content_ids if hashed is not None else _same(listing, listed, contents, digests),
+        further,
+        input_fingerprint_of(total, rest),
+        rest,
+        (note,) if before else (),
+        input_fingerprint_of(real, rest),
+    )
+
+
+def add_file(total: Checksum, key: str, size: int, identity: str | None) -> None:
+    """Adds a file of the listing to the checksum of all files, which is made in the order of the keys."""
+    _add(total, [key, size, identity])
+
+
+def input_fingerprint_of(files: Checksum, rest: str) -> str:
+    """Returns the fingerprint of an input.
+
+    Args:
+        files: of all files; see `add_file`.
+        rest: see `HashedInput`.
+    """
+    return fingerprint_of({"files": files.hexdigest(), "rest": rest})
+
+
+def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:
+    """Returns the content fingerprint of a configuration's input, 64 hex digits.
+
+    Raises:
+        UsageError, CheckFailed: see `survey_input`.
+    """
+    return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
+
+
+def _rest(surveyed: SurveyedInput, attached: Listing | None, further: FileHashes | None) -> str:
+    total = new_checksum()
+    for refusal in surveyed.listing.refused:
+        _add(total, list(refusal))
+    for row in surveyed.spans.passed_over:
+        _add(total, [row.key, row.code, row.reason])
+    for part in surveyed.spans.labels:
+        # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes.
+        _add(total, [os.path.basename(part.path), surveyed.guard.checksum(part.path)])
+    for path in surveyed.further:
+        _add(total, [os.path.basename(path), surveyed.guard.checksum(path)])
+    for split, path in sorted(surveyed.lists.items()):
+        _add(total, [split, surveyed.guard.checksum(path)])
+    if attached is not None and further is not None:
+        for i, digest in enumerate(further):
+            add_file(total, attached.keys[i], attached.sizes[i], digest.content_id.hex() if digest else None)
+    return total.hexdigest()
+
+
+def _usable(listing: Listing) -> npt.NDArray[np.bool_]:
+    """Returns which objects are identified by what the store lists."""
+    if not is_remote(listing.root) or not listing.checksums:
+        return np.zeros(len(listing.keys), np.bool_)
+    _, inverse, counts = np.unique(np.asarray(listing.sizes), return_inverse=True, return_counts=True)
+    alone = counts[inverse] == 1
+    kinds = ((checksum.startswith(MD5), checksum.startswith(CRC32C)) for checksum in listing.checksums)
+    return np.array([md5 or (crc32c and alone[i]) for i, (md5, crc32c) in enumerate(kinds)], np.bool_)
+
+
+def _identify(
+    surveyed: SurveyedInput, listed: npt.NDArray[np.bool_], progress: Progress
+) -> tuple[FileHashes, dict[int, bytes]]:
+    """Reads the files that nothing else identifies.
+
+    Returns:
+        The hashes that are known then, and the MD5 of those that are compared with listed ones.
+    """
+    listing, algorithm = surveyed.listing, surveyed.recipe.images.checksum
+    contents = FileHashes(len(listing.keys))
+    if surveyed.known is not None:
+        for i, content in enumerate(surveyed.known.content):
+            if content is not None:
+                contents.set(i, content)
+    wanted = np.ones(len(listing.keys), np.bool_)
+    wanted[list(surveyed.rejected)] = False
+    digests: dict[int, bytes] = {}
+    if (wanted & listed & ~contents.known).any():
+        todo = np.flatnonzero(wanted & ~listed).tolist()
+        found = map_threads(
+            lambda i: _hash_twice(listing, i, algorithm), todo, readers(listing.root), listing.sizes.__getitem__
+        )
+        for i, both in zip(todo, found, strict=True):
+            if both is not None:
+                contents.set(i, both[0])
+                digests[i] = both[1]
+            progress.advance()
+        return contents, digests
+    todo = np.flatnonzero(wanted & ~contents.known).tolist()
+    for i, content in zip(todo, _hash_files(listing, algorithm, todo), strict=True):
+        if content is not None:
+            contents.set(i, content)
+        progress.advance()
+    return contents, digests
+
+
+def _hash_twice(listing: Listing, position: int, algorithm: str) -> tuple[FileHash, bytes] | None:
+    try:
+        data = read_bytes(listing.path(position), listing.pin(position))
+    except OSError:
+        return None
+    return hash_bytes(data, algorithm), _digest(f"{MD5}{md5_of(data)}", listing.sizes[position])
+
+
+def _same(
+    listing: Listing, listed: npt.NDArray[np.bool_], contents: FileHashes, digests: dict[int, bytes]
+) -> npt.NDArray[np.uint8]:
+    """Returns `HashedInput.same`. It splits the files as their content IDs do, from listed MD5 where there are any."""
+    if not (listed & ~contents.known).any():
+        return contents.content_ids
+    same = np.zeros((len(listing.keys), DIGEST_BYTES), np.uint8)
+    for i in range(len(listing.keys)):
+        # No other object has the size of one that is identified by its CRC-32C.
+        digest = _digest(listing.checksum(i), listing.sizes[i]) if listed[i] else digests.get(i, bytes(DIGEST_BYTES))
+        same[i] = np.frombuffer(digest, np.uint8)
+    return same
+
+
+def _digest(checksum: str, size: int) -> bytes:
+    return digest_of(f"{size} {checksum}".encode())
+
+
+def _hash_files(listing: Listing, algorithm: str, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
+    todo = range(len(listing.keys)) if positions is None else positions
+    threads = readers(listing.root)
+    # From a bucket each is a request. Passing small local files to a thread one by one would take a tenth of the time.
+    remote = is_remote(listing.root)
+    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(todo) // (threads * threads)))
+    hashed = map_threads(
+        # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.
+        lambda some: [
+            hash_file(listing.path(i), listing.pin(i), algorithm) if listing.sizes[i] <= MOST_BYTES else None
+            for i in some
+        ],
+        (todo[begin : begin + together] for begin in range(0, len(todo), together)),
+        threads=threads,
+        weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
+    )
+    for some in hashed:
+        yield from some
+
+
+def _collect(listing: Listing, hashes: Iterable[FileHash | None], progress: Progress) -> FileHashes:
+    contents = FileHashes(len(listing.keys))
+    for i, content in enumerate(hashes):
+        if content is not None:
+            contents.set(i, content)
+        progress.advance()
+    return contents
+
+
+def _add(total: Checksum, row: list[str | int | None]) -> None:
+    total.update(canonical_json(row).encode("utf-8") + b"\n")
+
+
+@dataclass(frozen=True)
+class IngestSource:
+    """An ingest as parameters: texts, or values of a task that has not run yet.
+
+    Attributes:
+        fingerprint: of the content of images and annotations, 64 hex digits. Other content is refused when it is read.
+        recipe: the options that change bytes, as canonical JSON.
+        location: where the input is, as JSON; empty where the environment variable `SHARDWRIGHT_INPUT` has it.
+    """
+
+    fingerprint: Any
+    recipe: Any
+    location: Any = ""
+
+    @staticmethod
+    def of(config: Config) -> IngestSource:
+        """Lists the input of a configuration, reads its annotations and hashes its files: seconds for a gigabyte.
+
+        Raises:
+            UsageError: the folder, the table, a column or a class is wrong.
+            CheckFailed: nothing matches, or images without annotations are not allowed.
+        """
+        location = locate(config)
+        surveyed = survey_input(IngestRecipe.of(config), location)
+        recipe = ingest_recipe(config, surveyed.survey.classes)
+        return IngestSource(hash_input(surveyed).fingerprint, recipe, location_json(location))

@@ -1,0 +1,22 @@
+"""What is used of Keras and is not public."""
+
+import keras
+from compat import checked_with
+
+from shardwright.components.image_trainer.keras_compat import all_layers
+
+
+def test_the_version_is_one_that_was_checked():
+    checked_with("keras", ">=3.12,<3.16")
+
+
+def test_layers_at_every_depth_are_listed_once():
+    shared = keras.layers.Dense(3, name="shared")
+    encoder_input = keras.Input((4,))
+    encoder = keras.Model(encoder_input, shared(encoder_input), name="encoder")
+    wrapper = keras.layers.TimeDistributed(keras.layers.Dense(2, name="wrapped"), name="wrapper")
+    first, second = keras.Input((4,)), keras.Input((5, 4))
+    model = keras.Model([first, second], [encoder(first), shared(first), wrapper(second)])
+    names = [layer.name for layer in all_layers(model)]
+    assert {"encoder", "shared", "wrapper", "wrapped"} <= set(names)
+    assert (names.count("shared"), model.name in names) == (1, False)

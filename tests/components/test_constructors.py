@@ -1,0 +1,253 @@
+"""The public constructors: the field's words, the defaults of the configuration, and what they refuse."""
+
+import dataclasses
+import inspect
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+from tfx.types import Channel, standard_artifacts
+from tfx.types.experimental import simple_artifacts
+
+import shardwright.components as public
+from shardwright.components import (
+    BaselineResolver,
+    DataGate,
+    Drift,
+    ImageEvaluator,
+    ImageExampleGen,
+    ImageTrainer,
+    ImageTransform,
+    InputResolver,
+    LabelCsv,
+    Predictor,
+    Pusher,
+    Report,
+    Skew,
+    StatisticsGen,
+    Text,
+)
+from shardwright.components.image_trainer.component import TrainerOptions
+from shardwright.components.image_trainer.spec import TrainRecipe
+from shardwright.config import parse_config
+from shardwright.config.trainer import TrainerConfig
+from shardwright.config.transform import TransformConfig
+from shardwright.errors import ConfigError, UsageError
+from shardwright.ingest.identify import IngestSource
+
+COMPONENTS = [
+    BaselineResolver, DataGate, ImageEvaluator, ImageExampleGen, ImageTrainer, ImageTransform, InputResolver, Predictor,
+    Pusher, Report, StatisticsGen,
+]  # fmt: skip
+
+
+def channel(name):
+    return Channel(type=getattr(standard_artifacts, name, None) or getattr(simple_artifacts, name))
+
+
+def config_of(**sections):
+    return parse_config({"input": {"images": "x"}, **sections}, base="/")
+
+
+def plain(node):
+    """The parameters of a component, those that are JSON read."""
+    values = {}
+    for name, value in node.exec_properties.items():
+        try:
+            values[name] = json.loads(value)
+        except (TypeError, ValueError):
+            values[name] = value
+    return values
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.__name__)
+def test_a_docstring_has_every_parameter_and_an_example(component):
+    text = inspect.getdoc(component)
+    described = re.search(r"^Args:\n((?: .*\n|\n)*)", text + "\n", re.MULTILINE)[1]
+    names = re.findall(r"^    \**(\w+): ", described, re.MULTILINE)
+    assert names == list(inspect.signature(component.__init__).parameters)[1:]
+    assert "Example:\n    ```python\n" in text
+    # What the example calls is what a user can import.
+    example = text.partition("```python\n")[2].partition("```")[0]
+    compile(inspect.cleandoc(example), component.__name__, "exec")
+    assert component.__name__ in example
+    for name in re.findall(r"(?<![.\w])([A-Z]\w+)\(", example):
+        assert hasattr(public, name), name
+
+
+def test_all_names_are_there_and_no_others():
+    assert {component.__name__ for component in COMPONENTS} <= set(public.__all__)
+    assert public.__all__ == sorted(public.__all__)
+    for name in public.__all__:
+        assert getattr(public, name).__doc__, name
+    with pytest.raises(AttributeError, match=r"has no attribute 'ImageTrainr'\. It offers BaselineResolver"):
+        getattr(public, "ImageTrainr")  # noqa: B009 -- the name is not one that a type checker knows
+
+
+def test_transform_has_the_options_of_the_configuration():
+    examples, schema = channel("Examples"), channel("Schema")
+    names = set(inspect.signature(ImageTransform.__init__).parameters)
+    assert {field.name for field in dataclasses.fields(TransformConfig)} <= names
+    assert plain(ImageTransform(examples)) == plain(ImageTransform.from_config(config_of(), examples))
+    given = ImageTransform(
+        examples, schema, size=(64, 96), encoding="png", optimize=True, text={"note": Text(vocabulary=9)},
+        max_rejects=0.2,
+    )  # fmt: skip
+    section = {"size": [64, 96], "encoding": "png", "optimize": True, "text": {"note": {"vocabulary": 9}}}
+    same = ImageTransform.from_config(config_of(transform=section, rejects={"max_fraction": 0.2}), examples, schema)
+    assert plain(given) == plain(same)
+    assert plain(ImageTransform(examples, resize="keep"))["recipe"]["size"] is None
+    assert given.inputs["schema"] is schema
+    assert "schema" not in ImageTransform(examples).inputs
+    with pytest.raises(ConfigError, match=r"transform\.quality: 101 is out of range"):
+        ImageTransform(examples, quality=101)
+
+
+def test_the_trainer_has_the_options_of_the_configuration():
+    examples, graph = channel("Examples"), channel("TransformGraph")
+    assert set(TrainerOptions.__annotations__) == {field.name for field in dataclasses.fields(TrainerConfig)}
+    for field in dataclasses.fields(TrainerConfig):
+        name = field.name
+        assert f"`{name}`" in ImageTrainer.__doc__, name
+        if isinstance(field.default, (int, float)) and name != "weight_decay":
+            assert re.search(rf"`{name}`\s\(({field.default})\b", ImageTrainer.__doc__), name
+    assert plain(ImageTrainer(examples, graph)) == plain(ImageTrainer.from_config(config_of(), examples, graph))
+    given = ImageTrainer(
+        examples, graph, task="classification", epochs=3, text=("note",), accelerator="cpu",
+        loader={"augment": ["flip_left_right"]}, evaluator={"flips": ["left_right"]},
+    )  # fmt: skip
+    sections = {
+        "task": "classification",
+        "transform": {"text": {"note": {}}},
+        "trainer": {"epochs": 3, "text": ["note"], "accelerator": "cpu"},
+        "loader": {"augment": ["flip_left_right"]},
+        "evaluator": {"flips": ["left_right"]},
+    }
+    assert plain(given) == plain(ImageTrainer.from_config(config_of(**sections), examples, graph))
+    assert plain(given)["custom_config"]["running"] == {"accelerator": "cpu"}
+    assert plain(ImageTrainer(examples, graph, eval_split=False))["eval_args"]["splits"] == ["train"]
+    with pytest.raises(ConfigError, match=r"trainer\.epoch: unknown"):
+        ImageTrainer(examples, graph, epoch=3)
+
+
+def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
+    examples, graph = channel("Examples"), channel("TransformGraph")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "trains_mine.py").write_text("def run_fn(fn_args): ...\n")
+    ours = ImageTrainer(examples, graph)
+    assert ours.executor_spec.class_path.startswith("tfx.components.trainer.executor")
+    theirs = ImageTrainer(examples, graph, run_fn="trains_mine:run_fn", epochs=4, custom_config={"levels": 3})
+    assert theirs.executor_spec.class_path == "shardwright.components.image_trainer.executor.Executor"
+    assert theirs.exec_properties["run_fn"] == "trains_mine.run_fn"
+    custom = plain(theirs)["custom_config"]
+    assert (custom["levels"], TrainRecipe.from_dict(custom["recipe"]).trainer.epochs) == (3, 4)
+    # An edit is another cache key.
+    (tmp_path / "trains_mine.py").write_text("def run_fn(fn_args): pass\n")
+    again = ImageTrainer(examples, graph, run_fn="trains_mine.run_fn")
+    assert plain(again)["custom_config"]["code"] != custom["code"]
+    assert "code" not in plain(ImageTrainer(examples, graph, run_fn="in.the.image.run_fn"))["custom_config"]
+    with pytest.raises(UsageError, match="run_fn and module_file are both given"):
+        ImageTrainer(examples, graph, run_fn="mine.run_fn", module_file="mine.py")
+
+
+def test_the_evaluator_has_a_minimum_for_each_task():
+    examples, model = channel("Examples"), channel("Model")
+    given = plain(ImageEvaluator(examples, model, min_dice=0.7, split="eval"))
+    minimums = {
+        name: limits["thresholds"][0]["threshold"]["value_threshold"]["lower_bound"]
+        for spec in given["eval_config"]["metrics_specs"]
+        for name, limits in spec["per_slice_thresholds"].items()
+    }
+    assert minimums == {"mean_dice": 0.7, "accuracy": 0.5, "mean_f1": 0.5}
+    assert given["example_splits"] == ["eval"]
+    section = {"min_dice": 0.7, "split": "eval"}
+    assert given == plain(ImageEvaluator.from_config(config_of(evaluator=section), examples, model))
+    with pytest.raises(ConfigError, match=r"evaluator\.min_dice: 7 is out of range"):
+        ImageEvaluator(examples, model, min_dice=7)
+
+
+def test_the_report_opens_the_reference_when_it_is_constructed(small_dataset, tmp_path):
+    channels = channel("Examples"), channel("ExampleAnomalies"), channel("Schema")
+    dataset = small_dataset(tmp_path)
+    assert Report(*channels).exec_properties["drift"] == ""
+    given = plain(Report(*channels, drift=Drift(str(dataset), images=50), skew=Skew(alpha=0.01)))["drift"]
+    assert (given["drift"]["location"], given["drift"]["images"], given["skew"]["alpha"]) == (str(dataset), 50, 0.01)
+    assert len(given["drift"]["digest"]) == 64
+    same = Report(*channels, drift={"reference": str(dataset), "images": 50}, skew={"alpha": 0.01})
+    assert plain(same)["drift"] == given
+    with pytest.raises(UsageError, match=r"gate\.drift\.reference: .*nowhere"):
+        Report(*channels, drift=Drift(str(tmp_path / "nowhere")))
+    with pytest.raises(ConfigError, match=r"gate\.drift\.imagse"):
+        Report(*channels, drift={"reference": str(dataset), "imagse": 3})
+
+
+def test_the_baseline_is_looked_up_when_it_is_constructed(tmp_path):
+    assert BaselineResolver(str(tmp_path)).exec_properties["baseline_digest"] == ""
+    assert BaselineResolver("pushed", "at run").exec_properties["baseline_digest"] == "at run"
+
+
+def test_statistics_are_of_all_features_by_default():
+    assert StatisticsGen(channel("Examples")).exec_properties["features"] == ""
+
+
+def test_the_pusher_takes_the_blessing_of_the_infrastructure():
+    channels = [channel(name) for name in ("Model", "ModelBlessing", "ModelEvaluation", "InfraBlessing")]
+    pusher = Pusher(*channels, push_directory="pushed")
+    assert pusher.inputs["infra_blessing"] is channels[3]
+    assert "infra_blessing" not in Pusher(*channels[:3], push_directory="pushed").inputs
+    assert plain(pusher)["push_destination"] == {"filesystem": {"base_directory": "pushed"}}
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    for number in range(4):
+        file = tmp_path / "data" / "images" / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((16, 24, 3), number, np.uint8)).save(file)
+    rows = "\n".join(f"{number}.png,{('a', 'b')[number % 2]}" for number in range(4))
+    (tmp_path / "data" / "labels.csv").write_text(f"image,label\n{rows}\n")
+    return tmp_path / "data"
+
+
+def test_a_resolver_asks_for_the_input_that_the_component_would_list(photographs):
+    options = {
+        "task": "classification",
+        "labels": LabelCsv("labels.csv"),
+        "split": {"ratios": {"train": 0.5, "eval": 0.5}},
+    }
+    resolver = InputResolver("images", data_root=str(photographs), **options)
+    asked = plain(resolver)
+    assert (asked["data_root"], asked["span"]) == (str(photographs), "newest")
+    assert (asked["places"]["images"], asked["places"]["labels"]) == ("images", "labels.csv")
+    now = ImageExampleGen(
+        str(photographs / "images"), **{**options, "labels": LabelCsv(str(photographs / "labels.csv"))}
+    )
+    assert asked["recipe"] == plain(now)["recipe"]
+    # All of an input may be deeper than the root.
+    deeper = plain(InputResolver("data/images/*.png", data_root=str(photographs.parent), task="classification",
+                                 labels=LabelCsv("data/labels.csv"), classes=["a", "b"]))  # fmt: skip
+    assert (deeper["places"]["images"], deeper["places"]["labels"]) == ("data/images/*.png", "data/labels.csv")
+    at_run = ImageExampleGen.at_run(resolver)
+    assert at_run.exec_properties["recipe"] == resolver.exec_properties["recipe"]
+    with pytest.raises(UsageError, match="is not below data_root"):
+        InputResolver("../images", data_root=str(photographs / "sub"), task="classification",
+                      labels=LabelCsv("../labels.csv"), classes=["a", "b"])  # fmt: skip
+    with pytest.raises(UsageError, match="InputResolver: images is missing"):
+        InputResolver(data_root=str(photographs))
+
+
+def test_predictions_are_keyed_by_the_content_of_the_images(photographs):
+    first = Predictor(channel("Model"), str(photographs / "images"))
+    assert plain(first)["options"] == {"batch_size": 16, "images": str(photographs / "images")}
+    Image.fromarray(np.full((16, 24, 3), 9, np.uint8)).save(photographs / "images" / "0.png")
+    again = Predictor(channel("Model"), str(photographs / "images"), dialect="coco")
+    assert plain(again)["input_fingerprint"] != plain(first)["input_fingerprint"]
+    assert plain(again)["options"]["dialect"] == "coco"
+
+
+def test_a_configuration_gives_the_same_example_gen(photographs):
+    config = parse_config({"task": "classification", "input": {"images": "images"}}, base=str(photographs))
+    config = dataclasses.replace(config, input=dataclasses.replace(config.input, labels=LabelCsv("labels.csv")))
+    assert plain(ImageExampleGen.from_config(config)) == plain(ImageExampleGen(source=IngestSource.of(config)))

@@ -1,0 +1,239 @@
+"""`shardwright init`: the configuration that it writes ingests as it is, and nothing in it is left to detect."""
+
+import json
+import os
+import subprocess
+import sys
+
+import layouts
+import pytest
+import yaml
+
+from shardwright.config import load_config
+from shardwright.config.input import IN_FOLDERS
+from shardwright.dataset.manifest import Manifest
+from shardwright.errors import UsageError
+from shardwright.formats.candidates import Candidate, find_candidates
+from shardwright.ingest.recipe import IngestRecipe, locate
+from shardwright.ingest.survey import survey_input
+from shardwright.pipelines.cli import main
+from shardwright.pipelines.commands import init as init_command
+from shardwright.pipelines.init.write_project import pipeline_name
+
+
+def init(*arguments):
+    return main(["init", *map(str, arguments)])
+
+
+def manifest_of(folder):
+    return Manifest.from_json((folder / "out/manifest.json").read_text())
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", layouts.LAYOUTS)
+def test_the_written_configuration_ingests_without_a_change(here, name):
+    layout = layouts.LAYOUTS[name]
+    (here / "data").mkdir()
+    layout.draw(here / "data")
+    told = [] if layout.labels is None else [f"data/{layout.labels}"]
+    assert init("data", *told, "--out", "c.yaml") == 0
+    text = (here / "c.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=")
+    labels = yaml.safe_load(text)["input"]["labels"]
+    assert labels["format"] == layout.format
+    assert "auto" not in labels.values()
+    config = load_config("c.yaml")
+    assert {key: getattr(config.input.labels, key) for key in layout.found or {}} == (layout.found or {})
+    assert main(["ingest", "c.yaml", "--out", "out", "--workers", "1"]) == 0
+    manifest = manifest_of(here)
+    assert manifest.totals["rejected"] == 0
+    assert manifest.totals["written"] >= layouts.COUNT
+    # Classes of colours are in the order of their numbers.
+    assert set(manifest.classes) == set(layout.classes)
+    assert_reads_as_detected(config, here)
+
+
+def assert_reads_as_detected(config, here):
+    """What is spelled out reads as what was detected did."""
+    written = yaml.safe_load((here / "c.yaml").read_text())
+    path = written["input"]["labels"].get("path")
+    classes = written["input"].get("classes") or {}
+    coloured = isinstance(classes, dict) and any(isinstance(value, str) for value in classes.values())
+    boxes = {"boxes": True} if config.input.labels.boxes else {}
+    alone = {"format": "none"} if config.input.labels.format == "none" else {}
+    source = {"images": written["input"]["images"], "labels": {**({"path": path} if path else {}), **boxes, **alone}}
+    source |= {"classes": classes} if coloured else {}
+    (here / "auto.yaml").write_text(yaml.safe_dump({"task": config.task, "input": source}))
+    surveys = [survey_input(IngestRecipe.of(one), locate(one)) for one in (load_config("auto.yaml"), config)]
+    detected, spelled = surveys
+    assert spelled.survey.classes == detected.survey.classes
+    assert list(spelled.listing.keys) == list(detected.listing.keys)
+    assert spelled.survey.listed == detected.survey.listed
+    assert spelled.source.dialect == detected.source.dialect or config.input.labels.format in IN_FOLDERS
+    assert list(spelled.source.annotations()) == list(detected.source.annotations())
+
+
+def test_splits_that_the_input_has_are_taken(here):
+    (here / "data").mkdir()
+    layouts.split_folders(here / "data")
+    assert init("data") == 0
+    config = load_config("data.yaml")
+    assert config.split.method == "predefined"
+    assert config.split.names == ("eval", "train")
+    assert config.evaluator.split == "eval"
+
+
+def test_other_image_formats_are_converted(here):
+    (here / "data").mkdir()
+    layouts.gifs(here / "data")
+    assert init("data") == 0
+    assert load_config("data.yaml").images.unsupported_formats == "png"
+
+
+def test_two_readings_end_the_call_with_both_and_the_option(here, capsys):
+    (here / "data").mkdir()
+    layouts.mask_indices(here / "data")
+    layouts.lines(here / "data/train.csv", "ImageId,ClassId,EncodedPixels", f"i0.jpg,1,{layouts.runs(0, 0)}")
+    assert init("data") == 2
+    error = capsys.readouterr().err
+    assert "--set input.labels.path=data/masks" in error
+    assert "--set input.labels.path=data/train.csv" in error
+    assert not (here / "data.yaml").exists()
+    assert init("data", "--set", "input.labels.path=data/masks") == 0
+    assert load_config("data.yaml").input.labels.format == "mask_images"
+
+
+def test_square_images_need_the_order(here, capsys):
+    for number in range(4):
+        layouts.image(here / f"data/images/i{number}.jpg", number, (24, 24))
+    layouts.lines(here / "data/m.csv", "picture,label,rle", *(f"i{n}.jpg,car,30 5 54 5 78 5" for n in range(4)))
+    assert init("data") == 2
+    assert "--set input.labels.rle.order=row" in capsys.readouterr().err
+    assert init("data", "--set", "input.labels.rle.order=row") == 0
+    assert load_config("data.yaml").input.labels.rle.order == "row"
+
+
+def test_on_a_terminal_it_asks(here, monkeypatch, capsys):
+    (here / "data").mkdir()
+    layouts.mask_indices(here / "data")
+    layouts.lines(here / "data/train.csv", "ImageId,ClassId,EncodedPixels", f"i0.jpg,1,{layouts.runs(0, 0)}")
+    answers = iter(["", "7", "2", "1"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert init("data") == 0
+    assert load_config("data.yaml").input.labels.path == "data/train.csv"
+    assert "1. the annotations are data/masks" in capsys.readouterr().out
+
+
+def test_json_has_what_was_detected(here, capsys):
+    (here / "data").mkdir()
+    layouts.severstal(here / "data")
+    assert init("data", "--json", "--out", "c.yaml") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["file"] == "c.yaml"
+    assert found["configuration"]["input"]["labels"]["format"] == "rle_csv"
+    assert any("Severstal" in note for note in found["detected"])
+
+
+def test_nothing_is_overwritten_and_a_dash_prints(here, capsys):
+    (here / "data").mkdir()
+    layouts.class_folders(here / "data")
+    (here / "data.yaml").write_text("mine")
+    assert init("data") == 2
+    assert (here / "data.yaml").read_text() == "mine"
+    capsys.readouterr()
+    assert init("data", "--out", "-") == 0
+    assert yaml.safe_load(capsys.readouterr().out)["task"] == "classification"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing"], "missing"),
+        (["data", "nowhere.csv"], "nowhere.csv"),
+        (["data", "--set", "input.labels"], "is not KEY=VALUE"),
+        (["data", "--set", "input.labels.oder=row"], "input.labels.oder"),
+        (["data/car/0.jpg"], "is a file"),
+    ],
+)
+def test_wrong_calls(here, capsys, arguments, message):
+    (here / "data").mkdir()
+    layouts.class_folders(here / "data")
+    assert init(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_it_needs_the_base_installation_only(here):
+    (here / "data").mkdir()
+    layouts.mask_indices(here / "data")
+    heavy = ("tensorflow", "apache_beam", "tfx", "keras")
+    code = (
+        "import sys\nfrom shardwright.pipelines import cli\nassert cli.main(['init', 'data']) == 0\n"
+        f"assert not {{*sys.modules}} & {{*{heavy!r}}}\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "SHARDWRIGHT_TEST_PREFORK": "0"})
+
+
+def test_names_of_pipelines():
+    assert pipeline_name("gs://bucket/2024 Photos/*.jpg") == "data-2024-photos"
+    assert pipeline_name("a/Steel_Defects/") == "steel-defects"
+
+
+def test_settings_are_yaml():
+    assert init_command._settings(["a.b=[1, 2]", "c=x=y"]) == {"a.b": [1, 2], "c": "x=y"}
+    with pytest.raises(UsageError):
+        init_command._settings(["a=["])
+
+
+@pytest.mark.parametrize(
+    ("keys", "labels", "found"),
+    [
+        (["a/1.jpg", "b/2.jpg"], None, [("", None)]),
+        (["JPEGImages/1.jpg", "SegmentationClass/1.png"], None, [("JPEGImages", "")]),
+        (["v/JPEGImages/1.jpg", "v/SegmentationClass/1.png"], None, [("v/JPEGImages", "v")]),
+        (["img/1.jpg", "masks/1.png"], None, [("img", "masks")]),
+        (["1.jpg", "1_mask.png"], None, [("", "")]),
+        (["img/1.jpg", "t.csv"], None, [("", "t.csv"), ("img", "t.csv")]),
+        (["img/1.jpg", "sample_submission.csv"], None, [("", None)]),
+        (["img/1.jpg", "masks/1.png", "t.csv"], "masks", [("", "masks"), ("img", "masks")]),
+        (["labels/1.png"], None, [("", None)]),
+        (["export.json", "images/1.jpg"], None, [("images", None)]),
+    ],
+)
+def test_candidates(keys, labels, found):
+    assert list(dict.fromkeys(find_candidates(keys, labels))) == [Candidate(*one) for one in found]
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("folder", "labels", "told", "label_format", "written"),
+    [
+        ("flowers", None, [], "class_folders", 300),
+        ("steel_defects", "image_class.csv", [], "rle_csv", 840),
+        ("steel_defects", "image_label.csv", [], "rle_csv", 840),
+        ("steel_defects", "masks", [], "mask_images", 840),
+        ("golden", None, [], "tfrecord", 40),
+        ("hostile", None, ["--set", "input.labels.format=none"], "none", 80),
+        ("hostile/renamed", None, [], "none", 8),
+    ],
+)
+def test_real_data(here, shared_data, folder, labels, told, label_format, written):
+    paths = [shared_data / folder, *([shared_data / folder / labels] if labels else [])]
+    assert init(*paths, *told, "--out", "c.yaml") == 0
+    assert load_config("c.yaml").input.labels.format == label_format
+    assert main(["ingest", "c.yaml", "--out", "out"]) == 0
+    assert manifest_of(here).totals["written"] >= written
+
+
+@pytest.mark.shared_data
+def test_real_data_with_two_readings(here, shared_data, capsys):
+    assert init(shared_data / "steel_defects") == 2
+    error = capsys.readouterr().err
+    assert all(f"steel_defects/{name}" in error for name in ("image_class.csv", "image_label.csv", "masks"))
+    assert init(shared_data / "hostile") == 0  # Its table names the files by their path from the folder above.

@@ -1,0 +1,78 @@
+"""`shardwright init-pipeline`: the project that it writes runs as written, and compiles."""
+
+import json
+import os
+import subprocess
+import sys
+
+import layouts
+import pytest
+
+from shardwright.dataset.reader import ImageDataset
+from shardwright.pipelines.cli import main
+
+FILES = {
+    *("Dockerfile", "README.md", "local_runner.py", "kubeflow_v2_runner.py", "models/__init__.py", "models/model.py"),
+    *("models/preprocessing.py", "pipeline/__init__.py", "pipeline/configs.py", "pipeline/pipeline.py"),
+    "tests/test_pipeline.py",
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in range(24):
+        layouts.image(tmp_path / "photos" / ("daisy", "rose")[number % 2] / f"{number}.jpg", number)
+    assert main(["init-pipeline", "My_Flowers", "--images", "photos", "-q"]) == 0
+    return tmp_path / "My_Flowers"
+
+
+def test_all_files_are_written_and_are_python(project):
+    assert {str(file.relative_to(project)) for file in project.rglob("*") if file.is_file()} == FILES
+    assert "FROM ${BASE}" in (project / "Dockerfile").read_text()
+    for file in project.rglob("*.py"):
+        compile(file.read_text(), str(file), "exec")
+        assert "$" not in file.read_text()
+    assert 'CLASSES = ["daisy", "rose"]' in (project / "pipeline/configs.py").read_text()
+    assert 'PIPELINE_NAME = "my-flowers"' in (project / "pipeline/configs.py").read_text()
+
+
+def test_nothing_is_overwritten(project, capsys):
+    before = (project / "local_runner.py").read_text()
+    assert main(["init-pipeline", "My_Flowers"]) == 2
+    assert "not an empty folder" in capsys.readouterr().err
+    assert (project / "local_runner.py").read_text() == before
+
+
+def test_json_names_the_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init-pipeline", "p", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert set(made["files"]) == FILES
+    assert made["classes"] is None
+    assert 'IMAGES = "data"' in (tmp_path / "p/pipeline/configs.py").read_text()
+
+
+def run(project, *arguments):
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=project, capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.two_stacks
+def test_the_project_runs_and_compiles_as_written(project):
+    configs = project / "pipeline/configs.py"
+    configs.write_text(configs.read_text().replace("TRAIN_STEPS = 50", "TRAIN_STEPS = 2"))
+    run(project, "local_runner.py")
+    (examples,) = (project / "runs/my-flowers/ImageExampleGen/examples").iterdir()
+    dataset = ImageDataset.open(examples)
+    assert sum(dataset.num_records(split) for split in dataset.splits) == 24
+    assert list((project / "runs/serving_model").glob("*/saved_model.pb"))
+    run(project, "kubeflow_v2_runner.py")
+    document = json.loads((project / "my-flowers.json").read_text())
+    tasks = document["pipelineSpec"]["root"]["dag"]["tasks"]
+    assert {"InputResolver", "ImageExampleGen", "DataGate", "Transform", "Trainer", "Pusher"} <= set(tasks)
+    assert tasks["ImageExampleGen"]["dependentTasks"] == ["InputResolver"]
+    run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")

@@ -1,0 +1,183 @@
+"""The JSON Schema and the reference page of the configuration: held equal to the sections."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from configuration_page import page
+
+from shardwright.config import Config, parse_config
+from shardwright.config.inline import Coco, LabelCsv, RleCsv, Split
+from shardwright.config.json_schema import SCHEMA_FILE, config_schema, field_docs, leaves, schema_path, schema_text
+from shardwright.config.parsing import keys_of, section_of
+from shardwright.config.yaml_text import parse_yaml
+from shardwright.errors import ConfigError
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "configuration.md"
+CHECKER = jsonschema.Draft202012Validator(config_schema())
+SNIPPETS = [
+    (file.name, text)
+    for file in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+    for text in re.findall(r"```yaml\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL)
+]
+FILES = sorted((ROOT / "pipelines" / "configs").glob("*.yaml"))
+# Where a text is a choice among several, or a name is known by its form only.
+OPEN = ("loader.augment", "trainer.model", "duplicates.near.confirm_hash")
+
+
+def wrong(raw: Any) -> list[str]:
+    """Returns the schema's errors of a configuration."""
+    # JSON has no dates, and its keys are texts.
+    return [error.message for error in CHECKER.iter_errors(json.loads(json.dumps(raw, default=str)))]
+
+
+def with_value(path: str, value: Any) -> dict[str, Any]:
+    raw: dict[str, Any] = {"input": {"images": "x"}}
+    inner = raw
+    *folders, last = path.replace("*", "ImageTransform").split(".")
+    for folder in folders:
+        inner = inner.setdefault(folder, {})
+        if folder == "near":
+            inner["max_distance"] = 4
+        if folder == "drift":
+            inner["reference"] = "earlier"
+    inner[last] = value
+    return raw
+
+
+def refusal(path: str, value: Any) -> str:
+    try:
+        parse_config(with_value(path, value), base="/")
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def found_in(schema: dict[str, Any], name: str) -> list[Any]:
+    inner = [schema.get("items"), schema.get("additionalProperties"), *schema.get("anyOf", [])]
+    here = [schema[name]] if name in schema else []
+    return here + [value for one in inner if isinstance(one, dict) for value in found_in(one, name)]
+
+
+LEAVES = {path: schema for path, schema, _ in leaves() if ".*.*" not in path}
+
+
+def test_the_schema_is_one_and_its_file_is_that_of_the_code() -> None:
+    jsonschema.Draft202012Validator.check_schema(config_schema())
+    file = Path(schema_path())
+    if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
+        file.write_text(schema_text(), encoding="utf-8")
+        PAGE.write_text(page(), encoding="utf-8")
+    assert file.name == SCHEMA_FILE
+    assert file.read_text(encoding="utf-8") == schema_text(), "SHARDWRIGHT_RENEW_GOLDEN=1 writes it again"
+    assert len(LEAVES) > 150
+
+
+def test_the_page_is_that_of_the_code() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "SHARDWRIGHT_RENEW_GOLDEN=1 writes it again"
+
+
+def test_every_key_is_described() -> None:
+    def missing(section: type[Any]) -> list[str]:
+        docs = field_docs(section)
+        names = [f"{section.__name__}.{key}" for key in keys_of(section) if not docs.get(key)]
+        inner = [found for hint in keys_of(section).values() if (found := section_of(hint)) is not None]
+        return names + [name for found in inner for name in missing(found)]
+
+    assert missing(Config) == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_examples_are_valid(file: Path) -> None:
+    assert wrong(parse_yaml(file.read_text(encoding="utf-8"))) == []
+
+
+def test_the_snippets_of_the_pages_are_valid() -> None:
+    checked = 0
+    for name, text in SNIPPETS:
+        raw = parse_yaml(text)
+        if isinstance(raw, dict) and raw.keys() <= keys_of(Config).keys():
+            raw["input"] = {"images": "x", **(raw.get("input") or {})}
+            assert wrong(raw) == [], (name, text)
+            checked += 1
+    assert checked > 20
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_choices_and_ranges_are_those_of_the_sections(path: str) -> None:
+    for value in ("no such value", ["no such value"]):
+        listed = re.search(r"is not known\. Use one of: (.*)\.$", refusal(path, value))
+        if listed and path not in OPEN:
+            assert [str(choice) for choice in found_in(LEAVES[path], "enum")[0]] == listed[1].split(", ")
+    for value, name, pattern in (
+        (-(10**13), "minimum", r"Use (?:a value from|at least) (\S+?)(?: to \S+?)?\.$"),
+        (10**13, "maximum", r"Use a value from \S+ to (\S+?)\.$"),
+    ):
+        for given in (value, [value, value]):
+            limit = re.search(pattern, refusal(path, given))
+            if limit and not path.endswith(".alpha"):
+                assert [float(found) for found in found_in(LEAVES[path], name)] == [float(limit[1])]
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_what_the_schema_refuses_the_sections_refuse(path: str) -> None:
+    for value in ("no such value", {"no": {"such": "key"}}, [["no such value"]], -(10**13), 1.5, True):
+        if wrong(with_value(path, value)) and not (value == "no such value" and "auto" in str(LEAVES[path])):
+            assert refusal(path, value), value
+
+
+@pytest.mark.parametrize(
+    ("raw", "path", "fix"),
+    [
+        ({"input": {"image": "x"}}, "input.image", "Did you mean input.images?"),
+        (
+            {"input": {"images": "x"}, "transform": {"image_size": 3}},
+            "transform.image_size",
+            "Did you mean transform.size?",
+        ),
+        ({"input": {"images": "x"}, "trainer": {"lr": 0.1}}, "trainer.lr", "Did you mean trainer.learning_rate?"),
+        ({"input": {"images": "x"}, "evaluator": {"min_iou": 0.1}}, "evaluator.min_iou", "Known here: split, min_dice"),
+        ({"input": {"images": "x"}, "epochs": 3}, "epochs", "Did you mean trainer.epochs?"),
+        (
+            {"input": {"images": "x"}, "split": {"train": 0.8}},
+            "split.train",
+            "Shares of splits are keys of split.ratios: write split.ratios: {train: 0.8}.",
+        ),
+        ({"input": {}, "trainer": {"epoch": 3}}, "trainer.epoch", "Did you mean trainer.epochs?"),
+        ({"input": {}}, "input.images", "Give a folder or a glob of images."),
+        ({"input": {"images": "x", "labels": "a.csv"}}, "input.labels", "Write labels: {path: a.csv}."),
+        ({"input": {"images": ["x"]}}, "input.images", "Give one value."),
+        ({"input": {"images": "x"}, "split": {"unlisted_images": ["x"]}}, "split.unlisted_images", "Give one value."),
+    ],
+)
+def test_wrong_keys_are_refused_by_both_with_a_way_out(raw: dict[str, Any], path: str, fix: str) -> None:
+    assert wrong(raw)
+    with pytest.raises(ConfigError) as caught:
+        parse_config(raw, base="/")
+    assert caught.value.path == path
+    assert fix in str(caught.value)
+
+
+def test_one_text_is_a_list_of_one() -> None:
+    raw = {"input": {"images": "x"}, "loader": {"augment": "flip_left_right"}}
+    assert wrong(raw) == []
+    assert parse_config(raw, base="/").loader.augment == ("flip_left_right",)
+
+
+def test_options_in_python_are_checked_as_those_of_the_file() -> None:
+    assert RleCsv("t.csv", order="row", start=0) == RleCsv("t.csv", rle={"order": "row", "start": 0})
+    assert Split(train=0.8, val=0.2) == Split(ratios={"train": 0.8, "eval": 0.2})
+    for call, message in (
+        (lambda: RleCsv("t.csv", ordre="row"), r"input\.labels\.rle\.ordre: unknown key\. Did you mean .*rle\.order\?"),
+        (lambda: RleCsv("t.csv", rons=1), r"input\.labels\.rons: unknown key\. Known here: format"),
+        (lambda: Coco("a.json", boxs=True), r"input\.labels\.boxs: unknown key\. Did you mean input\.labels\.boxes\?"),
+        (lambda: LabelCsv("a.csv", multi_label="yes"), r"input\.labels\.multi_label: 'yes' is neither true nor false"),
+        (lambda: Split(train=0.8, slat="x"), r"split\.slat: unknown key\. Did you mean split\.salt\?"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            call()

@@ -1,0 +1,105 @@
+"""Files of annotation tools that are not read are named for what they are, with what to do instead."""
+
+import json
+
+import pytest
+from ingesting import run
+
+from shardwright.errors import UsageError
+from shardwright.formats.known_tools import name_tool, name_tool_of_folder
+
+LABELME = {"version": "5.0", "flags": {}, "shapes": [{"label": "cat", "points": [[0, 0]]}], "imagePath": "a.jpg"}
+VIA = {"a.jpg123": {"filename": "a.jpg", "size": 123, "regions": [{"shape_attributes": {}}], "file_attributes": {}}}
+VIA_PROJECT = {"_via_settings": {}, "_via_img_metadata": VIA}
+LABEL_STUDIO = [{"id": 1, "data": {"image": "a.jpg"}, "annotations": [{"result": []}]}]
+LABELBOX = {"data_row": {"id": "x", "external_id": "a.jpg"}, "projects": {}}
+PANOPTIC = {"images": [], "annotations": [{"segments_info": [], "file_name": "a.png"}], "categories": []}
+CAPTIONS = {"images": [], "annotations": [{"image_id": 1, "caption": "A cat."}]}
+INSTANCES = {"images": [], "annotations": [{"image_id": 1, "segmentation": [], "caption": "x"}], "categories": []}
+VOC = "<annotation><folder>a</folder><object><name>cat</name></object></annotation>"
+CVAT = '<?xml version="1.0"?>\n<annotations><version>1.1</version></annotations>'
+YOLO = "0 0.5 0.5 0.2 0.25\n1 0.1 0.1 0.1 0.1\n"
+TOOLS = [
+    ("a.json", json.dumps(LABELME), "LabelMe"),
+    ("via.json", json.dumps(VIA), "VIA"),
+    ("project.json", json.dumps(VIA_PROJECT), "VIA"),
+    ("tasks.json", json.dumps(LABEL_STUDIO, indent=1), "Label Studio"),
+    ("rows.ndjson", f"{json.dumps(LABELBOX)}\n{json.dumps(LABELBOX)}\n", "Labelbox"),
+    ("panoptic.json", json.dumps(PANOPTIC), "panoptic"),
+    ("captions.json", json.dumps(CAPTIONS), "captions"),
+    ("a.xml", VOC, "Pascal VOC XML"),
+    ("annotations.xml", CVAT, "CVAT"),
+    ("a.txt", YOLO, "YOLO"),
+    ("data.yaml", "train: ../train\nnc: 2\nnames: [cat, dog]\n", "YOLO"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
+def test_a_file_is_named(tmp_path, name, content, tool):
+    (tmp_path / name).write_text(content)
+    assert tool in name_tool(str(tmp_path / name)).name
+
+
+@pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
+def test_a_file_of_which_only_the_start_is_read_is_named(tmp_path, name, content, tool):
+    rest = " " * (1 << 17) if name.endswith(("json", "xml")) else "\n" * (1 << 17)
+    (tmp_path / name).write_text(content.replace("{", "{\n", 1) + rest)
+    assert tool in name_tool(str(tmp_path / name)).name
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("instances.json", json.dumps(INSTANCES)),
+        ("instances.json", json.dumps(INSTANCES) + " " * (1 << 17)),
+        ("a.jsonl", '{"file_name": "a.jpg", "text": "A cat."}\n' * 2),
+        ("a.csv", "image,label\na.jpg,cat\n"),
+        ("a.txt", "the cat\n"),
+        ("config.yaml", "task: segmentation\n"),
+        ("a.json", "[]"),
+        ("a.json", "{"),
+        ("a.xml", "<html></html>"),
+        ("empty.txt", ""),
+    ],
+)
+def test_other_files_are_of_no_tool(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    assert name_tool(str(tmp_path / name)) is None
+
+
+def test_a_file_that_is_not_there_is_of_no_tool(tmp_path):
+    assert name_tool(str(tmp_path / "none")) is None
+
+
+def test_most_files_of_a_folder_decide(tmp_path):
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text(YOLO)
+    (tmp_path / "readme.txt").write_text("hello")
+    assert "YOLO" in name_tool_of_folder(str(tmp_path)).name
+    for number in range(6):
+        (tmp_path / f"{number}.png").write_bytes(b"")
+    # There are masks, too.
+    assert name_tool_of_folder(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("task", ["classification", "segmentation"])
+@pytest.mark.parametrize(("name", "content", "tool"), [TOOLS[0], TOOLS[7], TOOLS[9]])
+def test_a_folder_is_looked_into_before_it_is_called_masks(tmp_path, image_input, task, name, content, tool):
+    raw = image_input(tmp_path / "in", layout="class_folders", images=4)
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}{name}").write_text(content)
+    raw |= {"task": task}
+    raw["input"]["labels"] = {"path": str(folder)}
+    with pytest.raises(UsageError, match=f"labels: holds {tool}.*which is not read"):
+        run(raw, tmp_path / "out")
+
+
+@pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
+def test_a_file_of_a_tool_is_not_called_a_table(tmp_path, image_input, name, content, tool):
+    raw = image_input(tmp_path / "in", layout="class_folders", images=4)
+    (tmp_path / name).write_text(content)
+    raw["input"]["labels"] = {"path": str(tmp_path / name)}
+    with pytest.raises(UsageError, match=f"{name}: holds .*{tool}.*which is not read"):
+        run(raw, tmp_path / "out")

@@ -1,0 +1,99 @@
+"""A release: what must be ready before it, its steps, and the changelog."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from shardwright.version import __version__
+
+ROOT = Path(__file__).parents[1]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {**os.environ, **names}
+    return subprocess.run(["git", *arguments], cwd=folder, env=env, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A checkout with what a release looks at; none of its commands could run there."""
+    for name in ("tools/release", "tools/lib", "shardwright/version.py"):
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, target)
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## [{__version__}] - 2026-11-23\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "all")
+    return tmp_path
+
+
+def release(project: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = ["bash", str(project / "tools/release"), *arguments]
+    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+
+
+def test_a_dry_run_prints_every_step_and_changes_nothing(project: Path) -> None:
+    before = sorted(path for path in project.rglob("*") if ".git" not in path.parts)
+    done = release(project, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    steps = [line.removeprefix("release: ") for line in done.stderr.splitlines() if line.startswith("release: ")]
+    assert steps == [
+        *("make test", "make test-all", "make test-full", "audit", "build"),
+        *(f"env ACCELERATOR={name} tools/image.sh try" for name in ("gpu", "tpu")),
+        f"git tag --annotate v{__version__} --message Shardwright {__version__}",
+    ]
+    assert sorted(path for path in project.rglob("*") if ".git" not in path.parts) == before
+    assert git(project, "tag") == ""
+
+
+def test_the_first_step_that_fails_ends_a_release(project: Path) -> None:
+    # There is no Makefile.
+    done = release(project)
+    assert done.returncode != 0
+    assert "release: make test\n" in done.stderr
+    assert "release: make test-all" not in done.stderr
+    assert git(project, "tag") == ""
+
+
+def test_everything_that_is_not_ready_is_reported_at_once(project: Path) -> None:
+    (project / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n")
+    git(project, "tag", f"v{__version__}")
+    done = release(project, "--dry-run")
+    assert done.returncode == 2
+    for part in (
+        f"no section '## [{__version__}] - DATE'",
+        f"The tag v{__version__} exists",
+        "The checkout has changes",
+    ):
+        assert part in done.stderr
+    assert "release: make" not in done.stderr
+
+
+def test_a_wrong_option_is_refused(project: Path) -> None:
+    done = release(project, "--dry")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_the_changelog_has_the_form_and_a_section_of_every_version() -> None:
+    sections = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
+    assert all(re.fullmatch(r"\[Unreleased\]|\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", section) for section in sections)
+    versions = [re.match(r"\[(.+?)\]", section)[1] for section in sections]
+    assert __version__ in versions
+    tags = (
+        {tag.removeprefix("v") for tag in git(ROOT, "tag", "--list", "v*").split()}
+        if (ROOT / ".git").exists()
+        else set()
+    )
+    assert tags <= set(versions)
+    assert "### Known limitations" in CHANGELOG
+    # An entry is a line or two: what there is, not its history.
+    entries = re.findall(r"^- (.+(?:\n  .+)*)", CHANGELOG, re.MULTILINE)
+    assert 20 <= len(entries) <= 70
+    assert max(len(entry.split()) for entry in entries) <= 60
