@@ -119,6 +119,7 @@ def _write_dataset(
     import numpy as np
     from PIL import Image
 
+    from shardwright.dataset.manifest import mask_feature
     from shardwright.masks import rle
     from shardwright.staging import commit, staging
     from shardwright.tfrecords import encode, records
@@ -149,8 +150,8 @@ def _write_dataset(
             mask = np.zeros((height, width), np.uint8)
             mask[top * height // 24 : down * height // 24, left * width // 24 : right * width // 24] = 1
             runs = rle.encode(mask)
-            features[f"image/segmentation/{name}/rle"] = encode.ints(runs.reshape(-1))
-            features[f"image/segmentation/{name}/area"] = rle.area(runs)
+            features[mask_feature(name, "rle")] = encode.ints(runs.reshape(-1))
+            features[mask_feature(name, "area")] = rle.area(runs)
             present += [index] if len(runs) else []
         texts = encode.byte_strings([classes[index].encode() for index in present])
         return {**features, "image/class/label": encode.ints(present), "image/class/text": texts}
