@@ -54,7 +54,7 @@ def ingest_figures(
     copying, ours, theirs, with_masks = _timed(
         [
             lambda: _copy(source.paths, out / "copy"),
-            lambda: manifests.append(ingest(labelled(source), out / "ours", quiet=True)),
+            lambda: manifests.append(ingest(labeled(source), out / "ours", quiet=True)),
             lambda: notebook(source.paths, classes, str(out / "notebook")),
             lambda: ingest(masked(source), out / "ours", quiet=True),
         ],
@@ -90,7 +90,7 @@ def _timed(works: Sequence[Callable[[], object]], out: Path) -> list[float]:
     return best
 
 
-def labelled(source: Photographs, verify: str = HEADER) -> Config:
+def labeled(source: Photographs, verify: str = HEADER) -> Config:
     """The configuration of a classification: a table of one class an image."""
     images = {"verify": verify}
     return parse_config({"input": _input(source, source.labels), "task": "classification", "images": images}, base="/")

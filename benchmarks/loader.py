@@ -73,9 +73,9 @@ def loader_datasets(
     with table.open("w", encoding="utf-8", newline="") as out:
         rows = [(name, _LABELS[number % 2]) for number, name in enumerate(source.names)]
         csv.writer(out, lineterminator="\n").writerows([("image", "label"), *rows])
-    labelled = _dataset(source, folder / f"labelled-{images}-{height}x{width}", "classification", str(table))
+    labeled = _dataset(source, folder / f"labeled-{images}-{height}x{width}", "classification", str(table))
     masked = _dataset(source, folder / f"masked-{images}-{height}x{width}", "segmentation", source.masks)
-    return source, labelled, masked
+    return source, labeled, masked
 
 
 def _dataset(source: Photographs, out: Path, task: str, labels: str) -> str:
@@ -169,21 +169,21 @@ def loader_figures(
         batch: images in a batch.
         rounds: how often everything is measured.
     """
-    source, labelled, masked = loader_datasets(folder, images, *size)
-    files = [shard.file for shard in ImageDataset.open(labelled).shards(TRAIN)]
+    source, labeled, masked = loader_datasets(folder, images, *size)
+    files = [shard.file for shard in ImageDataset.open(labeled).shards(TRAIN)]
     warm([*source.paths, *files, *(shard.file for shard in ImageDataset.open(masked).shards(TRAIN))])
-    encoded = encoded_images(ImageDataset.open(labelled), TRAIN)
+    encoded = encoded_images(ImageDataset.open(labeled), TRAIN)
     rates = take_turns(
         {
-            "ours": lambda: training(labelled, batch),
-            "float32": lambda: training(labelled, batch, normalize="unit", dtype="float32"),
+            "ours": lambda: training(labeled, batch),
+            "float32": lambda: training(labeled, batch, normalize="unit", dtype="float32"),
             "notebook float32": partial(notebook, files, batch, floats=True),
             "notebook uint8": partial(notebook, files, batch, floats=False),
             "shortest": partial(shortest, files, "jpeg", batch),
-            "labelled": partial(ceiling, encoded, "jpeg", batch, labelled=True),
+            "labeled": partial(ceiling, encoded, "jpeg", batch, labeled=True),
             "masks": lambda: training(masked, batch),
             "mask bits": lambda: training(masked, batch, masks="bits"),
-            "exact": lambda: training(labelled, batch, order="exact"),
+            "exact": lambda: training(labeled, batch, order="exact"),
             "files": partial(single_files, source.paths, batch),
         },
         batch,
@@ -194,7 +194,7 @@ def loader_figures(
     many = many_records(folder, records)
     return [
         *_ceiling_figures(rates, f"{images} images of {size[0]}x{size[1]}, {source.bytes / images / 1e3:.0f} KB"),
-        *added(labelled, encoded, size, batch, rounds),
+        *added(labeled, encoded, size, batch, rounds),
         *_single_files(source.paths, rates, batch, sum(map(len, encoded)) / len(encoded), rounds),
         Figure(
             "loader: exact / fast",
@@ -277,9 +277,9 @@ def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
         figure("loader / decoding alone, no masks", "ours", 0.95, "uint8"),
         Figure(
             "loader / decoding alone, in pairs with a label",
-            rates["ours"].share_of(rates["labelled"]),
+            rates["ours"].share_of(rates["labeled"]),
             "x",
-            note=f"{rates['labelled'].images:,.0f} images/s; batches of the loader's form",
+            note=f"{rates['labeled'].images:,.0f} images/s; batches of the loader's form",
         ),
         figure("TensorFlow's shortest way to the same", "shortest", None, "uint8, no check"),
         figure("the loader as float32", "float32", None),

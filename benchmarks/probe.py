@@ -17,7 +17,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure, seconds
-from benchmarks.ingest import class_texts, labelled
+from benchmarks.ingest import class_texts, labeled
 from benchmarks.photographs import photographs, warm
 from shardwright.config.images import FULL
 from shardwright.duplicates.clusters import near_clusters
@@ -50,7 +50,7 @@ def probe_figures(
     warm(source.paths)
     out = folder / "out"
     decoding = seconds(lambda: _decode_all(source.paths), _REPEATS)
-    ours = min(_emptied(out, lambda: ingest(labelled(source, FULL), out / "full", quiet=True)) for _ in range(_REPEATS))
+    ours = min(_emptied(out, lambda: ingest(labeled(source, FULL), out / "full", quiet=True)) for _ in range(_REPEATS))
     theirs = _emptied(out, lambda: notebook(source.paths, class_texts(source), str(out / "notebook")))
     shutil.rmtree(out)
     alone = f"only decoding, two threads: {images / decoding:.0f}; notebook: {images / theirs:.0f}"

@@ -222,7 +222,7 @@ def _with_opencv(paths: Sequence[str], size: tuple[int, int]) -> None:
 
 
 def _with_tensorflow(paths: Sequence[str], size: tuple[int, int]) -> None:
-    """Decodes fully, resizes with four neighbours per pixel without a filter (OpenCV's INTER_LINEAR), encodes."""
+    """Decodes fully, resizes with four neighbors per pixel without a filter (OpenCV's INTER_LINEAR), encodes."""
     for path in paths:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         small = tf.raw_ops.ResizeBilinear(images=image[tf.newaxis], size=size, half_pixel_centers=True)[0]

@@ -23,7 +23,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure
-from benchmarks.ingest import class_texts, labelled, masked
+from benchmarks.ingest import class_texts, labeled, masked
 from benchmarks.photographs import HEIGHT, WIDTH, Photographs, photographs, warm
 from benchmarks.probe import decode
 from shardwright.config.images import FULL
@@ -146,7 +146,7 @@ def _masks(source: Photographs, out: Path) -> None:
 
 
 def _full(source: Photographs, out: Path) -> None:
-    ingest(labelled(source, FULL), out / "full", quiet=True)
+    ingest(labeled(source, FULL), out / "full", quiet=True)
 
 
 WAYS: Mapping[str, Callable[[Photographs, Path], None]] = {

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Skew,
         Split,
         Text,
-        Unlabelled,
+        Unlabeled,
     )
     from shardwright.ingest.identify import IngestSource
 
@@ -74,7 +74,7 @@ __all__ = [
     "Split",
     "StatisticsGen",
     "Text",
-    "Unlabelled",
+    "Unlabeled",
     "correct_document",
 ]
 

@@ -77,8 +77,8 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
     _check_values(config)
     surveyed = survey_input(IngestRecipe.of(config), locate(config))
     labels = labels_kind(config.task, surveyed.survey)
-    if config.input.unlisted_images == "unlabelled":
-        what = "'unlabelled' keeps images without a class, and no model learns from them"
+    if config.input.unlisted_images == "unlabeled":
+        what = "'unlabeled' keeps images without a class, and no model learns from them"
         raise ConfigError("input.unlisted_images", what, "Use `shardwright ingest`, or reject.")
     if labels == NONE:
         what = "the images have no classes, so there is nothing to train on"

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.environ.get(prefork.SWITCH) == "0", reason="p
 # The name of the package makes it a program that is forked; TFX being there without an import shows that it was.
 PROGRAM = """# shardwright.components
 import os, sys
-given = sys.argv[1:], os.getcwd(), os.environ.get("COLOUR"), sys.stdin.readline().strip()
+given = sys.argv[1:], os.getcwd(), os.environ.get("COLOR"), sys.stdin.readline().strip()
 print("tfx" in sys.modules, *given, flush=True)
 print("an error", file=sys.stderr)
 """
@@ -29,7 +29,7 @@ def started(program: str, *arguments: str, **environment: str) -> subprocess.Pop
 
 def test_arguments_streams_folder_environment_and_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    process = started(PROGRAM + "sys.exit(7)", "a", "b c", COLOUR="blue")
+    process = started(PROGRAM + "sys.exit(7)", "a", "b c", COLOR="blue")
     out, errors = process.communicate("a line\n")
     assert out == f"True ['a', 'b c'] {tmp_path} blue a line\n"
     assert errors == "an error\n"
@@ -77,11 +77,11 @@ def test_another_start_of_python_is_real() -> None:
 
 
 def test_a_script_with_our_components_is_forked_with_its_folder_to_import_from(tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("colour = 'green'")
+    (tmp_path / "beside.py").write_text("color = 'green'")
     lines = (
         "# shardwright.components",
         "import sys, beside",
-        "print('tfx' in sys.modules, sys.argv[1:], beside.colour)",
+        "print('tfx' in sys.modules, sys.argv[1:], beside.color)",
     )
     (tmp_path / "script.py").write_text("\n".join(lines))
     command = [sys.executable, "script.py", "a"]

@@ -106,7 +106,7 @@ commands() { # every command of the base
     run diff dataset two
     printf '%s\n' "$key" >keys
     run forget dataset --keys keys --out without
-    run relabel dataset data/train.csv --out relabelled
+    run relabel dataset data/train.csv --out relabeled
     run lineage dataset
     # A damaged file is rejected, then replaced by a whole one.
     image="$(find data/train_images -name '*.jpg' | sort | tail -n 1)"

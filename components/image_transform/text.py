@@ -69,7 +69,7 @@ def outputs(places: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
     known = tf.ragged.boolean_mask(places, places >= 0)
     if config.output == DENSE:
         return {f"{name}/dense": _counted(known, config.vocabulary)}
-    # Sorted by row and place, equal words are neighbours and are counted.
+    # Sorted by row and place, equal words are neighbors and are counted.
     rows, count = tf.cast(known.value_rowids(), tf.int64), known.nrows(tf.int64)
     both, _, times = tf.unique_with_counts(tf.sort(rows * config.vocabulary + known.values), tf.int64)
     begins = [tf.RaggedTensor.from_value_rowids(part, both // config.vocabulary, count) for part in (both, times)]

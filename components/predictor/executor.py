@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 from shardwright.components.predictor.predict import on_beam, predict
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import staging_root
-from shardwright.config.inline import Unlabelled, inline_config
+from shardwright.config.inline import Unlabeled, inline_config
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.ingest.identify import IngestSource
@@ -38,7 +38,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """
         options, expected = json.loads(exec_properties[OPTIONS]), exec_properties[FINGERPRINT]
         images = options.pop("images")
-        found = IngestSource.of(inline_config(images, task="classification", labels=Unlabelled())).fingerprint
+        found = IngestSource.of(inline_config(images, task="classification", labels=Unlabeled())).fingerprint
         if found != expected:
             raise CheckFailed(f"{images}: the images have changed since the pipeline was built. Build it again.")
         model = artifact_utils.get_single_uri(input_dict[MODEL])

@@ -115,7 +115,7 @@ def print_record(view: RecordView, payload: bytes) -> None:
     print(record_text(view))
     picture = _picture(view, payload) if sys.stdout.isatty() else ""
     if picture:
-        # The colours are control sequences of ours.
+        # The colors are control sequences of ours.
         unescaped(sys.stdout).write(f"\n{picture}\n")
 
 

@@ -67,7 +67,7 @@ def _relabel(options: argparse.Namespace) -> int:
         print_note(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
-    print(f"{options.out}: {totals['written']} images relabelled, {totals['rejected']} rejected{again}")
+    print(f"{options.out}: {totals['written']} images relabeled, {totals['rejected']} rejected{again}")
     return 0
 
 

@@ -66,7 +66,7 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
         "fingerprint": manifest.fingerprint,
         "totals": dict(manifest.totals),
         "images": dict(sorted(found.images.items())),
-        "unlabelled": sum(found.unlabelled.values()),
+        "unlabeled": sum(found.unlabeled.values()),
         "classes": classes,
         "sizes": {f"{height}x{width}": -count for count, (height, width) in sizes[:_SIZES]},
         "formats": dict(sorted(found.formats.items())),

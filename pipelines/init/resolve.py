@@ -16,7 +16,7 @@ from shardwright.formats.classes import as_integer
 from shardwright.ingest.split_inputs import predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.detect_input import DetectedInput
-from shardwright.pipelines.init.image_facts import ImageFacts, look_at_images
+from shardwright.pipelines.init.image_sample import ImageSample, look_at_images
 
 # The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
 _STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
@@ -44,23 +44,23 @@ class ResolvedInput:
 
 def resolve_input(found: DetectedInput) -> ResolvedInput:
     """Spells out what was detected; values that the user gave stay."""
-    facts = look_at_images(found.surveyed, found.config.images)
+    sample = look_at_images(found.surveyed, found.config.images)
     comments: dict[str, str] = {}
     config = replace(found.config, input=_input(found, comments))
-    config = _with_images(config, found, facts, comments)
+    config = _with_images(config, found, sample, comments)
     config = _with_split(config, found, comments)
-    config = _with_size(config, found.options, facts, comments)
+    config = _with_size(config, found.options, sample, comments)
     survey = found.surveyed.survey
     trainable = bool(survey.classes)
-    notes = [*found.notes, _counted(found.surveyed, facts)]
+    notes = [*found.notes, _counted(found.surveyed, sample)]
     notes += [comments[path] for path in ("images.unsupported_formats", "rejects.max_fraction") if path in comments]
     if config.split.method == "predefined":
         notes.append(f"split: {comments['split.method']}")
     return ResolvedInput(config, comments, tuple(notes), trainable)
 
 
-def _counted(surveyed: SurveyedInput, facts: ImageFacts) -> str:
-    size = f", mostly {facts.size[0]}x{facts.size[1]}" if facts.size else ""
+def _counted(surveyed: SurveyedInput, sample: ImageSample) -> str:
+    size = f", mostly {sample.size[0]}x{sample.size[1]}" if sample.size else ""
     return f"{len(surveyed.listing.keys):,} images, {sum(surveyed.listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
 
 
@@ -73,7 +73,7 @@ def _input(found: DetectedInput, comments: dict[str, str]) -> InputConfig:
         if classes and None not in classes.values():
             comments["input.classes"] = "name: the number that the annotations have for it. You may change the names."
     unlisted = surveyed.source.unlisted if section.unlisted_images == "auto" else section.unlisted_images
-    comments["input.unlisted_images"] = "Images without annotations: empty, unlabelled, reject or fail."
+    comments["input.unlisted_images"] = "Images without annotations: empty, unlabeled, reject or fail."
     return replace(section, labels=labels, classes=classes, unlisted_images=unlisted)
 
 
@@ -89,25 +89,25 @@ def _classes(surveyed: SurveyedInput) -> Mapping[str, int | None] | None:
     return dict.fromkeys(survey.classes) or None
 
 
-def _with_images(config: Config, found: DetectedInput, facts: ImageFacts, comments: dict[str, str]) -> Config:
+def _with_images(config: Config, found: DetectedInput, sample: ImageSample, comments: dict[str, str]) -> Config:
     """Converts what must be converted, and allows as many rejects as there are, so that the ingest does not stop."""
     options, surveyed = found.options, found.surveyed
-    if facts.other_formats and "images.unsupported_formats" not in options:
+    if sample.other_formats and "images.unsupported_formats" not in options:
         config = replace(config, images=replace(config.images, unsupported_formats="png"))
-        shown = ", ".join(facts.other_formats)
+        shown = ", ".join(sample.other_formats)
         comments["images.unsupported_formats"] = (
             f"Some images are {shown}; they are stored as png. Or: jpeg, or reject."
         )
     images = len(surveyed.listing.keys)
     known = len(surveyed.rejected) + len(surveyed.survey.refused) + len(surveyed.listing.refused)
     total = images + len(surveyed.survey.refused) + len(surveyed.listing.refused)
-    estimate = known + math.ceil(facts.unusable / max(1, facts.looked_at) * (images - len(surveyed.rejected)))
+    estimate = known + math.ceil(sample.unusable / max(1, sample.looked_at) * (images - len(surveyed.rejected)))
     share = math.ceil(100 * estimate / max(1, total)) / 100
     if estimate > _ALWAYS_ALLOWED and share > config.rejects.max_fraction and "rejects.max_fraction" not in options:
         config = replace(config, rejects=replace(config.rejects, max_fraction=min(1.0, share + 0.01)))
         reasons = Counter(refusal.code for refusal in (*surveyed.rejected.values(), *surveyed.survey.refused))
         counted = [f"{code} {count}" for code, count in reasons.most_common(_SHOWN)]
-        first = [f"for example {facts.first}"] if facts.first else []
+        first = [f"for example {sample.first}"] if sample.first else []
         comments["rejects.max_fraction"] = (
             f"About {estimate:,} of {total:,} inputs cannot be used ({'; '.join([*counted, *first])}). "
             "This share may be rejected; fix or remove the files and lower it."
@@ -161,11 +161,11 @@ def _predefined(surveyed: SurveyedInput) -> dict[str, int]:
     return {}
 
 
-def _with_size(config: Config, options: Mapping[str, Any], facts: ImageFacts, comments: dict[str, str]) -> Config:
-    if facts.size is None or any(path.startswith("transform") for path in options):
+def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, comments: dict[str, str]) -> Config:
+    if sample.size is None or any(path.startswith("transform") for path in options):
         return config
-    height, width = facts.size
-    several = f", {facts.sizes} different sizes" if facts.sizes > 1 else ""
+    height, width = sample.size
+    several = f", {sample.sizes} different sizes" if sample.sizes > 1 else ""
     comments["transform.size"] = (
         f"[height, width] that the model gets. The images' median is {height}x{width}{several}."
     )

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from shardwright.config import Config
-from shardwright.images.colours import COLOUR, show_value
+from shardwright.images.colors import COLOR, show_value
 from shardwright.pipelines.commands.validate import plain_values
 from shardwright.pipelines.init.resolve import ResolvedInput
 
@@ -97,9 +97,9 @@ def _lines(values: Mapping[str, Any], above: str, depth: int, comments: Mapping[
 
 
 def _readable(path: str, value: Any) -> Any:
-    """A size, or the colours of classes, as people write them."""
+    """A size, or the colors of classes, as people write them."""
     if path == "input.classes" and isinstance(value, dict):
-        return {name: show_value(number) if number >= COLOUR else number for name, number in value.items()}
+        return {name: show_value(number) if number >= COLOR else number for name, number in value.items()}
     whole = isinstance(value, int) and value >= 10**6 and value % 10**6 == 0
     return f"{value // 10**6}MB" if whole and path.endswith("_size") else value
 

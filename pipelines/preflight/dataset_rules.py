@@ -181,7 +181,7 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
     unlisted, single = facts.config.input.unlisted_images, facts.config.task == "classification"
     if facts.dataset is None:
         yield from problem_if(
-            unlisted == "unlabelled" and single,
+            unlisted == "unlabeled" and single,
             "input.unlisted_images",
             f"{unlisted!r}: the loader stops at the first example without a label",
             "Use reject, or fail.",
@@ -194,9 +194,9 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
         "Give labels.",
     )
     yield from problem_if(
-        facts.dataset.labels == SINGLE and facts.dataset.unlabelled > 0,
+        facts.dataset.labels == SINGLE and facts.dataset.unlabeled > 0,
         "input.unlisted_images",
-        f"{facts.dataset.unlabelled} of {facts.dataset.sampled} examples of {facts.dataset.root} have no label, at the "
+        f"{facts.dataset.unlabeled} of {facts.dataset.sampled} examples of {facts.dataset.root} have no label, at the "
         "first of which the loader stops",
         "Ingest with input.unlisted_images: reject.",
     )

@@ -70,7 +70,7 @@ class DatasetFacts:
         splits: its splits by name.
         sizes: the different (height, width) among the sampled images.
         sampled: how many images were sampled.
-        unlabelled: how many of them have no label.
+        unlabeled: how many of them have no label.
         statistics: whether mean and std of its pixels are stored with it.
         fed: the tensors of the loader's batches; empty if the loader was not tried.
         refusal: the loader's error, if it gave no batches.
@@ -85,7 +85,7 @@ class DatasetFacts:
     splits: Mapping[str, SplitFacts]
     sizes: tuple[tuple[int, int], ...]
     sampled: int
-    unlabelled: int
+    unlabeled: int
     statistics: bool = False
     fed: tuple[LoaderTensor, ...] = ()
     refusal: str = ""
@@ -161,7 +161,7 @@ def dataset_facts(directory: str) -> DatasetFacts:
     dataset = ImageDataset.open(directory)
     manifest = dataset.manifest
     sizes: set[tuple[int, int]] = set()
-    sampled = unlabelled = 0
+    sampled = unlabeled = 0
     for split in dataset.splits:
         for record in islice(_records(dataset, split), SAMPLED):
             sampled += 1
@@ -170,7 +170,7 @@ def dataset_facts(directory: str) -> DatasetFacts:
                 sizes.add((int(sides[0][0]), int(sides[1][0])))
             if manifest.labels in (SINGLE, MULTI):
                 label = find_feature(record, manifest.stored("image/class/label"))
-                unlabelled += label is None or not len(label)
+                unlabeled += label is None or not len(label)
     return DatasetFacts(
         root=dataset.root,
         kind=manifest.kind,
@@ -187,7 +187,7 @@ def dataset_facts(directory: str) -> DatasetFacts:
         },
         sizes=tuple(sorted(sizes)),
         sampled=sampled,
-        unlabelled=unlabelled,
+        unlabeled=unlabeled,
     )
 
 

@@ -58,7 +58,7 @@ def Coco(path: str, **options: Any) -> LabelsConfig:
 
 
 def MaskImages(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are mask images in a folder: indices, palettes, colours, or a file for each class."""
+    """Returns labels that are mask images in a folder: indices, palettes, colors, or a file for each class."""
     return _labels("mask_images", path, options)
 
 
@@ -87,7 +87,7 @@ def FileNames(regex: str | None = None) -> LabelsConfig:
     return LabelsConfig(format="file_name", regex=regex)
 
 
-def Unlabelled() -> LabelsConfig:
+def Unlabeled() -> LabelsConfig:
     """Returns no labels: every image belongs to the dataset, without a class."""
     return LabelsConfig(format="none")
 

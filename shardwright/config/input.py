@@ -26,8 +26,8 @@ WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "none")
 REFUSE = "refuse"
 OTHERS = (REFUSE, "background", "ignore")
 # The rules by which polygons become masks.
-COCO_RULE, CENTRE_RULE = "coco", "centre"
-POLYGONS = (COCO_RULE, CENTRE_RULE)
+COCO_RULE, CENTER_RULE = "coco", "center"
+POLYGONS = (COCO_RULE, CENTER_RULE)
 # No image has a class.
 WITHOUT_CLASSES = ("captions", "none")
 _IN_FILES = {
@@ -104,7 +104,7 @@ class LabelsConfig:
         unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error
             (`refuse`), `background`, or left out of loss and metrics (`ignore`).
         polygons: Rule by which polygons of COCO files become masks: `coco`, pixel by pixel as `pycocotools` draws them,
-            or `centre`, the pixels whose centre is in the polygon.
+            or `center`, the pixels whose center is in the polygon.
     """
 
     PATH: ClassVar[str] = "input.labels"
@@ -244,7 +244,7 @@ def _groups(path: str, pattern: str) -> int:
 
 NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN = NEWEST, "fail", "with_span"
 ON_CONFLICT = (NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN)
-UNLISTED = ("auto", "empty", "unlabelled", "reject", "fail")
+UNLISTED = ("auto", "empty", "unlabeled", "reject", "fail")
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class InputConfig:
         labels: The annotations.
         classes: Names in the order of their labels, names with the numbers that the annotations use, or a JSON or CSV
             file of them. Detected by default.
-        unlisted_images: Treatment of images without annotations: `empty` (no masks), `unlabelled` (no class), `reject`,
+        unlisted_images: Treatment of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`,
             or `fail`.
         span: Spans to read: `newest`, `all`, a number or date, or `[first, last]`.
         version: Version of each span to read: `newest` or a number.

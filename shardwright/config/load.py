@@ -31,7 +31,7 @@ from shardwright.config.parsing import check_keys, parse_section, parse_string
 from shardwright.config.split import EVAL, NAMES_OF_EVAL
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
-from shardwright.images.colours import colour_number
+from shardwright.images.colors import color_number
 from shardwright.storage.limits import MOST_LIST_BYTES, read_within
 from shardwright.storage.spans import Choice
 
@@ -169,9 +169,9 @@ def _check_unique(names: Sequence[str]) -> None:
 
 
 def _identity(value: object) -> int | None:
-    """Returns an id, also one in quotes; of a colour `#rrggbb` the number that masks of colours have for it."""
+    """Returns an id, also one in quotes; of a color `#rrggbb` the number that masks of colors have for it."""
     if isinstance(value, str):
-        return int(value) if _INTEGER.fullmatch(value) else colour_number(value)
+        return int(value) if _INTEGER.fullmatch(value) else color_number(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

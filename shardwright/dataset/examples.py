@@ -24,27 +24,27 @@ class Example:
     """An image of a dataset; a notebook shows it with its masks laid over.
 
     Attributes:
-        facts: a view of the record.
+        view: a view of the record.
         split: its split.
     """
 
-    facts: ExampleView
+    view: ExampleView
     split: str
 
     @property
     def key(self) -> str:
         """Its key."""
-        return self.facts.key
+        return self.view.key
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes that it has."""
-        return tuple(self.facts.reader.classes[label] for label in self.facts.labels)
+        return tuple(self.view.reader.classes[label] for label in self.view.labels)
 
     @property
     def encoded(self) -> bytes:
         """The stored bytes of the image."""
-        return self.facts.encoded
+        return self.view.encoded
 
     @cached_property
     def image(self) -> npt.NDArray[np.uint8]:
@@ -53,40 +53,40 @@ class Example:
         Raises:
             DatasetError: they cannot be decoded.
         """
-        picture = displayed(self.facts, *displayed_size(*self.facts.size, self.facts.orientation))
+        picture = displayed(self.view, *displayed_size(*self.view.size, self.view.orientation))
         if picture is None:
-            stored = self.facts.format or "an unknown form"
+            stored = self.view.format or "an unknown form"
             raise DatasetError(f"{self.key}: cannot be shown as a picture, since it is stored as {stored}.")
         return np.asarray(picture, np.uint8)
 
     @cached_property
     def masks(self) -> npt.NDArray[np.uint8]:
         """The masks as they are displayed, uint8 [H, W, C] of 0 and 1; all 0 where none are stored as runs."""
-        size, orientation = self.facts.size, self.facts.orientation
+        size, orientation = self.view.size, self.view.orientation
         shape = displayed_size(*size, orientation)
         drawn = [
-            draw(orient_runs(self.facts.runs(label), *size, orientation), *shape)
-            for label in range(len(self.facts.reader.classes))
+            draw(orient_runs(self.view.runs(label), *size, orientation), *shape)
+            for label in range(len(self.view.reader.classes))
         ]
         return np.stack(drawn, axis=-1) if drawn else np.zeros((*shape, 0), np.uint8)
 
     def __repr__(self) -> str:
-        height, width = self.facts.size
+        height, width = self.view.size
         return f"Example({self.key!r}, split={self.split!r}, {height}x{width}, classes={list(self.classes)})"
 
     def _repr_html_(self) -> str:
-        height, width = self.facts.size
-        details = f"{height} × {width} {self.facts.format}, {self.facts.bytes / 1000:.1f} kB, split {self.split}"
-        picture = tile(overlaid(self.facts, _LARGE, _LARGE), f"{self.key} with its masks")
+        height, width = self.view.size
+        details = f"{height} × {width} {self.view.format}, {self.view.bytes / 1000:.1f} kB, split {self.split}"
+        picture = tile(overlaid(self.view, _LARGE, _LARGE), f"{self.key} with its masks")
         return box("Example", line(isolate(self.key)), line(self._named()), picture, soft=details)
 
     def small_html(self) -> str:
         """Returns a small picture with its key and classes."""
-        url = overlaid(self.facts)
+        url = overlaid(self.view)
         return tile(url, f"{self.key}, split {self.split}", isolate(self.key, 60), self._named())
 
     def _named(self) -> str:
-        return class_names(self.facts.labels, self.facts.reader.classes)
+        return class_names(self.view.labels, self.view.reader.classes)
 
 
 class Examples(tuple[Example, ...]):

@@ -2,8 +2,8 @@
 
 | `image/format` | bytes | read by |
 |---|---|---|
-| `jpeg` | baseline JPEG of the given quality and chroma; grey stays grey | `tf.io.decode_jpeg` |
-| `png` | 8 bits, lossless; grey stays grey | `tf.io.decode_png` |
+| `jpeg` | baseline JPEG of the given quality and chroma; gray stays gray | `tf.io.decode_jpeg` |
+| `png` | 8 bits, lossless; gray stays gray | `tf.io.decode_png` |
 | `tensor` | a `TensorProto`, uint8 [height, width, 3] | `tf.io.parse_tensor(bytes, tf.uint8)` |
 | `raw` | height * width * 3 values, row by row, RGB | `tf.io.decode_raw(bytes, tf.uint8)`, then reshape |
 
@@ -57,8 +57,8 @@ def encode_image(
     Raises:
         ImageError: a side is longer than the encoding allows.
     """
-    grey = image.mode == "L" and encoding in ("jpeg", "png")
-    header = ImageHeader(encoding, image.height, image.width, 1 if grey else 3, orientation)
+    gray = image.mode == "L" and encoding in ("jpeg", "png")
+    header = ImageHeader(encoding, image.height, image.width, 1 if gray else 3, orientation)
     if encoding in ("tensor", "raw"):
         values = (image.convert("RGB") if image.mode == "L" else image).tobytes()
         return (tensor_proto(values, (image.height, image.width, 3)) if encoding == "tensor" else values), header
@@ -77,7 +77,7 @@ def encode_image(
 def resize(image: Image.Image, geometry: Geometry, ratio: int = 1) -> Image.Image:
     """Crops, resizes and pads a picture as `rle.resample` does masks.
 
-    The filter is the antialiased triangle (Pillow's BILINEAR, as wide as the shrinking asks for, half-pixel centres),
+    The filter is the antialiased triangle (Pillow's BILINEAR, as wide as the shrinking asks for, half-pixel centers),
     that of `images.tf_ops`; borders are 0.
 
     Args:

@@ -41,7 +41,7 @@ _SERVED = (
     "image/channels",
     "image/orientation",
 )
-# The maxima of measures that can exceed 1: four neighbours less four times a pixel; colours at both ends of both axes.
+# The maxima of measures that can exceed 1: four neighbors less four times a pixel; colors at both ends of both axes.
 _MOST = {"contrast": 0.5, "sharpness": 4, "colorfulness": 2}
 # The ingest refuses larger images.
 _MOST_PIXELS = 2**29

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from shardwright.images.colours import class_colour
+from shardwright.images.colors import class_color
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -150,13 +150,13 @@ def stats(rows: Iterable[tuple[str, str, str]]) -> Markup:
     return _parts().stats(rows)
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> Markup:
+def properties(rows: Iterable[tuple[str, str]]) -> Markup:
     """Returns a list of names with their values; both are untrusted text."""
-    return _parts().facts(rows)
+    return _parts().properties(rows)
 
 
 def legend(label: str, items: Iterable[tuple[str, str, str]]) -> Markup:
-    """Returns a legend; each item has the CSS class of its line, or else its colour, and a text."""
+    """Returns a legend; each item has the CSS class of its line, or else its color, and a text."""
     return _parts().legend(label, items)
 
 
@@ -211,8 +211,8 @@ def link(ident: str, text: str) -> Markup:
 
 
 def dot(label: int) -> Markup:
-    """Returns a dot in the colour of a class."""
-    return Markup('<span class="dot" style="background:{}"></span>').format(class_colour(label).css)
+    """Returns a dot in the color of a class."""
+    return Markup('<span class="dot" style="background:{}"></span>').format(class_color(label).css)
 
 
 def with_share(value: str, share: str) -> Markup:
@@ -266,9 +266,9 @@ def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Markup:
 
 
 def class_names(labels: Iterable[int], classes: Sequence[str]) -> Markup:
-    """Returns classes by their numbers, each with its colour: the first dozen."""
+    """Returns classes by their numbers, each with its color: the first dozen."""
     numbers = list(labels)
-    named = [(class_colour(label).css, classes[label]) for label in numbers[:_NAMED]]
+    named = [(class_color(label).css, classes[label]) for label in numbers[:_NAMED]]
     return _notebook().class_names(named, len(numbers) - _NAMED)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from shardwright.images.colours import class_colour
+from shardwright.images.colors import class_color
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -23,12 +23,12 @@ _DARK = np.array((0, 68, 136), np.float64)
 
 
 def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None = None) -> Pixels:
-    """Draws masks over an image: tinted inside, with a full-coloured edge.
+    """Draws masks over an image: tinted inside, with a full-colored edge.
 
     Args:
         image: uint8 [H, W, 3].
         masks: [H, W, C], 0 or 1; later classes cover earlier ones.
-        labels: numbers of their classes, which choose the colours; by default from 0.
+        labels: numbers of their classes, which choose the colors; by default from 0.
 
     Returns:
         uint8 [H, W, 3].
@@ -36,9 +36,9 @@ def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None
     drawn = image.astype(np.float64)
     for c, label in enumerate(range(masks.shape[-1]) if labels is None else labels):
         inside = masks[..., c].astype(bool)
-        colour = np.array(class_colour(label), np.float64)
-        drawn[inside] = (1 - _OPACITY) * drawn[inside] + _OPACITY * colour
-        drawn[edge(inside)] = colour
+        color = np.array(class_color(label), np.float64)
+        drawn[inside] = (1 - _OPACITY) * drawn[inside] + _OPACITY * color
+        drawn[edge(inside)] = color
     return np.floor(drawn + 0.5).astype(np.uint8)
 
 
@@ -85,7 +85,7 @@ def confusion_picture(matrix: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
 
 
 def edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Returns the pixels of a mask that have a direct neighbour outside it; the image's border does not count."""
+    """Returns the pixels of a mask that have a direct neighbor outside it; the image's border does not count."""
     padded = np.pad(inside, 1, mode="edge")
     middle = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
     return inside & ~middle
@@ -94,8 +94,8 @@ def edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 _LEAST_WIDTH = 240
 _LINE, _LETTER = 14, 6
 _ROW, _BAR, _SPACE = 20, 220, 8
-# Colours of the counts: true positives, false negatives, false positives.
-_COLOURS = ((0, 114, 178), (230, 159, 0), (160, 160, 160))
+# Colors of the counts: true positives, false negatives, false positives.
+_COLORS = ((0, 114, 178), (230, 159, 0), (160, 160, 160))
 _MEANINGS = ("found", "missed", "false")
 
 
@@ -138,8 +138,8 @@ def class_bars(found: npt.ArrayLike, missed: npt.ArrayLike, false: npt.ArrayLike
     picture = Image.new("RGB", (margin + _BAR + 120, _ROW * (len(names) + 1) + 4), "white")
     draw = ImageDraw.Draw(picture)
     left = margin
-    for meaning, colour in zip(_MEANINGS, _COLOURS, strict=True):
-        draw.rectangle((left, 4, left + 10, 14), fill=colour)
+    for meaning, color in zip(_MEANINGS, _COLORS, strict=True):
+        draw.rectangle((left, 4, left + 10, 14), fill=color)
         draw.text((left + 14, 3), meaning, fill="black")
         left += 24 + _LETTER * len(meaning)
     most = max(1, int(counts.sum(1).max()))
@@ -147,10 +147,10 @@ def class_bars(found: npt.ArrayLike, missed: npt.ArrayLike, false: npt.ArrayLike
         top = _ROW * (row + 1)
         draw.text((4, top + 3), name, fill="black")
         left = margin
-        for value, colour in zip(counts[row].tolist(), _COLOURS, strict=True):
+        for value, color in zip(counts[row].tolist(), _COLORS, strict=True):
             right = left + value * _BAR // most
             if right > left:
-                draw.rectangle((left, top + 3, right - 1, top + _ROW - 4), fill=colour)
+                draw.rectangle((left, top + 3, right - 1, top + _ROW - 4), fill=color)
             left = right
         draw.text((left + _SPACE, top + 3), "/".join(map(str, counts[row].tolist())), fill="black")
     return np.asarray(picture, np.uint8)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from shardwright.display.overlays import edge, overlay
-from shardwright.images.colours import class_colour, ramp
+from shardwright.images.colors import class_color, ramp
 from shardwright.images.decode import apply_orientation, decode
 from shardwright.images.geometry import DCT_RATIOS, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader
@@ -91,23 +91,23 @@ class Picture:
         return len(self.image) + len(self.overlay)
 
 
-def picture_of(facts: StoredImage, labels: Sequence[int] = ()) -> Picture:
+def picture_of(stored: StoredImage, labels: Sequence[int] = ()) -> Picture:
     """Makes the small picture of an image.
 
     Args:
-        facts: the image.
+        stored: the image.
         labels: the classes whose masks are shown.
     """
-    height, width = facts.size
+    height, width = stored.size
     if not height or not width:
         return Picture("", "", TALLEST, TALLEST)
-    orientation = facts.orientation
+    orientation = stored.orientation
     shape = displayed_size(height, width, orientation)
     rows, columns = fitted(*shape)
     # A browser enlarges more smoothly, and for fewer bytes.
-    small = displayed(facts, *fitted(*shape, most=1))
+    small = displayed(stored, *fitted(*shape, most=1))
     image = "" if small is None else data_url("jpeg", small, quality=_QUALITY)
-    masks = [(label, facts.runs(label)) for label in labels]
+    masks = [(label, stored.runs(label)) for label in labels]
     overlay = _overlay(
         [(label, runs) for label, runs in masks if len(runs)], (height, width), orientation, rows, columns
     )
@@ -134,28 +134,28 @@ def heat_picture(heat: npt.NDArray[np.int64]) -> str:
     return data_url("png", Image.fromarray(pixels))
 
 
-def overlaid(facts: StoredImage, widest: int = WIDEST, tallest: int = TALLEST) -> str:
+def overlaid(stored: StoredImage, widest: int = WIDEST, tallest: int = TALLEST) -> str:
     """Returns an image with the masks of its classes drawn in, as a `data:` URL; empty if it cannot be decoded.
 
     Args:
-        facts: the image.
+        stored: the image.
         widest: columns at most.
         tallest: rows at most.
     """
-    height, width = facts.size
+    height, width = stored.size
     if not height or not width:
         return ""
-    shape = displayed_size(height, width, facts.orientation)
+    shape = displayed_size(height, width, stored.orientation)
     rows, columns = fitted(*shape, widest, tallest)
-    picture = displayed(facts, rows, columns)
+    picture = displayed(stored, rows, columns)
     if picture is None:
         return ""
     plan = plan_geometry("stretch", *shape, rows, columns)
-    masks = np.zeros((rows, columns, len(facts.labels)), np.bool_)
-    for place, label in enumerate(facts.labels):
-        turned = orient_runs(facts.runs(label), height, width, facts.orientation)
+    masks = np.zeros((rows, columns, len(stored.labels)), np.bool_)
+    for place, label in enumerate(stored.labels):
+        turned = orient_runs(stored.runs(label), height, width, stored.orientation)
         masks[..., place] = draw(resample(turned, plan), rows, columns)
-    drawn = overlay(np.asarray(picture, np.uint8), masks, facts.labels)
+    drawn = overlay(np.asarray(picture, np.uint8), masks, stored.labels)
     return data_url("jpeg", Image.fromarray(drawn), quality=_QUALITY)
 
 
@@ -167,12 +167,12 @@ def fitted(
     return max(1, round(height * scale)), max(1, round(width * scale))
 
 
-def displayed(facts: StoredImage, rows: int, columns: int) -> Image.Image | None:
+def displayed(stored: StoredImage, rows: int, columns: int) -> Image.Image | None:
     """Returns an image as it is displayed, in mode `RGB` and of that size; `None` if it cannot be decoded."""
-    if facts.format == "raw":
-        picture = _raw(facts)
-        return None if picture is None else apply_orientation(picture, facts.orientation).resize((columns, rows))
-    return None if facts.header is None else shrunk(facts.encoded, facts.header, rows, columns)
+    if stored.format == "raw":
+        picture = _raw(stored)
+        return None if picture is None else apply_orientation(picture, stored.orientation).resize((columns, rows))
+    return None if stored.header is None else shrunk(stored.encoded, stored.header, rows, columns)
 
 
 def shrunk(data: bytes, header: ImageHeader, rows: int, columns: int) -> Image.Image | None:
@@ -189,9 +189,9 @@ def shrunk(data: bytes, header: ImageHeader, rows: int, columns: int) -> Image.I
     return turned.resize((columns, rows), Image.Resampling.NEAREST if enlarged else Image.Resampling.BOX)
 
 
-def _raw(facts: StoredImage) -> Image.Image | None:
-    height, width = facts.size
-    pixels = np.frombuffer(facts.encoded, np.uint8)
+def _raw(stored: StoredImage) -> Image.Image | None:
+    height, width = stored.size
+    pixels = np.frombuffer(stored.encoded, np.uint8)
     return Image.fromarray(pixels.reshape(height, width, 3)) if len(pixels) == height * width * 3 else None
 
 
@@ -206,11 +206,11 @@ def _overlay(
     stripes = np.add.outer(np.arange(rows), np.arange(columns)) // 4
     for place, (label, runs) in enumerate(masks):
         mask = draw(resample(orient_runs(runs, *size, orientation), plan), rows, columns).astype(bool)
-        colour = class_colour(label)
+        color = class_color(label)
         # Overlapping classes alternate in stripes.
         fill = mask & ((pixels[..., 3] == 0) | (stripes % len(masks) == place))
-        pixels[fill] = (*colour, _FILL)
-        pixels[edge(mask)] = (*colour, _EDGE)
+        pixels[fill] = (*color, _FILL)
+        pixels[edge(mask)] = (*color, _EDGE)
     return data_url("png", Image.fromarray(pixels, "RGBA").quantize(32, Image.Quantize.FASTOCTREE))
 
 

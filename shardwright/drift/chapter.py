@@ -37,7 +37,7 @@ from shardwright.report.contact_sheets import BUDGET, Sheets
 from shardwright.report.page import Chapter
 from shardwright.storage import read_bytes
 
-# The lines of the two samples have the colours of these splits.
+# The lines of the two samples have the colors of these splits.
 _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
 

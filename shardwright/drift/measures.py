@@ -1,9 +1,9 @@
-"""Measures one image for drift: light, colour, sharpness, size, coding, and a small embedding of its content.
+"""Measures one image for drift: light, color, sharpness, size, coding, and a small embedding of its content.
 
-Light and colour are measured as the ingest does (`images.quality`). Sharpness is measured at full size in the middle of
+Light and color are measured as the ingest does (`images.quality`). Sharpness is measured at full size in the middle of
 the picture, because a slight blur does not show at a reduced size. The coding is described by bytes per pixel and by a
 JPEG's luma quantization table. The embedding is the two-dimensional DCT of the picture at 8 x 8 pixels, of brightness
-and of both colour differences, so it describes where the picture is bright and where its colours are.
+and of both color differences, so it describes where the picture is bright and where its colors are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUMBERS = {
     "brightness": "brightness",
     "contrast": "contrast",
     "sharpness": "sharpness at full size",
-    "colorfulness": "colourfulness",
+    "colorfulness": "colorfulness",
     "warmth": "red against blue",
     "green": "green against red and blue",
     "pixels": "size in pixels",

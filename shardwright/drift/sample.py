@@ -124,21 +124,21 @@ def sample_dataset(
     builder = _Builder(sample)
     payloads = map_threads(lambda entry: read_record(shards, entry[2]), drawn, readers(dataset.root))
     for (_, key, place), payload in zip(drawn, payloads, strict=True):
-        facts = reader.read(key, payload)
+        view = reader.read(key, payload)
         shown.advance()
-        if facts.header is None:
+        if view.header is None:
             continue
         try:
-            row = measure_image(facts.encoded, facts.header)
+            row = measure_image(view.encoded, view.header)
         except ImageError:
             continue
-        names = tuple(sorted({dataset.manifest.classes[label] for label in facts.labels}))
+        names = tuple(sorted({dataset.manifest.classes[label] for label in view.labels}))
         sample.places.append(place)
         sample.labels.append(names)
-        height, width = facts.size
-        areas = zip(dataset.manifest.classes, facts.areas or (), strict=False)
+        height, width = view.size
+        areas = zip(dataset.manifest.classes, view.areas or (), strict=False)
         sample.areas.append({name: pixels / max(1, height * width) for name, pixels in areas if pixels})
-        builder.add(key, row, facts.format, (height, width), facts.channels)
+        builder.add(key, row, view.format, (height, width), view.channels)
     return builder.done()
 
 

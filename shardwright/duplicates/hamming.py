@@ -40,7 +40,7 @@ def bit_counts(values: Hashes) -> Hashes:
     if _COUNTS_BITS:
         counts: Hashes = _numpy.bitwise_count(values)
         return counts
-    # Sums of neighbouring bits, then of pairs, then of fours; the product adds the bytes up.
+    # Sums of neighboring bits, then of pairs, then of fours; the product adds the bytes up.
     part = values >> np.uint64(1)
     part &= np.uint64(0x5555555555555555)
     values -= part

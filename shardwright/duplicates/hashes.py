@@ -5,7 +5,7 @@ That", 2013); the wavelet hash takes the Haar wavelet's lowest 8x8 band, which i
 row from the most significant one, so that a hash printed as 16 hex digits reads like those of the package ImageHash.
 
 All arithmetic is on integers, up to the comparison that makes a bit: the same pixels have the same hash on every
-machine. Blocks are means over areas. Only the difference hash is interpolated (Lanczos): which of two neighbours is the
+machine. Blocks are means over areas. Only the difference hash is interpolated (Lanczos): which of two neighbors is the
 brighter one depends on the kernel so much that means over areas would part it from the hashes that others compute.
 """
 
@@ -24,7 +24,7 @@ _SIDE = 8
 _FINE = 64
 _DCT = 32
 # Cosines as whole numbers: large enough that their rounding changes no bit one could see, small enough that sums of
-# 32 * 32 products with grey levels (up to 4 * 255) stay below 2**48, which float64 holds.
+# 32 * 32 products with gray levels (up to 4 * 255) stay below 2**48, which float64 holds.
 _UNIT = 1 << 14
 
 
@@ -34,7 +34,7 @@ class ImageHashes(NamedTuple):
     Attributes:
         average: a bit an 8x8 block: brighter than the mean of all.
         perceptual: a bit for each of the 8x8 lowest frequencies of the picture at 32x32: above their median.
-        difference: a bit for each two neighbours in each row of the picture at 9x8: the right one is brighter.
+        difference: a bit for each two neighbors in each row of the picture at 9x8: the right one is brighter.
         wavelet: a bit an 8x8 block: brighter than the median block.
     """
 

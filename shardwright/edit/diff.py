@@ -1,6 +1,6 @@
 """Compares two datasets image by image, with all features of their records, and renders a page of the differences.
 
-Images are new, gone, changed, moved to another split, labelled or masked otherwise (ignored pixels are a mask, too), or
+Images are new, gone, changed, moved to another split, labeled or masked otherwise (ignored pixels are a mask, too), or
 differ in a further feature, such as boxes and captions.
 """
 
@@ -23,9 +23,9 @@ from shardwright.errors import DatasetError
 from shardwright.masks.rle import Runs, area, union
 from shardwright.progress import SILENT, Progress
 
-ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS = "added", "removed", "changed", "moved", "relabelled", "masks"
+ADDED, REMOVED, CHANGED, MOVED, RELABELED, MASKS = "added", "removed", "changed", "moved", "relabeled", "masks"
 FEATURES = "features"
-CHANGE_KINDS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS, FEATURES)
+CHANGE_KINDS = (ADDED, REMOVED, CHANGED, MOVED, RELABELED, MASKS, FEATURES)
 # Rows of each kind that are kept to be shown; all are counted.
 _SHOWN = 200
 
@@ -55,7 +55,7 @@ class Differences:
     Attributes:
         images: number of images in both, in the one, and in the other.
         counts: way -> images.
-        labels: (class before, class after) -> images, of those that are labelled otherwise.
+        labels: (class before, class after) -> images, of those that are labeled otherwise.
         iou: mean of the smallest intersection over union, over the images whose masks differ; `None` if none do.
         rows: the first of every way, by key.
         features: name of a further feature -> images in which it differs.
@@ -137,17 +137,17 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
                 note(Difference(key, ADDED, "", shard.split))
                 continue
             both += 1
-            facts = readers[0].read(key, _record(earlier, key, shards[0], before)), readers[1].read(key, payload)
+            pair = readers[0].read(key, _record(earlier, key, shards[0], before)), readers[1].read(key, payload)
             del held[key]
             if before.split != shard.split:
                 note(Difference(key, MOVED, before.split, shard.split))
-            differing = list(compared.differing(*facts, same_image=facts[0].encoded == facts[1].encoded))
+            differing = list(compared.differing(*pair, same_image=pair[0].encoded == pair[1].encoded))
             found.features.update(name for name, _, _ in differing)
-            for row in _compared(key, *facts, differing):
+            for row in _compared(key, *pair, differing):
                 note(row)
                 if row.iou is not None:
                     overlaps.append(row.iou)
-                if row.way == RELABELLED:
+                if row.way == RELABELED:
                     found.labels[f"{row.before} -> {row.after}"] += 1
     for key, gone in held.items():
         note(Difference(key, REMOVED, gone.split, ""))
@@ -192,14 +192,14 @@ def _compared(
     key: str, one: ExampleView, other: ExampleView, differing: Sequence[tuple[str, str, str]]
 ) -> Iterator[Difference]:
     if one.encoded != other.encoded:
-        sizes = [f"{facts.size[0]}x{facts.size[1]}, {facts.bytes} bytes" for facts in (one, other)]
+        sizes = [f"{view.size[0]}x{view.size[1]}, {view.bytes} bytes" for view in (one, other)]
         yield Difference(key, CHANGED, sizes[0], sizes[1])
-    names = [[facts.reader.classes[label] for label in facts.labels] for facts in (one, other)]
+    names = [[view.reader.classes[label] for label in view.labels] for view in (one, other)]
     if one.reader.classes != other.reader.classes:
         # The names are in the order of the classes, which is another one here.
         names = [sorted(listed) for listed in names]
     if names[0] != names[1]:
-        yield Difference(key, RELABELLED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
+        yield Difference(key, RELABELED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
     if one.reader.runs and other.reader.runs and one.size == other.size:
         least = _least_overlap(one, other)
         if least < 1:
@@ -223,10 +223,10 @@ def _least_overlap(one: ExampleView, other: ExampleView) -> float:
     return least
 
 
-def _mask(facts: ExampleView, name: str) -> Runs:
+def _mask(view: ExampleView, name: str) -> Runs:
     """Returns the mask of a class, empty if the dataset does not have the class."""
-    classes = facts.reader.classes
-    return facts.runs(classes.index(name)) if name in classes else facts.runs(0)[:0]
+    classes = view.reader.classes
+    return view.runs(classes.index(name)) if name in classes else view.runs(0)[:0]
 
 
 _OPEN = 30
@@ -235,7 +235,7 @@ _WORDS = {
     "removed": "Images that are gone",
     "changed": "Images whose bytes differ",
     "moved": "Images in another split",
-    "relabelled": "Images of other classes",
+    "relabeled": "Images of other classes",
     "masks": "Images whose masks differ",
     "features": "Images whose further features differ",
 }

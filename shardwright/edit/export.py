@@ -34,7 +34,7 @@ from shardwright.formats.export_record import (
     LABELS,
     MASK_FOLDER,
     RECORD_FILE,
-    UNLABELLED,
+    UNLABELED,
     ExportRecord,
 )
 from shardwright.formats.exported import features_line
@@ -230,16 +230,16 @@ class _Writer:
                 table = csv.writer(file, lineterminator="\n")
                 table.writerow(options.head if self._masked else _LABEL_HEAD[: 1 if self._labels == NONE else 2])
             features = stack.enter_context(open(self._folder / FEATURES_FILE, "w", encoding="utf-8"))
-            for facts, names in self._records(shown):
-                name = facts.key if options.layout == BY_KEY else self._in_class(facts.key, names)
-                _new_file(self._folder / IMAGES, name).write_bytes(facts.encoded)
+            for view, names in self._records(shown):
+                name = view.key if options.layout == BY_KEY else self._in_class(view.key, names)
+                _new_file(self._folder / IMAGES, name).write_bytes(view.encoded)
                 counts["images"] += 1
-                rows = list(self._rows(name, facts, names)) if table is not None else []
-                drawn = self._pictures(name, facts) if self._file == MASK_FOLDER else 0
+                rows = list(self._rows(name, view, names)) if table is not None else []
+                drawn = self._pictures(name, view) if self._file == MASK_FOLDER else 0
                 if table is not None:
                     table.writerows(rows)
                 self._blank = self._blank or not (rows or drawn)
-                further = self._further.read(facts, name)
+                further = self._further.read(view, name)
                 if further:
                     features.write(features_line(name, further))
                 for what, count in (("rows", len(rows)), ("masks", drawn), ("features", int(bool(further)))):
@@ -253,15 +253,15 @@ class _Writer:
         for split in self._options.splits or self._dataset.splits:
             for key, payload in self._dataset.records(split, proven=True):
                 shown.advance()
-                facts = self._reader.read(key, payload)
-                names = [self._reader.classes[label] for label in facts.labels]
+                view = self._reader.read(key, payload)
+                names = [self._reader.classes[label] for label in view.labels]
                 if not self._options.classes or set(self._options.classes) & set(names):
-                    _check(facts)
-                    yield facts, names
+                    _check(view)
+                    yield view, names
 
     def _record(self) -> ExportRecord:
         manifest, options = self._dataset.manifest, self._options
-        blank = "empty" if self._masked or self._labels == MULTI else "unlabelled"
+        blank = "empty" if self._masked or self._labels == MULTI else "unlabeled"
         return ExportRecord(
             task=manifest.task,
             labels=manifest.labels,
@@ -280,17 +280,17 @@ class _Writer:
 
     def _in_class(self, key: str, names: list[str]) -> str:
         """Returns a key below the folder of its class; a folder of that name in the key itself is not repeated."""
-        folder = self._folders[names[0]] if names else UNLABELLED
+        folder = self._folders[names[0]] if names else UNLABELED
         return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
 
-    def _masks(self, facts: ExampleView) -> Iterator[tuple[str, Runs]]:
+    def _masks(self, view: ExampleView) -> Iterator[tuple[str, Runs]]:
         """Yields name and runs of every class, and of the ignored pixels."""
-        for label, name in enumerate(facts.reader.classes):
-            yield name, facts.runs(label)
-        if facts.reader.ignored is not None:
-            yield IGNORED, facts.ignored
+        for label, name in enumerate(view.reader.classes):
+            yield name, view.runs(label)
+        if view.reader.ignored is not None:
+            yield IGNORED, view.ignored
 
-    def _rows(self, name: str, facts: ExampleView, names: list[str]) -> Iterator[tuple[str, ...]]:
+    def _rows(self, name: str, view: ExampleView, names: list[str]) -> Iterator[tuple[str, ...]]:
         options = self._options
         if self._labels == NONE:
             yield (name,)
@@ -298,8 +298,8 @@ class _Writer:
             if names or self._labels == MULTI:
                 yield name, self._separator.join(names)
         else:
-            height, width = facts.size
-            for class_name, runs in self._masks(facts):
+            height, width = view.size
+            for class_name, runs in self._masks(view):
                 text = options.text(runs, height=height, width=width)
                 if options.table == IMAGE_LABEL:
                     yield f"{name}_{class_name}", text
@@ -308,25 +308,25 @@ class _Writer:
                 elif len(runs):
                     yield name, class_name, text
 
-    def _pictures(self, name: str, facts: ExampleView) -> int:
+    def _pictures(self, name: str, view: ExampleView) -> int:
         written = 0
-        for class_name, runs in self._masks(facts):
+        for class_name, runs in self._masks(view):
             if len(runs):
-                mask = np.ascontiguousarray(draw(runs, *facts.size)) * np.uint8(255)
+                mask = np.ascontiguousarray(draw(runs, *view.size)) * np.uint8(255)
                 path = _new_file(self._folder / MASK_FOLDER, f"{self._folders[class_name]}/{name}.png")
                 Image.fromarray(mask).save(path, "png")
                 written += 1
         return written
 
 
-def _check(facts: ExampleView) -> None:
-    header = facts.header
+def _check(view: ExampleView) -> None:
+    header = view.header
     if header is None:
-        raise DatasetError(f"{facts.key}: the stored bytes are not a JPEG or PNG. Re-create the dataset.")
-    if (header.height, header.width) != facts.size:
+        raise DatasetError(f"{view.key}: the stored bytes are not a JPEG or PNG. Re-create the dataset.")
+    if (header.height, header.width) != view.size:
         raise CheckFailed(
-            f"{facts.key}: the picture is {header.height}x{header.width}, but its record has "
-            f"{facts.size[0]}x{facts.size[1]}. Re-create the dataset."
+            f"{view.key}: the picture is {header.height}x{header.width}, but its record has "
+            f"{view.size[0]}x{view.size[1]}. Re-create the dataset."
         )
 
 

@@ -11,7 +11,7 @@ from shardwright.dataset.example_view import ExampleView
 from shardwright.dataset.features import COMMON_FEATURES, ONE_HOT, SIZE
 from shardwright.dataset.manifest import IGNORED, Manifest
 from shardwright.errors import UsageError
-from shardwright.formats.export_record import UNLABELLED
+from shardwright.formats.export_record import UNLABELED
 from shardwright.tfrecords.records import DecodedFeature
 
 FILE_NAME = "image/filename"
@@ -40,16 +40,16 @@ class FurtherFeatures:
         self.kinds: dict[str, str] = {}
         self.left_out: set[str] = set()
 
-    def read(self, facts: ExampleView, image: str) -> dict[str, list[Any]]:
+    def read(self, view: ExampleView, image: str) -> dict[str, list[Any]]:
         """Returns the values of a record.
 
         Args:
-            facts: the record.
+            view: the record.
             image: path of the image in the export.
         """
         found = {}
         for name in self._names:
-            values = facts.example.get(self._stored[name])
+            values = view.example.get(self._stored[name])
             if values is not None and len(values):
                 plain = _plain(values)
                 if plain is None:
@@ -57,7 +57,7 @@ class FurtherFeatures:
                 else:
                     found[name] = plain
                     self.kinds[name] = _kind(values)
-        file_name = facts.example.texts(self._file_name) if self._file_name else []
+        file_name = view.example.texts(self._file_name) if self._file_name else []
         if file_name and file_name != [image.rpartition("/")[2]]:
             found[FILE_NAME] = file_name
             self.kinds[FILE_NAME] = "bytes"
@@ -69,7 +69,7 @@ def class_folders(classes: Sequence[str], ignored: bool) -> dict[str, str]:
     folders: dict[str, str] = {}
     for name in (*classes, *([IGNORED] if ignored else [])):
         folder, number = safe_folder(name), 1
-        while folder in folders.values() or folder == UNLABELLED:
+        while folder in folders.values() or folder == UNLABELED:
             number += 1
             folder = f"{safe_folder(name)}~{number}"
         folders[name] = folder
@@ -96,9 +96,9 @@ def class_separator(classes: Sequence[str]) -> str:
     return free
 
 
-def exported_folders(folders: Mapping[str, str], unlabelled: bool) -> dict[str, str]:
+def exported_folders(folders: Mapping[str, str], unlabeled: bool) -> dict[str, str]:
     """Returns folder -> class, as `export.json` has it."""
-    return {**{folder: name for name, folder in folders.items()}, **({UNLABELLED: ""} if unlabelled else {})}
+    return {**{folder: name for name, folder in folders.items()}, **({UNLABELED: ""} if unlabeled else {})}
 
 
 def _kind(values: DecodedFeature) -> str:

@@ -123,7 +123,7 @@ def _check(dataset: ImageDataset, unlisted: str) -> None:
     preset = dataset.manifest.recipe.get("features", {}).get("preset", TF_VISION)
     if preset != TF_VISION or dataset.manifest.names:
         raise UsageError(
-            f"{dataset.root}: was made with features.preset or features.map. Only datasets without them are relabelled."
+            f"{dataset.root}: was made with features.preset or features.map. Only datasets without them are relabeled."
         )
 
 

@@ -4,7 +4,7 @@ A format is read twice: `survey` finds the classes, the annotated images and eve
 then streams the annotations in the order of the table. Masks stay text until the writer of a shard, which knows the
 image's true size, parses them. So a table of a million rows is never in memory.
 
-`Unlabelled` is the format of images without annotations.
+`Unlabeled` is the format of images without annotations.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class AnnotationFormat(ABC):
         return None
 
 
-class Unlabelled(AnnotationFormat):
+class Unlabeled(AnnotationFormat):
     """See `AnnotationFormat`: every image of the listing belongs to the dataset, without a class."""
 
     format = "none"

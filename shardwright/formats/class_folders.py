@@ -55,7 +55,7 @@ class KeyFormat(AnnotationFormat):
         """The position of the class in the key, for messages."""
 
     @abstractmethod
-    def _unlabelled(self) -> tuple[str, str]:
+    def _unlabeled(self) -> tuple[str, str]:
         """Code and reason of an image whose key states no class."""
 
     def survey(self) -> Survey:
@@ -65,7 +65,7 @@ class KeyFormat(AnnotationFormat):
         for i, label in self._labels():
             survey.listed[i] = 1
             if not label:
-                survey.rejected[i] = Refusal(self._keys[i], *self._unlabelled())
+                survey.rejected[i] = Refusal(self._keys[i], *self._unlabeled())
             elif label not in values:
                 values[label] = self._place(self._keys[i], label)
         mapped = map_classes(values, self._classes)
@@ -107,7 +107,7 @@ class FileNames(KeyFormat):
     def _place(self, key: str, label: str) -> str:
         return f"{key}, in its name"
 
-    def _unlabelled(self) -> tuple[str, str]:
+    def _unlabeled(self) -> tuple[str, str]:
         if self._pattern is _LABEL_NUMBER:
             return "no_label", "the file's name is not label_number, as cat_0.png; see input.labels.regex"
         return "no_label", f"input.labels.regex {self._pattern.pattern!r} finds no label in it"
@@ -167,7 +167,7 @@ class ClassFolders(KeyFormat):
     def _place(self, key: str, label: str) -> str:
         return f"{key}, folder {label}"
 
-    def _unlabelled(self) -> tuple[str, str]:
+    def _unlabeled(self) -> tuple[str, str]:
         return "no_class_folder", "the image is not in a class folder; move it into one"
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from shardwright.config.input import CENTRE_RULE, LabelsConfig
+from shardwright.config.input import CENTER_RULE, LabelsConfig
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
@@ -71,7 +71,7 @@ class CocoJson(AnnotationFormat):
 
     def __init__(self, given: FormatInput, path: str, names: NameIndex, options: LabelsConfig, *, masks: bool) -> None:
         super().__init__(given)
-        self.dialect = CocoMasks(centres=options.polygons == CENTRE_RULE)
+        self.dialect = CocoMasks(centers=options.polygons == CENTER_RULE)
         self.name = os.path.basename(path)
         self._path = path
         self._keys = given.images.keys
@@ -110,13 +110,13 @@ class CocoJson(AnnotationFormat):
         assert self._map is not None, "survey comes first"
         for i, image, category, instance in self._sound_ones:
             assert image.position is not None
-            labelled = (image.position, self._map.index[category])
+            labeled = (image.position, self._map.index[category])
             text = mask_text(image.size, instance.segmentation) if self._masks else None
             try:
                 values = self._box(image, category, instance) if self._boxes else None
             except BoxError:  # Its image was rejected.
                 values = None
-            yield Annotation(*labelled, text, i) if values is None else Annotation(*labelled, text, i, values)
+            yield Annotation(*labeled, text, i) if values is None else Annotation(*labeled, text, i, values)
 
     def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
         """The features of an annotation's box."""

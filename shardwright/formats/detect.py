@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from shardwright.config.input import COCO_RULE, IN_FOLDERS, REFUSE, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
-from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabelled, shorten
+from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabeled, shorten
 from shardwright.formats.captions import CaptionCsv, CaptionJsonl
 from shardwright.formats.class_folders import (
     ClassFolders,
@@ -141,7 +141,7 @@ def open_source(
 def _open(request: _Request, path: str | None) -> AnnotationFormat:
     options, record = request.options, request.record
     if record is not None and record.labels == NONE and options.format == "auto":
-        return Unlabelled(request.given())
+        return Unlabeled(request.given())
     if path is None:
         return _open_keys(request)
     if options.format != "pascal_voc":
@@ -215,7 +215,7 @@ def detect_task(labels: str | None, options: LabelsConfig) -> tuple[str, str]:
 def _open_keys(request: _Request) -> AnnotationFormat:
     options, images, classes, record = request.options, request.images, request.classes, request.record
     if options.format == "none":
-        return Unlabelled(request.given())
+        return Unlabeled(request.given())
     if record is not None and options.format in ("auto", CLASS_FOLDERS):
         return ClassFolders(request.given(), folders=record.folders)
     if request.task == "segmentation":

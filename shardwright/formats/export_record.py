@@ -20,11 +20,11 @@ from shardwright.untrusted import parse_untrusted_json
 RECORD_FILE, FEATURES_FILE = "export.json", "features.jsonl"
 IMAGES, LABELS, MASK_FOLDER = "images", "labels.csv", "masks"
 BY_KEY, BY_CLASS = "keys", "classes"
-UNLABELLED = "_none"
+UNLABELED = "_none"
 _VERSION = 1
 _SECTION = "annotations"
 _KINDS = ("bytes", "float32", "int64")
-_UNLISTED = ("empty", "fail", "unlabelled")
+_UNLISTED = ("empty", "fail", "unlabeled")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ExportRecord:
         base: likewise.
         separator: between the classes of an image.
         ignored: whether the class `ignore` stands for pixels that are not counted.
-        unlisted: what an image without annotations is: `empty`, `unlabelled`, or `fail` where there was none.
+        unlisted: what an image without annotations is: `empty`, `unlabeled`, or `fail` where there was none.
         features: name -> kind of what `features.jsonl` holds.
     """
 

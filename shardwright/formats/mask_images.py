@@ -32,16 +32,16 @@ from shardwright.formats.base import (
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
-from shardwright.formats.mask_values import MaskFiles, ValueMap, colours_error, have_ids, map_ids, map_values
-from shardwright.images.colours import COLOUR, show_value
+from shardwright.formats.mask_values import MaskFiles, ValueMap, colors_error, have_ids, map_ids, map_values
+from shardwright.images.colors import COLOR, show_value
 from shardwright.masks.mask_images import MaskFileError, MaskImage
 from shardwright.storage import Listing, Refusal, list_inputs, map_threads, readers
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
 LOSSY = (".jpg", ".jpeg")
-_SHOWN_COLOURS = 5
-# More colours are not classes: masks were smoothed, or compressed with loss.
-_MOST_COLOURS = 256
+_SHOWN_COLORS = 5
+# More colors are not classes: masks were smoothed, or compressed with loss.
+_MOST_COLORS = 256
 _BLACK = "#000000"
 
 
@@ -195,43 +195,43 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
         classes: `input.classes`.
 
     Raises:
-        UsageError: a value is not a class, or masks hold colours that are not explained.
+        UsageError: a value is not a class, or masks hold colors that are not explained.
     """
     if classes is not None and have_ids(classes):
         return map_ids(classes)
     values: dict[int, str] = {}
-    colours: Counter[int] = Counter()
+    colors: Counter[int] = Counter()
     problem: UsageError | None = None
     looked = map_threads(lambda name: _values(files, name), names, readers(files.root))
-    for name, (found, coloured) in zip(names, looked, strict=True):
+    for name, (found, colored) in zip(names, looked, strict=True):
         place = os.path.join(where, files.shown(name))
-        if coloured:
-            problem = problem or colours_error(place, found[:_SHOWN_COLOURS])
-            colours.update(found)
-            if len(colours) > _MOST_COLOURS:
+        if colored:
+            problem = problem or colors_error(place, found[:_SHOWN_COLORS])
+            colors.update(found)
+            if len(colors) > _MOST_COLORS:
                 raise problem
         for value in found:
             values.setdefault(value, place)
     if problem is not None:
-        named = {f"colour_{value - COLOUR:06x}": show_value(value) for value, _ in colours.most_common()}
-        shown = {name: colour for name, colour in named.items() if colour != _BLACK}
-        raise problem.with_readings(Reading("every colour but black is a class", {"input.classes": shown}))
+        named = {f"color_{value - COLOR:06x}": show_value(value) for value, _ in colors.most_common()}
+        shown = {name: color for name, color in named.items() if color != _BLACK}
+        raise problem.with_readings(Reading("every color but black is a class", {"input.classes": shown}))
     return map_values(values, classes, refuse=files.others == REFUSE)
 
 
 def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
-    """The values of a mask, the most frequent first, and whether they are colours; none where it cannot be read."""
+    """The values of a mask, the most frequent first, and whether they are colors; none where it cannot be read."""
     try:
         mask = files.read(name)
     except MaskFileError:
         return [], False  # The ledger states why, when the image is due.
     values, counts = _counted(mask)
     order = np.lexsort((values, -counts))
-    return values[order].tolist(), mask.coloured
+    return values[order].tolist(), mask.colored
 
 
 def _counted(mask: MaskImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    if mask.coloured:
+    if mask.colored:
         values, counts = np.unique(mask.values, return_counts=True)
         return values.astype(np.int64), counts.astype(np.int64)
     counts = np.bincount(mask.values.reshape(-1)).astype(np.int64)

@@ -1,6 +1,6 @@
-"""From the numbers and colours in mask images to classes, the background and what is to be ignored.
+"""From the numbers and colors in mask images to classes, the background and what is to be ignored.
 
-0 (black, in colours) is the background unless a class has it. 255 is ignored unless a class has it, it is the only
+0 (black, in colors) is the background unless a class has it. 255 is ignored unless a class has it, it is the only
 value other than 0, or numbers above it occur. A class called `ignore` names another value to be ignored.
 
 `MaskFiles` reads masks that are separate files, for the writer of a shard.
@@ -22,11 +22,11 @@ from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.formats.base import IGNORE, NO_LABEL, shorten
 from shardwright.formats.classes import as_integer, map_classes
-from shardwright.images.colours import COLOUR, show_value
+from shardwright.images.colors import COLOR, show_value
 from shardwright.masks.mask_images import (
     MaskFileError,
     MaskImage,
-    grey_of,
+    gray_of,
     label_runs,
     mask_size,
     png_size,
@@ -77,21 +77,21 @@ def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
     """The values of a mapping `{name: id}` or `{name: "#rrggbb"}`.
 
     Raises:
-        ConfigError: ids beyond 16 bits, numbers and colours mixed, or no class.
+        ConfigError: ids beyond 16 bits, numbers and colors mixed, or no class.
     """
     ids = {name: number for name, number in classes.items() if number is not None}
     for name, number in ids.items():
-        if not (0 <= number <= _LARGEST or COLOUR <= number < 2 * COLOUR):
+        if not (0 <= number <= _LARGEST or COLOR <= number < 2 * COLOR):
             raise ConfigError(f"input.classes.{name}", f"{number} is not a value of a mask", f"Use 0 to {_LARGEST}.")
-    coloured = {number >= COLOUR for number in ids.values()}
-    if len(coloured) > 1:
-        raise ConfigError("input.classes", "some classes have numbers and some colours", "Give one kind to all.")
+    colored = {number >= COLOR for number in ids.values()}
+    if len(colored) > 1:
+        raise ConfigError("input.classes", "some classes have numbers and some colors", "Give one kind to all.")
     ignored = ids.pop(IGNORED, None)
     if not ids:
         raise ConfigError("input.classes", "there is nothing but what is ignored", "Name at least one class.")
-    if ignored is None and coloured == {False} and WHITE not in ids.values():
+    if ignored is None and colored == {False} and WHITE not in ids.values():
         ignored = WHITE
-    return _map(ids, ignored, COLOUR if coloured == {True} else 0)
+    return _map(ids, ignored, COLOR if colored == {True} else 0)
 
 
 def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | None, *, refuse: bool = True) -> ValueMap:
@@ -150,12 +150,12 @@ def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tu
     return ValueMap(tuple(ids), labels, notes)
 
 
-def colours_error(mask: str, colours: list[int]) -> ConfigError:
-    """The error for masks of colours that are not explained; names those that cover most pixels."""
-    shown = ", ".join(map(show_value, colours))
+def colors_error(mask: str, colors: list[int]) -> ConfigError:
+    """The error for masks of colors that are not explained; names those that cover most pixels."""
+    shown = ", ".join(map(show_value, colors))
     return ConfigError(
         "input.classes",
-        f"the mask {mask} holds colours ({shown})",
+        f"the mask {mask} holds colors ({shown})",
         'Give each a class, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a class '
         "called ignore is not counted",
     )
@@ -222,8 +222,8 @@ class MaskFiles:
 
     def _by_value(self, mask: MaskImage) -> Iterable[tuple[int, Runs]]:
         others = IGNORE if self.others == IGNORED else None
-        # Colours instead of numbers, or numbers instead of colours, are another kind of mask.
-        other_kind = not any((value >= COLOUR) == mask.coloured for value in self.labels)
+        # Colors instead of numbers, or numbers instead of colors, are another kind of mask.
+        other_kind = not any((value >= COLOR) == mask.colored for value in self.labels)
         return label_runs(mask, self.labels, others=others, refuse=other_kind or self.others == REFUSE).items()
 
     def shown(self, text: str) -> str:
@@ -231,7 +231,7 @@ class MaskFiles:
         return self.name(text)
 
     def read(self, text: str) -> MaskImage:
-        """Decodes a file, colours of three equal parts as grey unless classes are colours.
+        """Decodes a file, colors of three equal parts as gray unless classes are colors.
 
         Raises:
             MaskFileError: it cannot be read.
@@ -246,8 +246,8 @@ class MaskFiles:
             problem = "the mask has changed while the run was reading the input"
             raise CheckFailed(f"{self.shown(text)}: {problem}. Run it again.")
         mask = read_mask(data, max_pixels=self.max_pixels)
-        if mask.coloured and not any(value >= COLOUR for value in self.labels):
-            return grey_of(mask) or mask
+        if mask.colored and not any(value >= COLOR for value in self.labels):
+            return gray_of(mask) or mask
         if mask.bits == 1 and 1 not in self.labels and WHITE in self.labels:
             return MaskImage(mask.values * np.uint8(WHITE), 8)
         return mask
@@ -260,7 +260,7 @@ def pin_mask(name: str, crc32c: int) -> str:
 
 def _one_class(mask: MaskImage) -> Runs:
     """All that is not 0, where that is one value."""
-    found, runs = value_runs(mask.values & np.uint32(COLOUR - 1) if mask.coloured else mask.values)
+    found, runs = value_runs(mask.values & np.uint32(COLOR - 1) if mask.colored else mask.values)
     values = np.unique(found[found != 0]).tolist()
     if len(values) > 1:
         shown = shorten([str(value) for value in values], _SHOWN)

@@ -1,6 +1,6 @@
 """Pascal VOC: masks in `SegmentationClass/`, boxes in XML files in `Annotations/`, lists of images in `ImageSets/`.
 
-Masks are PNGs of palette indices, or of the colours that VOC's palette has for them; 255 (pale, around objects and over
+Masks are PNGs of palette indices, or of the colors that VOC's palette has for them; 255 (pale, around objects and over
 unclear regions) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette, and
 else the values themselves: without the palette, the values need not be VOC's classes.
 
@@ -30,7 +30,7 @@ from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, have_ids, listed_ids, map_ids
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
-from shardwright.images.colours import COLOUR
+from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import MaskFileError
 from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
@@ -86,21 +86,21 @@ def _stated_size(text: str) -> tuple[int, int, str] | None:
     return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
 
 
-def palette_colour(value: int) -> int:
-    """The colour of an index: its bits from the lowest on go round red, green and blue, from their highest on."""
+def palette_color(value: int) -> int:
+    """The color of an index: its bits from the lowest on go round red, green and blue, from their highest on."""
     red = green = blue = 0
     for bit in range(8):
         red |= (value >> (3 * bit) & 1) << (7 - bit)
         green |= (value >> (3 * bit + 1) & 1) << (7 - bit)
         blue |= (value >> (3 * bit + 2) & 1) << (7 - bit)
-    return COLOUR + (red << 16 | green << 8 | blue)
+    return COLOR + (red << 16 | green << 8 | blue)
 
 
-_COLOURS = {palette_colour(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
+_COLORS = {palette_color(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
 
 
 def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], int]:
-    """Looks for the palette of VOC in masks: as a PNG's palette, or as the colours of all pixels.
+    """Looks for the palette of VOC in masks: as a PNG's palette, or as the colors of all pixels.
 
     Args:
         files: reads the masks.
@@ -120,11 +120,11 @@ def _has_palette(files: VocFiles, name: str) -> bool | None:
         mask = files.read(name)
     except MaskFileError:
         return None
-    if mask.coloured:
-        return set(np.unique(mask.values).tolist()) <= _COLOURS
+    if mask.colored:
+        return set(np.unique(mask.values).tolist()) <= _COLORS
     # It begins as VOC's does, with the background and one class at least.
-    colours = mask.palette[: _VOC_CLASSES + 1]
-    return len(colours) > 1 and all(found == palette_colour(value) for value, found in enumerate(colours))
+    colors = mask.palette[: _VOC_CLASSES + 1]
+    return len(colors) > 1 and all(found == palette_color(value) for value, found in enumerate(colors))
 
 
 class PascalVoc(AnnotationFormat):
@@ -281,9 +281,9 @@ class PascalVoc(AnnotationFormat):
                 raise ConfigError("input.classes", problem, _WRITE_CLASSES)
             mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
             note = "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others"
-        # An exporter may write the palette's colours instead of its indices.
-        colours = {palette_colour(value): label for value, label in mapped.labels.items() if value < COLOUR}
-        return ValueMap(mapped.names, {**colours, **mapped.labels}, (note,) if note else ())
+        # An exporter may write the palette's colors instead of its indices.
+        colors = {palette_color(value): label for value, label in mapped.labels.items() if value < COLOR}
+        return ValueMap(mapped.names, {**colors, **mapped.labels}, (note,) if note else ())
 
     def _plain_values(
         self, used: Mapping[str, str], masks: list[str], others: list[str], read: int

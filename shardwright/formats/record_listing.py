@@ -41,7 +41,7 @@ class RecordFiles:
         roles: which feature is what.
         scan: the summary of all files, without the lists that have an entry per record.
         positions: for each file, number of a record -> its position in `listing`, -1 for one that cannot be used.
-        labelled: one byte per key; see `FileScan`.
+        labeled: one byte per key; see `FileScan`.
         refused: records that cannot be used.
         paths: for each file, where its unpacked bytes are: its name, or an absolute path.
         scratch: holds what was unpacked until it is dropped.
@@ -53,7 +53,7 @@ class RecordFiles:
     roles: Roles
     scan: FileScan
     positions: list[array[int]]
-    labelled: bytearray
+    labeled: bytearray
     refused: list[Refusal]
     paths: list[str]
     scratch: tempfile.TemporaryDirectory[str] | None
@@ -104,11 +104,11 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     whole = _Whole(files, roles, paths, trusted=KEY in columns)
     for number, one in enumerate(map_threads(scan, range(len(files.keys)), _SCANNED_AT_ONCE)):
         whole.add(number, one)
-    listing, positions, labelled = whole.sorted(refused)
+    listing, positions, labeled = whole.sorted(refused)
     notes = (roles.note(), *whole.notes())
     if scratch is not None:
         notes = (*notes, "tfrecord: compressed files are unpacked to a temporary folder")
-    return RecordFiles(files, listing, roles, whole.scan, positions, labelled, whole.refused, paths, scratch, notes)
+    return RecordFiles(files, listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes)
 
 
 def _start(files: Listing, position: int) -> bytes:
@@ -179,7 +179,7 @@ class _Whole:
         whole.keys += scan.keys
         whole.starts += scan.starts
         whole.sizes += scan.sizes
-        whole.labelled += scan.labelled
+        whole.labeled += scan.labeled
         self.counts.append(len(scan.keys))
         self.refused += [
             Refusal(f"{self.files.keys[number]}/{record}", code, reason)
@@ -218,10 +218,10 @@ class _Whole:
         for count in self.counts:
             positions.append(position_of[begin : begin + count])
             begin += count
-        labelled = bytearray(scan.labelled[i] for i in usable)
+        labeled = bytearray(scan.labeled[i] for i in usable)
         # The listing has them now.
-        scan.keys, scan.starts, scan.sizes, scan.labelled = [], array("q"), array("q"), bytearray()
-        return listing, positions, labelled
+        scan.keys, scan.starts, scan.sizes, scan.labeled = [], array("q"), array("q"), bytearray()
+        return listing, positions, labeled
 
     def _keys(self) -> list[str]:
         """A key for every record: its own, if nothing else is called so, or file and number."""

@@ -26,7 +26,7 @@ from shardwright.tfrecords.scan import OtherRecordError, ScannedRecord, read_exa
 NO_EXAMPLE, NO_IMAGE, BAD_FEATURE = "no_example", "no_image", "bad_feature"
 BINARY = "binary"
 FILE_NAME = "image/filename"
-LABELLED = 2
+LABELED = 2
 
 Features = Mapping[str, DecodedFeature]
 
@@ -62,7 +62,7 @@ class FileScan:
         keys: what names the record, or an empty text.
         starts: first byte of the image in the unpacked file, -1 where the record cannot be used.
         sizes: bytes of the image.
-        labelled: `LABELLED` where it has a class, 1 where it has the feature of it without a value, else 0.
+        labeled: `LABELED` where it has a class, 1 where it has the feature of it without a value, else 0.
         problems: number -> code and reason, for records that cannot be used.
         classes: class as the records write it -> the first record with it.
         numbers: class -> the numbers next to it.
@@ -75,7 +75,7 @@ class FileScan:
     keys: list[str] = field(default_factory=list)
     starts: array[int] = field(default_factory=lambda: array("q"))
     sizes: array[int] = field(default_factory=lambda: array("q"))
-    labelled: bytearray = field(default_factory=bytearray)
+    labeled: bytearray = field(default_factory=bytearray)
     problems: dict[int, tuple[str, str]] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, set[int]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
     scan = FileScan()
     for record in scan_records(file, copy):
         where = f"{name}, {record.where}"
-        start, image, key, labelled = _NOWHERE, b"", "", 0
+        start, image, key, labeled = _NOWHERE, b"", "", 0
         try:
             features = features_of(record)
             image = image_of(features, roles)
@@ -106,13 +106,13 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
             _add(scan, features, roles, labels, where)
             assert record.payload is not None
             start = record.offset + HEADER_BYTES + place_in(record.payload, image)
-            labelled = LABELLED if labels else int(roles.label in features)
+            labeled = LABELED if labels else int(roles.label in features)
         except UnusableError as error:
             scan.problems[record.number] = (error.code, f"{where}: {error}")
         scan.keys.append(key)
         scan.starts.append(start)
         scan.sizes.append(len(image))
-        scan.labelled.append(labelled)
+        scan.labeled.append(labeled)
     return scan
 
 

@@ -149,8 +149,8 @@ class RowFormat(AnnotationFormat):
             values = values_of(annotation.image, annotation)
             labels = annotation.labels if annotation.text != "" else ()
             for i, label in enumerate(labels):
-                labelled = (annotation.image, self._map.index[label], annotation.text, annotation.line)
-                yield Annotation(*labelled, values) if values and i == 0 else Annotation(*labelled)
+                labeled = (annotation.image, self._map.index[label], annotation.text, annotation.line)
+                yield Annotation(*labeled, values) if values and i == 0 else Annotation(*labeled)
             if values and not labels:
                 yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values)
 

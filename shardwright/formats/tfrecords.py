@@ -37,7 +37,7 @@ from shardwright.formats.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES
 from shardwright.formats.record_scan import (
     BINARY,
     FILE_NAME,
-    LABELLED,
+    LABELED,
     Features,
     file_name_of,
     further_features,
@@ -177,10 +177,10 @@ class TFRecordFormat(AnnotationFormat):
         notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))
         labels = NONE if not roles.label else MULTI if found.scan.several else SINGLE
         # A list of no class is an annotation where lists have several; a single class that is missing is not.
-        least = 0 if masked or labels == NONE else 1 if labels == MULTI else LABELLED
+        least = 0 if masked or labels == NONE else 1 if labels == MULTI else LABELED
         return Survey(
             classes=names,
-            listed=bytearray(labelled >= least for labelled in found.labelled),
+            listed=bytearray(labeled >= least for labeled in found.labeled),
             refused=list(found.refused),
             names=list(self.listing.keys[:SHOWN_NAMES]),
             notes=(*self._notes, *notes),

@@ -1,14 +1,14 @@
-"""Decodes a file to pixels of 8 bits, grey or RGB: the only place that decides about colours and formats.
+"""Decodes a file to pixels of 8 bits, gray or RGB: the only place that decides about colors and formats.
 
 Files that are stored unchanged are not decoded here. Images that are turned, resized, encoded again or converted are,
 and get the same values as TensorFlow's `decode_jpeg` and `decode_png` (channels=3) return for the original file:
 
 | the file has | becomes |
 |---|---|
-| grey of 1, 2, 4, 8 bits | grey, spread over 0-255 |
+| gray of 1, 2, 4, 8 bits | gray, spread over 0-255 |
 | 16 bits a channel | the upper 8 bits |
-| a palette | its colours, RGB |
-| alpha, or a transparent colour | dropped: the colour beneath is taken as it is stored, not blended with a background |
+| a palette | its colors, RGB |
+| alpha, or a transparent color | dropped: the color beneath is taken as it is stored, not blended with a background |
 | YCbCr, YCCK | RGB or CMYK by the decoder (JFIF) |
 | CMYK | RGB: (255 - C)(255 - K) / 255, and so on; in a JPEG without Adobe's marker the inks are the other way round |
 | Lab, 32-bit or float values | rejected: no single meaning in 8 bits |
@@ -160,7 +160,7 @@ def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:
         The picture, mode `L` or `RGB`, in the stored frame; and its header, whose `format` is the name of the format.
 
     Raises:
-        ImageError: the format or colour is not supported, or the file is too large by its header or damaged.
+        ImageError: the format or color is not supported, or the file is too large by its header or damaged.
     """
     with _opened(data, max_pixels) as (image, header):
         image.load()

@@ -3,8 +3,8 @@
 The pixel ops and the run-length masks both follow a `Geometry`, so they cannot drift apart. Everything is integer
 arithmetic: the same plan on every machine, in Python, in numpy and in a TensorFlow graph.
 
-Sampling is nearest neighbour with half-pixel centres: output i of n takes source floor((i + 0.5) * N / n) of N, the
-convention of OpenCV's and PIL's area-aligned grids and of `tf.image.resize` (which always has half-pixel centres).
+Sampling is nearest neighbor with half-pixel centers: output i of n takes source floor((i + 0.5) * N / n) of N, the
+convention of OpenCV's and PIL's area-aligned grids and of `tf.image.resize` (which always has half-pixel centers).
 """
 
 from dataclasses import dataclass
@@ -62,8 +62,8 @@ def plan_geometry(policy: str, source_height: int, source_width: int, height: in
     """Plans how a source of any size becomes an output of `height` x `width`.
 
     Args:
-        policy: `stretch` takes the whole source and gives up its aspect; `fill_crop` takes the largest centred part
-            that has the output's aspect; `letterbox` takes the whole source, keeps its aspect and leaves centred
+        policy: `stretch` takes the whole source and gives up its aspect; `fill_crop` takes the largest centered part
+            that has the output's aspect; `letterbox` takes the whole source, keeps its aspect and leaves centered
             borders.
         source_height: rows of the source, at least 1.
         source_width: columns of the source, at least 1.
@@ -72,7 +72,7 @@ def plan_geometry(policy: str, source_height: int, source_width: int, height: in
 
     Returns:
         The plan. A derived side (of the crop, of the resized picture) is the exact quotient rounded half up, at least
-        1; where a centred margin is odd, the smaller half is at the top or the left.
+        1; where a centered margin is odd, the smaller half is at the top or the left.
 
     Raises:
         ValueError: the policy is not known, or a side is less than 1.
@@ -175,8 +175,8 @@ def source_columns(geometry: Geometry) -> IntArray:
 @lru_cache(maxsize=256)
 def _sampled(crop_begin: int, crop_size: int, resized: int, pad: int, size: int) -> IntArray:
     positions = np.full(size, -1, np.int64)
-    centres_doubled = 2 * np.arange(resized, dtype=np.int64) + 1
-    positions[pad : pad + resized] = crop_begin + centres_doubled * crop_size // (2 * resized)
+    centers_doubled = 2 * np.arange(resized, dtype=np.int64) + 1
+    positions[pad : pad + resized] = crop_begin + centers_doubled * crop_size // (2 * resized)
     positions.setflags(write=False)
     return positions
 

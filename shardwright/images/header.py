@@ -45,7 +45,7 @@ class ImageHeader:
         format: `jpeg` or `png`.
         height: rows of the stored pixels, before any turning by `orientation`.
         width: columns of the stored pixels.
-        channels: 1 grey, 2 grey and alpha, 3 colour (a palette's also), 4 colour and alpha, or CMYK.
+        channels: 1 gray, 2 gray and alpha, 3 color (a palette's also), 4 color and alpha, or CMYK.
         orientation: 1-8 as Exif numbers them; 1 (upright) when there is none or it cannot be read.
         located: Exif or XMP contains the location where it was taken.
         plain: a JPEG without segments that only some readers understand, so that the decoder can have it as it is.

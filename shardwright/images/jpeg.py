@@ -187,7 +187,7 @@ def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:
     if depth != 8:
         raise ImageError(UNSUPPORTED_COLOR, f"JPEG of {depth} bits per sample; save it with 8 bits")
     if channels not in (1, 3, 4):
-        raise ImageError(UNSUPPORTED_COLOR, f"JPEG of {channels} components; only 1 (grey), 3 and 4 (CMYK) are decoded")
+        raise ImageError(UNSUPPORTED_COLOR, f"JPEG of {channels} components; only 1 (gray), 3 and 4 (CMYK) are decoded")
     check_size("jpeg", height, width, max_pixels)
     if any(not (1 <= factors >> 4 <= 4 and 1 <= factors & 15 <= 4) for factors in body[7::3]):
         raise ImageError(DAMAGED, "the JPEG's frame header has sampling factors out of 1-4")

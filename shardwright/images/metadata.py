@@ -5,12 +5,12 @@ stays byte for byte what it is, so every decoder makes the same pixels of it; th
 
 | policy | JPEG keeps | PNG keeps |
 |---|---|---|
-| `private` | tables, picture; JFIF, Adobe's marker, ICC profile, public Exif | pixels, colour, density, public Exif |
+| `private` | tables, picture; JFIF, Adobe's marker, ICC profile, public Exif | pixels, color, density, public Exif |
 | `all` | tables, picture; JFIF, Adobe's marker, the orientation | pixels (palette, transparency), the orientation |
 
 So both drop location, serial numbers, names, comments, XMP, IPTC, maker notes, thumbnails, signatures (C2PA), further
 pictures after the first (MPO, gain maps) and all other bytes after the end. `exif.without_private` defines public Exif.
-Markers that decoders derive colours from stay: JFIF's and Adobe's in a JPEG.
+Markers that decoders derive colors from stay: JFIF's and Adobe's in a JPEG.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST_SEGMENT = 0xFFFF - 2
 # Transparency is part of the pixels for readers of four channels.
 _PNG_PIXELS = (*PNG_CRITICAL, "tRNS")
 _PNG_PUBLIC = (
-    *("gAMA", "cHRM", "sRGB", "iCCP", "sBIT", "cICP", "mDCV", "cLLI"),  # colour
+    *("gAMA", "cHRM", "sRGB", "iCCP", "sBIT", "cICP", "mDCV", "cLLI"),  # color
     *("bKGD", "pHYs", "hIST", "sPLT"),
     *("acTL", "fcTL", "fdAT"),  # the other pictures of an animation
 )

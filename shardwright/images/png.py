@@ -91,7 +91,7 @@ def read_png(data: bytes, max_pixels: int) -> ImageHeader:
         if kind == "IHDR":
             header = _png_header(body, max_pixels)
         elif kind == "IDAT" and header is not None and header[3] == _PNG_PALETTE and "PLTE" not in seen:
-            raise ImageError(DAMAGED, "the PNG has palette colours but no palette before its picture data")
+            raise ImageError(DAMAGED, "the PNG has palette colors but no palette before its picture data")
         elif kind == "eXIf" and sound:
             exif = bytes(body)
             orientation = read_orientation(exif)
@@ -106,13 +106,13 @@ def read_png(data: bytes, max_pixels: int) -> ImageHeader:
 
 
 def _png_header(body: memoryview, max_pixels: int) -> tuple[int, int, int, int]:
-    """Returns height, width, channels and colour type."""
+    """Returns height, width, channels and color type."""
     if len(body) != 13:
         raise ImageError(DAMAGED, f"the PNG's header has {len(body)} bytes instead of 13")
     width, height, depth, color, compression, filtering, interlace = struct.unpack(">IIBBBBB", body)
     if depth not in _PNG_DEPTHS.get(color, ()):
         raise ImageError(
-            UNSUPPORTED_COLOR, f"the PNG claims colour type {color} with {depth} bits, which does not exist"
+            UNSUPPORTED_COLOR, f"the PNG claims color type {color} with {depth} bits, which does not exist"
         )
     if compression or filtering or interlace > 1:
         raise ImageError(

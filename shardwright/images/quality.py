@@ -1,11 +1,11 @@
-"""Measures pictures of any content: brightness, contrast, sharpness, colour; and makes their thumbnails.
+"""Measures pictures of any content: brightness, contrast, sharpness, color; and makes their thumbnails.
 
 Sums are whole numbers; only the last root and division are floats, and they are rounded to six digits. So the same
 pixels give the same figures on every machine. All are parts of the full range of 8 bits, so that they do not depend on
 how levels are counted; they are meant to be followed over time (drift), not to judge one picture.
 
-Sharpness is the variance of the Laplacian (Pech-Pacheco et al., 2000), as its root; colourfulness is M of Hasler and
-Süsstrunk (2003). Grey levels are those of ITU-R BT.601.
+Sharpness is the variance of the Laplacian (Pech-Pacheco et al., 2000), as its root; colorfulness is M of Hasler and
+Süsstrunk (2003). Gray levels are those of ITU-R BT.601.
 
 Thumbnails serve hashes, measures and contact sheets: they are decoded at a reduced size and turned as displayed. A JPEG
 is decoded at the strongest of 1/8, 1/4, 1/2 and 1 that leaves a short side of at least 64: libjpeg then computes
@@ -40,11 +40,11 @@ class Quality(NamedTuple):
     """Measures of one picture, rounded to six digits.
 
     Attributes:
-        brightness: mean grey level, 0 to 1.
-        contrast: standard deviation of the grey levels, 0 to 0.5.
-        sharpness: standard deviation of the Laplacian (four neighbours) of the grey levels; 0 where nothing changes,
+        brightness: mean gray level, 0 to 1.
+        contrast: standard deviation of the gray levels, 0 to 0.5.
+        sharpness: standard deviation of the Laplacian (four neighbors) of the gray levels; 0 where nothing changes,
             about 0.1 for a photograph in focus. Of a reduced picture it is small only when the blur is coarse.
-        colorfulness: 0 for grey, about 0.4 for strong colours.
+        colorfulness: 0 for gray, about 0.4 for strong colors.
         red: mean of the red channel, 0 to 1.
         green: likewise.
         blue: likewise.
@@ -124,7 +124,7 @@ def _variance(count: int, total: int, squares: int) -> int:
 
 
 def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
-    """Returns the standard deviation of the Laplacian over all pixels with four neighbours; 0 where there are none."""
+    """Returns the standard deviation of the Laplacian over all pixels with four neighbors; 0 where there are none."""
     count = total = squares = 0
     step = max(1, _AT_ONCE // levels.shape[1])
     for top in range(0, len(levels), step):
@@ -137,7 +137,7 @@ def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
 
 
 def _laplacian(levels: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    """Returns the sum of the four neighbours less four times the pixel, for pixels with four neighbours."""
+    """Returns the sum of the four neighbors less four times the pixel, for pixels with four neighbors."""
     edges = levels[1:-1, 1:-1] * np.int16(-4)
     edges += levels[:-2, 1:-1]
     edges += levels[2:, 1:-1]

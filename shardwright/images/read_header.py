@@ -2,8 +2,8 @@
 
 A header is checked before any decoder reads the file: a decompression bomb is refused by the size it claims. Files are
 accepted if `tf.io.decode_jpeg` and `tf.io.decode_png` (channels=3) decode them to the same uint8 pixels on both
-supported TensorFlow versions. By measurement these are grey, colour and CMYK JPEG, baseline and progressive, and every
-PNG (palette, grey, alpha, 1 to 16 bits, interlaced; of an animated PNG its still image).
+supported TensorFlow versions. By measurement these are gray, color and CMYK JPEG, baseline and progressive, and every
+PNG (palette, gray, alpha, 1 to 16 bits, interlaced; of an animated PNG its still image).
 
 After ITU-T T.81 (JPEG), the PNG specification (third edition) and Exif 2.3 (orientation). Limits are those of the
 decoders inside TensorFlow. The content type is detected from the bytes, never from the file's name.
@@ -42,7 +42,7 @@ def read_header(data: bytes, *, max_pixels: int, known: bool = False) -> ImageHe
         The header.
 
     Raises:
-        ImageError: the file is empty, not an image, of an unsupported format or colour, too large, truncated or
+        ImageError: the file is empty, not an image, of an unsupported format or color, too large, truncated or
             damaged. No bytes raise another error.
     """
     if not data:

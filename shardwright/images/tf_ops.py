@@ -166,7 +166,7 @@ def decode_resized(encoded: Tensor, height: int, width: int, policy: str) -> Ten
     """Decodes an image and brings it to one size.
 
     A JPEG is decoded at the largest DCT ratio that still has at least the pixels wanted; the rest of the way is an
-    antialiased bilinear resize (triangle filter as wide as the shrinking asks for, half-pixel centres). Values are
+    antialiased bilinear resize (triangle filter as wide as the shrinking asks for, half-pixel centers). Values are
     rounded half up. Borders of `letterbox` are 0. An image that needs no resizing is not touched.
 
     Args:

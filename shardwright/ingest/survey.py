@@ -104,7 +104,7 @@ def _changed(path: str) -> CheckFailed:
 _UNLISTED_MEANS = {
     "empty": "an image without a row has no annotations, and is written",
     "reject": "an image without a row is left out",
-    "unlabelled": "an image without a row is written without a class",
+    "unlabeled": "an image without a row is written without a class",
 }
 _LOOK_INTO = 1 << 20
 _LOCAL_TOGETHER = 16
@@ -300,7 +300,7 @@ def _reject_unlisted(
     rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
     if rest and unlisted == "fail":
         shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
-        names = ("empty", "reject") if may_be_empty else ("reject", "unlabelled")
+        names = ("empty", "reject") if may_be_empty else ("reject", "unlabeled")
         raise CheckFailed(
             f"{len(rest)} of {len(listing.keys)} images have no row in {table}: {shown}. "
             f"Set input.unlisted_images to {' or '.join(names)}, or add rows."
@@ -365,10 +365,10 @@ def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
 
 
 def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:
-    if unlisted == "unlabelled" and may_be_empty:
+    if unlisted == "unlabeled" and may_be_empty:
         # In a record such an image would look like one that is known to have no masks or no class.
         none = "masks" if task == "segmentation" else "classes"
-        what = f"'unlabelled' is for images of one class; here an image without {none} is labelled too"
+        what = f"'unlabeled' is for images of one class; here an image without {none} is labeled too"
         raise ConfigError("input.unlisted_images", what, "Use empty, reject or fail.")
     if unlisted == "empty" and not may_be_empty:
         raise ConfigError(

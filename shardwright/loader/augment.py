@@ -6,9 +6,9 @@
 | `crop=0.7` | a random part, of at least so much of each side, is enlarged to the whole |
 | `brightness=0.2` | is moved by up to so much of the range |
 | `contrast=0.2` | distances from the image's mean are stretched or shrunk by up to so much |
-| `saturation=0.3` | distances from grey are stretched or shrunk by up to so much |
+| `saturation=0.3` | distances from gray are stretched or shrunk by up to so much |
 | `hue=0.05` | is turned by up to so much of the circle |
-| `cutout=0.3` | a rectangle of up to so much of each side becomes the image's mean colour, and no class in the masks |
+| `cutout=0.3` | a rectangle of up to so much of each side becomes the image's mean color, and no class in the masks |
 | `mixup=0.2` | images of a batch are mixed in pairs, alpha of Zhang et al., 2018; see `mixup` |
 
 They are applied in this order, not in the order of the option. Each has separate random numbers, which do not depend on
@@ -34,7 +34,7 @@ _FULL = 255.0
 _NUMBERS = 4
 # Separates the random numbers of the second image of a pair.
 _OTHER = 1 << 40
-_COLOURS = ("brightness", "contrast", "saturation", "hue")
+_COLORS = ("brightness", "contrast", "saturation", "hue")
 # Luma of ITU-R BT.601, as JPEG has it.
 _GREY = (0.299, 0.587, 0.114)
 
@@ -77,8 +77,8 @@ def apply_augmentations(example: Example, augment: Mapping[str, Augmentation], s
         moving = [tf.ensure_shape(tf.image.rot90(part, turns), part.shape) for part in moving]
     if "crop" in augment:
         moving = _cropped(moving, augment["crop"].strength, chance["crop"])
-    if any(name in augment for name in _COLOURS):
-        moving[0] = _coloured(moving[0], augment, chance)
+    if any(name in augment for name in _COLORS):
+        moving[0] = _colored(moving[0], augment, chance)
     if "cutout" in augment:
         moving = _cut_out(moving, augment["cutout"].strength, chance["cutout"])
     return {**example, **dict(zip(("image", "bits"), moving, strict=False))}
@@ -117,8 +117,8 @@ def _cropped(moving: list[Tensor], least: float, chance: Tensor) -> list[Tensor]
     return found
 
 
-def _coloured(image: Tensor, augment: Mapping[str, Augmentation], chance: Mapping[str, Tensor]) -> Tensor:
-    drawn = {name: (2 * chance[name][0] - 1) * augment[name].strength for name in _COLOURS if name in augment}
+def _colored(image: Tensor, augment: Mapping[str, Augmentation], chance: Mapping[str, Tensor]) -> Tensor:
+    drawn = {name: (2 * chance[name][0] - 1) * augment[name].strength for name in _COLORS if name in augment}
     values = tf.cast(image, tf.float32)
     if "brightness" in drawn:
         values += tf.round(drawn["brightness"] * _FULL)
@@ -126,8 +126,8 @@ def _coloured(image: Tensor, augment: Mapping[str, Augmentation], chance: Mappin
         mean = tf.reduce_mean(values)
         values = mean + (values - mean) * (1 + drawn["contrast"])
     if "saturation" in drawn:
-        grey = tf.reduce_sum(values * tf.constant(_GREY), axis=-1, keepdims=True)
-        values = grey + (values - grey) * (1 + drawn["saturation"])
+        gray = tf.reduce_sum(values * tf.constant(_GREY), axis=-1, keepdims=True)
+        values = gray + (values - gray) * (1 + drawn["saturation"])
     if "hue" in drawn:
         values = tf.image.adjust_hue(tf.clip_by_value(values, 0.0, _FULL) / _FULL, drawn["hue"]) * _FULL
     return _to_bytes(values)
@@ -139,8 +139,8 @@ def _cut_out(moving: list[Tensor], most: float, chance: Tensor) -> list[Tensor]:
     top, left, rows, columns = _box(height, width, (most * chance[2], most * chance[3]), chance)
     down, across = tf.range(height)[:, tf.newaxis, tf.newaxis], tf.range(width)[tf.newaxis, :, tf.newaxis]
     inside = (down >= top) & (down < top + rows) & (across >= left) & (across < left + columns)
-    colour = _to_bytes(tf.reduce_mean(tf.cast(image, tf.float32), axis=(0, 1)))
-    return [tf.where(inside, colour, image), *(tf.where(inside, tf.zeros((), tf.uint8), part) for part in moving[1:])]
+    color = _to_bytes(tf.reduce_mean(tf.cast(image, tf.float32), axis=(0, 1)))
+    return [tf.where(inside, color, image), *(tf.where(inside, tf.zeros((), tf.uint8), part) for part in moving[1:])]
 
 
 def _to_bytes(values: Tensor) -> Tensor:

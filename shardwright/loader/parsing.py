@@ -99,7 +99,7 @@ class Parser:
         if any(not 0 <= label < len(self.dataset.manifest.classes) for label in labels):
             return self._no_class
         if self.dataset.manifest.labels == SINGLE and _LABEL in found and not labels:
-            return "has no label; leave unlabelled images out."
+            return "has no label; leave unlabeled images out."
         try:
             self(tf.constant(record))
         except tf.errors.OpError as error:

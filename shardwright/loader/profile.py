@@ -84,7 +84,7 @@ class Rate:
         return median(ours - least for ours, least in zip(self.work, self.ceiling_work, strict=True))
 
     def share_of(self, other: Rate) -> float:
-        """This rate as a share of another: the median of the rounds, each by its neighbour in time."""
+        """This rate as a share of another: the median of the rounds, each by its neighbor in time."""
         return median(ours / theirs for ours, theirs in zip(self.rounds, other.rounds, strict=True))
 
 
@@ -380,18 +380,18 @@ def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
     return {"jpeg": tf_ops.decode_jpeg, "tensor": tf_ops.parse_tensor}.get(encoding, tf_ops.decode)
 
 
-def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labelled: bool = False) -> Iterator[Any]:
+def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labeled: bool = False) -> Iterator[Any]:
     """Starts decoding without the rest: the bytes are in memory, all threads decode, batches are made as in the loader.
 
     Args:
         encoded: the images.
         encoding: how they are stored.
         batch: images in a batch.
-        labelled: add a number to each image, so that batches have the form of the loader's.
+        labeled: add a number to each image, so that batches have the form of the loader's.
     """
     decode = decoder(encoding)
     held: Any = np.array(encoded, object)
-    images = tf.data.Dataset.from_tensor_slices((held, np.zeros(len(held), np.int32)) if labelled else held).repeat()
+    images = tf.data.Dataset.from_tensor_slices((held, np.zeros(len(held), np.int32)) if labeled else held).repeat()
     # TensorFlow fuses `map` and `batch` here; so does the loader, with as many concurrent calls.
     calls = calls_at_once(batch, threads_of_decoding())
     images = images.map(

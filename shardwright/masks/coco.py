@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardwright.masks.dialects import COCO
-from shardwright.masks.polygons import PolygonError, rasterize_centres, rasterize_fifths, read_polygon
+from shardwright.masks.polygons import PolygonError, rasterize_centers, rasterize_fifths, read_polygon
 from shardwright.masks.rle import RleError, Runs, union
 
 _SHOWN = 40
@@ -50,10 +50,10 @@ class CocoMasks:
     """Reads texts of masks; see `shardwright.formats.base.MaskCode`.
 
     Attributes:
-        centres: whether the pixels of a polygon are those whose centre is in it, and not those of the COCO API.
+        centers: whether the pixels of a polygon are those whose center is in it, and not those of the COCO API.
     """
 
-    centres: bool = False
+    centers: bool = False
 
     def size(self, text: str) -> tuple[int, int] | None:
         """Returns height and width as the run lengths, or the file, state them; `None` where neither does."""
@@ -92,7 +92,7 @@ class CocoMasks:
         return self._draw(segmentation, height, width)
 
     def _draw(self, polygons: Sequence[object], height: int, width: int) -> Runs:
-        rasterize = rasterize_centres if self.centres else rasterize_fifths
+        rasterize = rasterize_centers if self.centers else rasterize_fifths
         parts = []
         for i, polygon in enumerate(polygons):
             where = f"polygon {i + 1} of {len(polygons)}"

@@ -1,6 +1,6 @@
 """Moves annotations from the frame in which an image was annotated to that of the stored pixels, and masks back.
 
-A file's pixels are in the *stored* frame. Viewers (and most labelling tools) show the *displayed* one, turned by the
+A file's pixels are in the *stored* frame. Viewers (and most labeling tools) show the *displayed* one, turned by the
 Exif orientation. The ingest may turn and resize the pixels (`images.orientation`, `images.resize`): masks and boxes
 follow, masks in run space, by the same geometry.
 
@@ -168,7 +168,7 @@ def to_image_size(mask: npt.NDArray[Any], policy: str, height: int, width: int) 
         width: columns of the image.
 
     Returns:
-        Runs of a mask of `height` x `width` (nearest, half-pixel centres); nothing where `fill_crop` cut the image off.
+        Runs of a mask of `height` x `width` (nearest, half-pixel centers); nothing where `fill_crop` cut the image off.
     """
     plan = plan_geometry(policy, height, width, *mask.shape)
     return resample(encode(mask), inverse_geometry(plan))

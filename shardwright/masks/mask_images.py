@@ -1,9 +1,9 @@
-"""Mask images: the number or colour of every pixel of a mask file, and its pixels as runs.
+"""Mask images: the number or color of every pixel of a mask file, and its pixels as runs.
 
-A mask is a PNG, BMP or TIFF whose pixels are numbers: grey values of 1 to 16 bits as they are stored, the indices of a
-palette, or RGB colours. The size is checked by the header before any pixel is decoded. Pillow decodes; its pixels are
-used only where they are those of the file: it spreads grey of 2 and 4 bits over 0 to 255, which is undone, and cuts
-colours of 16 bits, which are refused. Files with lossy compression are refused: it blurs the numbers.
+A mask is a PNG, BMP or TIFF whose pixels are numbers: gray values of 1 to 16 bits as they are stored, the indices of a
+palette, or RGB colors. The size is checked by the header before any pixel is decoded. Pillow decodes; its pixels are
+used only where they are those of the file: it spreads gray of 2 and 4 bits over 0 to 255, which is undone, and cuts
+colors of 16 bits, which are refused. Files with lossy compression are refused: it blurs the numbers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from PIL import BmpImagePlugin, Image, PngImagePlugin, TiffImagePlugin
 
-from shardwright.images.colours import COLOUR, show_value
+from shardwright.images.colors import COLOR, show_value
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
 from shardwright.masks.rle import RleError, Runs, normalize
 
 _PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
-# Bits of grey -> the factor by which Pillow spreads the values.
+# Bits of gray -> the factor by which Pillow spreads the values.
 _SPREAD = {2: 85, 4: 17}
 _GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6
 _SHOWN = 8
@@ -36,7 +36,7 @@ class MaskFileError(RleError):
 
 
 class UnknownValueError(MaskFileError):
-    """A mask image contains a number or a colour that is not a class."""
+    """A mask image contains a number or a color that is not a class."""
 
     code = "unknown_class"
 
@@ -45,10 +45,10 @@ class MaskImage(NamedTuple):
     """A decoded mask.
 
     Attributes:
-        values: (height, width): uint8 or uint16 of grey values or palette indices, uint32 of colours (`COLOUR` plus
-            the colour as a number).
+        values: (height, width): uint8 or uint16 of gray values or palette indices, uint32 of colors (`COLOR` plus
+            the color as a number).
         bits: of a value; 1 for black and white.
-        palette: the colour of each index, as in `values`; empty where the file has no palette.
+        palette: the color of each index, as in `values`; empty where the file has no palette.
     """
 
     values: npt.NDArray[Any]
@@ -56,8 +56,8 @@ class MaskImage(NamedTuple):
     palette: tuple[int, ...] = ()
 
     @property
-    def coloured(self) -> bool:
-        """True if the values are colours."""
+    def colored(self) -> bool:
+        """True if the values are colors."""
         return self.values.dtype == np.uint32
 
 
@@ -90,7 +90,7 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
         max_pixels: the most pixels a mask may have.
 
     Raises:
-        MaskFileError: see `mask_size`; or its pixels are neither numbers nor opaque colours, or its compression is
+        MaskFileError: see `mask_size`; or its pixels are neither numbers nor opaque colors, or its compression is
             lossy.
     """
     image = _open(data, max_pixels)
@@ -100,15 +100,15 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
     compression = str(image.info.get("compression", ""))
     if compression in _LOSSY:
         raise MaskFileError(f"it is a TIFF with {compression} inside, which is lossy; save it as PNG")
-    bits, colour = (data[24], data[25]) if data.startswith(_PNG) else (8, None)
-    if bits == 16 and colour in (_RGB, _GREY_ALPHA, _RGBA):
-        raise MaskFileError("it is a PNG of 16 bits with colours or alpha; save it with 8 bits, or as grey")
+    bits, color = (data[24], data[25]) if data.startswith(_PNG) else (8, None)
+    if bits == 16 and color in (_RGB, _GREY_ALPHA, _RGBA):
+        raise MaskFileError("it is a PNG of 16 bits with colors or alpha; save it with 8 bits, or as gray")
     pixels = _attempt(lambda: np.asarray(image))
     if pixels.dtype == bool:
         return MaskImage(pixels.astype(np.uint8), 1)
     if pixels.ndim == 3:
-        return _coloured(pixels)
-    if colour == _GREY and bits in _SPREAD:
+        return _colored(pixels)
+    if color == _GREY and bits in _SPREAD:
         pixels = pixels // np.uint8(_SPREAD[bits])
     if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:
         raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")
@@ -169,10 +169,10 @@ def label_runs(
     return masks
 
 
-def grey_of(mask: MaskImage) -> MaskImage | None:
-    """Returns the grey values of a mask that was saved as colours of three equal parts, or `None` if one is not."""
+def gray_of(mask: MaskImage) -> MaskImage | None:
+    """Returns the gray values of a mask that was saved as colors of three equal parts, or `None` if one is not."""
     values = mask.values & np.uint32(0xFF)
-    if not np.array_equal(mask.values, values * np.uint32(0x010101) + np.uint32(COLOUR)):
+    if not np.array_equal(mask.values, values * np.uint32(0x010101) + np.uint32(COLOR)):
         return None
     return MaskImage(values.astype(np.uint8), 8)
 
@@ -203,9 +203,9 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
     return image
 
 
-def _coloured(pixels: npt.NDArray[Any]) -> MaskImage:
+def _colored(pixels: npt.NDArray[Any]) -> MaskImage:
     if pixels.dtype != np.uint8 or pixels.shape[2] not in (2, 3, 4):
-        raise MaskFileError(f"its pixels are {pixels.dtype} with {pixels.shape[2]} parts; save it as grey or RGB")
+        raise MaskFileError(f"its pixels are {pixels.dtype} with {pixels.shape[2]} parts; save it as gray or RGB")
     if pixels.shape[2] in (2, 4):
         if pixels[..., -1].min() < 255:
             raise MaskFileError("it has pixels that are not opaque; save it without alpha")
@@ -213,13 +213,13 @@ def _coloured(pixels: npt.NDArray[Any]) -> MaskImage:
     if pixels.shape[2] == 1:
         return MaskImage(np.ascontiguousarray(pixels[..., 0]), 8)
     parts = pixels.astype(np.uint32)
-    return MaskImage(parts[..., 0] << 16 | parts[..., 1] << 8 | parts[..., 2] | np.uint32(COLOUR), 24)
+    return MaskImage(parts[..., 0] << 16 | parts[..., 1] << 8 | parts[..., 2] | np.uint32(COLOR), 24)
 
 
 def _palette(image: Image.Image) -> tuple[int, ...]:
-    """The colours of a palette, as numbers."""
+    """The colors of a palette, as numbers."""
     parts = (image.getpalette("RGB") or []) if image.mode == "P" else []
-    return tuple(COLOUR | r << 16 | g << 8 | b for r, g, b in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
+    return tuple(COLOR | r << 16 | g << 8 | b for r, g, b in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
 
 
 def _attempt(call: Callable[[], Any]) -> Any:

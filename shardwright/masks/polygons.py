@@ -3,11 +3,11 @@
 `coco` (`rasterize_fifths`) draws what the COCO API draws (`rleFrPoly` in cocodataset/cocoapi, common/maskApi.c, which
 `pycocotools` calls): the pixels of `annToMask`, one by one. The code here is our own.
 
-`centre` (`rasterize_centres`): a pixel belongs to a polygon if its centre does, by the even-odd rule. A centre exactly
+`center` (`rasterize_centers`): a pixel belongs to a polygon if its center does, by the even-odd rule. A center exactly
 on an outline belongs to the area below the outline or, where the outline is vertical, to the right of it. So polygons
 that share an edge neither overlap nor leave a gap.
 
-Coordinates are COCO's: x to the right and y down in pixels from the top left corner of the image, so the centre of the
+Coordinates are COCO's: x to the right and y down in pixels from the top left corner of the image, so the center of the
 pixel in row 0 and column 0 is (0.5, 0.5). Parts outside the image are cut off.
 """
 
@@ -63,11 +63,11 @@ def read_polygon(numbers: Sequence[object]) -> npt.NDArray[np.float64]:
     return np.array(numbers, dtype=np.float64).reshape(-1, 2)
 
 
-def rasterize_centres(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs:
-    """Finds the pixels whose centre is in a polygon, without drawing it.
+def rasterize_centers(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs:
+    """Finds the pixels whose center is in a polygon, without drawing it.
 
-    Along the line of a column's pixel centres, inside and outside change where an edge crosses the line. An edge counts
-    for the centres from its left end on and before its right end. Crossings are calculated in float64, in the same way
+    Along the line of a column's pixel centers, inside and outside change where an edge crosses the line. An edge counts
+    for the centers from its left end on and before its right end. Crossings are calculated in float64, in the same way
     for both directions of an edge.
 
     Args:
@@ -84,14 +84,14 @@ def rasterize_centres(corners: npt.NDArray[np.float64], height: int, width: int)
     following = np.roll(corners, -1, axis=0)
     backwards = (following[:, 0] < corners[:, 0])[:, None]
     left, right = np.where(backwards, following, corners), np.where(backwards, corners, following)
-    first = _first_centre(left[:, 0], width)
-    counts = _first_centre(right[:, 0], width) - first
+    first = _first_center(left[:, 0], width)
+    counts = _first_center(right[:, 0], width) - first
     changes = np.empty(0, np.int64)
     for edge, place in _crossings(counts):
         column = first[edge] + place
         (x, y), (right_x, right_y) = left[edge].T, right[edge].T
         crossed = y + (column + 0.5 - x) * (right_y - y) / (right_x - x)
-        changes = _odd(np.concatenate([changes, column * height + _first_centre(crossed, height)]))
+        changes = _odd(np.concatenate([changes, column * height + _first_center(crossed, height)]))
     return _runs(changes)
 
 
@@ -103,7 +103,7 @@ def rasterize_fifths(corners: npt.NDArray[np.float64], height: int, width: int) 
     Only the steps at the middles of columns are calculated here, with the API's own float64 expressions.
 
     Args:
-        corners: as in `rasterize_centres`.
+        corners: as in `rasterize_centers`.
         height: rows of the image, at least 1.
         width: columns of the image, at least 1.
 
@@ -111,7 +111,7 @@ def rasterize_fifths(corners: npt.NDArray[np.float64], height: int, width: int) 
         The runs, int64 (m, 2).
 
     Raises:
-        PolygonError: see `rasterize_centres`.
+        PolygonError: see `rasterize_centers`.
     """
     fifths = np.trunc(_SCALE * corners + 0.5).astype(np.int64)
     following = np.roll(fifths, -1, axis=0)
@@ -174,8 +174,8 @@ def _runs(changes: _Whole) -> Runs:
     return np.stack([pairs[:, 0], pairs[:, 1] - pairs[:, 0]], axis=1)
 
 
-def _first_centre(positions: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
-    """Returns the first of `count` pixels whose centre is at a position or beyond it; `count` where there is none."""
+def _first_center(positions: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
+    """Returns the first of `count` pixels whose center is at a position or beyond it; `count` where there is none."""
     return np.clip(np.ceil(positions - 0.5), 0, count).astype(np.int64)
 
 

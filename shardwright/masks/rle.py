@@ -240,7 +240,7 @@ def transpose(runs: Runs, height: int, width: int) -> Runs:
 
 
 def perimeter(runs: Runs, height: int, width: int) -> int:
-    """Counts the pairs of vertical or horizontal neighbours of which exactly one belongs to the mask."""
+    """Counts the pairs of vertical or horizontal neighbors of which exactly one belongs to the mask."""
     borders = np.stack([runs[:, 0], runs[:, 0] + runs[:, 1]], axis=1).reshape(-1)
     within_columns = int(np.count_nonzero(borders % height))
     # A mask and itself one column on differ between every other one of their borders.
@@ -254,7 +254,7 @@ def area(runs: Runs) -> int:
 
 
 def resample(runs: Runs, geometry: Geometry) -> Runs:
-    """Crops, resizes and pads a mask in run space: nearest neighbour, half-pixel centres.
+    """Crops, resizes and pads a mask in run space: nearest neighbor, half-pixel centers.
 
     The same as `encode(draw(runs)[rows][:, columns])` with the positions of `geometry`, and nothing in the border. A
     position of the source is looked up among the sampled columns, then among the sampled rows. As long as the sampled

@@ -64,7 +64,7 @@ def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
             verb = "is" if count == 1 else "are"
             what = f"{groups(count)} of images with {words} {verb} in more than one split (see split and duplicates)"
             group = next((group for group in duplicates.shown if group.leaks and group.kind == group_kind), None)
-            keys = tuple(sheets.facts(place).key for place in group.places) if group else ()
+            keys = tuple(sheets.view(place).key for place in group.places) if group else ()
             found.append(Anomaly(kind, name, what, keys))
     return found
 

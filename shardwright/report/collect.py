@@ -71,7 +71,7 @@ class Collected:
         shards: its shards, as `RecordLocation.shard` numbers them.
         images: split -> images.
         classes: split -> images of each class.
-        unlabelled: split -> images of no class.
+        unlabeled: split -> images of no class.
         histograms: by name; `pixels`, `aspect`, `bytes`, the measures of quality, and `coverage/<number of class>`.
         sizes: (height, width) -> images; `None` stands for those beyond the first few thousand sizes.
         formats: format -> images.
@@ -93,7 +93,7 @@ class Collected:
     shards: list[LocatedShard]
     images: Counter[str] = field(default_factory=Counter)
     classes: dict[str, Counter[int]] = field(default_factory=dict)
-    unlabelled: Counter[str] = field(default_factory=Counter)
+    unlabeled: Counter[str] = field(default_factory=Counter)
     histograms: dict[str, Histogram] = field(default_factory=dict)
     sizes: Counter[tuple[int, int] | None] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
@@ -208,7 +208,7 @@ class _Collector:
             labels = set(given)
             counts.update(labels)
             if not labels:
-                found.unlabelled[split] += 1
+                found.unlabeled[split] += 1
                 continue
             score = sampling_hash(key, self.options.seed + 1)
             for label in labels:
@@ -293,12 +293,12 @@ def _measure_shown(found: Collected, reader: ExampleReader) -> int:
     return count
 
 
-def measured(facts: ExampleView) -> Quality | None:
+def measured(view: ExampleView) -> Quality | None:
     """Measures the pixels of an image as the ingest does; `None` if it is not stored as an image file."""
-    if facts.header is None:
+    if view.header is None:
         return None
     try:
-        picture = thumbnail(facts.encoded, facts.header)
+        picture = thumbnail(view.encoded, view.header)
     except ImageError:
         return None
     return measure(picture, picture.convert("L"))

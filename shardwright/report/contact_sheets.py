@@ -30,7 +30,7 @@ from shardwright.display.numbers import number, percent
 from shardwright.display.pictures import picture_of
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.duplicates import Duplicates, Group
-from shardwright.report.image_stats import colour_legend
+from shardwright.report.image_stats import color_legend
 from shardwright.report.overview import groups
 from shardwright.report.samples import Candidate
 
@@ -62,28 +62,28 @@ class Sheets:
             labels: classes whose masks are shown; by default all classes of the image.
             note: a line below the picture.
         """
-        facts = self.facts(place)
-        own = facts.labels if labels is None else labels
-        picture = picture_of(facts, own)
+        view = self.view(place)
+        own = view.labels if labels is None else labels
+        picture = picture_of(view, own)
         split = self._found.shards[place.shard].split
-        names = [self._found.dataset.manifest.classes[label] for label in facts.labels]
-        words = f"{facts.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
+        names = [self._found.dataset.manifest.classes[label] for label in view.labels]
+        words = f"{view.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
         if picture.bytes > self._left:
             self.left_out += 1
             inner = left_out()
         else:
             self._left -= picture.bytes
             inner = thumbnail(picture, words)
-        tags = [tag(isolate(split, 30)), *(self._tag(label) for label in facts.labels[:_NAMED])]
-        if len(facts.labels) > _NAMED:
-            tags.append(tag(f"+{len(facts.labels) - _NAMED}"))
-        return figure(inner, facts.key, join([*tags, note]))
+        tags = [tag(isolate(split, 30)), *(self._tag(label) for label in view.labels[:_NAMED])]
+        if len(view.labels) > _NAMED:
+            tags.append(tag(f"+{len(view.labels) - _NAMED}"))
+        return figure(inner, view.key, join([*tags, note]))
 
-    def facts(self, place: RecordLocation) -> ExampleView:
+    def view(self, place: RecordLocation) -> ExampleView:
         """Reads the record at a location."""
         payload = read_record(self._found.shards, place)
-        facts = self._reader.read("", payload)
-        keys = facts.example.texts(self._found.dataset.manifest.stored("image/key"))
+        view = self._reader.read("", payload)
+        keys = view.example.texts(self._found.dataset.manifest.stored("image/key"))
         return self._reader.read(keys[0] if keys else "(no key)", payload)
 
     def _tag(self, label: int) -> Markup:
@@ -127,7 +127,7 @@ def contact_sheets(found: Collected, sheets: Sheets) -> Markup:
         by_class.append(card(title, sheets.sheet(found.by_class[label].candidates()), note=count, wide=True))
     left = len(found.by_class) - len(by_class)
     rest = note(f"{number(left)} rarer classes are left out here.") if left > 0 else ""
-    legend = colour_legend(names) if masked else ""
+    legend = color_legend(names) if masked else ""
     show = switch("show-masks", "show masks") if masked else ""
     samples = section("samples", "Samples", legend, show, *parts, *extremes)
     return join([samples, section("each-class", "Each class", *by_class, rest) if by_class else ""])
@@ -137,9 +137,9 @@ def _part(pick: Candidate) -> Markup:
     return Markup("<div>{} of the image</div>").format(percent(abs(pick.score)))
 
 
-def _covered(facts: ExampleView) -> Markup:
+def _covered(view: ExampleView) -> Markup:
     """Returns the area of the mask of each class: masks that differ may look the same."""
-    areas = zip(facts.reader.classes, facts.areas or (), strict=False)
+    areas = zip(view.reader.classes, view.areas or (), strict=False)
     pixels = join([join([isolate(name, 30), number(count)], " ") for name, count in areas if count], ", ")
     return Markup("<div>pixels: {}</div>").format(pixels or "none")
 
@@ -173,7 +173,7 @@ def _group(group: Group, sheets: Sheets) -> Markup:
     if group.conflicts:
         badges.append(badge("warn", f"different {group.conflicts}"))
     tiles = [
-        sheets.tile(place, note=_covered(sheets.facts(place)) if group.conflicts == "masks" else "")
+        sheets.tile(place, note=_covered(sheets.view(place)) if group.conflicts == "masks" else "")
         for place in group.places
     ]
     return tile_group(badges, tiles)

@@ -22,7 +22,7 @@ from shardwright.display.html import (
 )
 from shardwright.display.numbers import Show, number, percent, size_text
 from shardwright.display.pictures import heat_picture
-from shardwright.images.colours import class_colour
+from shardwright.images.colors import class_color
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.mask_shapes import MaskShapes
 
@@ -44,7 +44,7 @@ _MEASURES: tuple[tuple[str, str, Show], ...] = (
     ("brightness", "Brightness", number),
     ("contrast", "Contrast", number),
     ("sharpness", "Sharpness", number),
-    ("colorfulness", "Colourfulness", number),
+    ("colorfulness", "Colorfulness", number),
 )
 
 
@@ -58,7 +58,7 @@ def images(found: Collected) -> Markup:
     if found.measured is not None:
         lead = (
             f"The dataset contains no measures (images.verify: full writes them), so brightness, contrast, sharpness "
-            f"and colour are those of the {number(found.measured)} images that are shown at random."
+            f"and color are those of the {number(found.measured)} images that are shown at random."
         )
     lines = split_legend(splits) if len(found.images) > 1 and splits else ""
     return section("images", "Images", lines, grid(*cards, _sizes(found), _kinds(found)), lead=lead)
@@ -157,10 +157,10 @@ def _heat(shapes: MaskShapes, label: int, name: str) -> Markup:
     right = sum((column + 0.5) * int(heat[:, column].sum()) for column in range(columns)) / total / columns
     most = int(heat.max()) / max(1, shapes.masks[label])
     words = (
-        f"Heat map of {name}: centre {100 * down:.0f} % from the top and {100 * right:.0f} % from the left; "
+        f"Heat map of {name}: center {100 * down:.0f} % from the top and {100 * right:.0f} % from the left; "
         f"at its densest place {100 * most:.0f} % of its masks"
     )
-    below = f"centre {100 * down:.0f} % down, {100 * right:.0f} % right; densest {100 * most:.0f} %"
+    below = f"center {100 * down:.0f} % down, {100 * right:.0f} % right; densest {100 * most:.0f} %"
     return figure(heat_map(heat_picture(heat), words, columns, rows), name, below)
 
 
@@ -196,9 +196,9 @@ def _overlap_card(shapes: MaskShapes, names: tuple[str, ...]) -> Markup:
     return card("Overlap", table(head, rows, caption=caption, numbers=range(1, len(names) + 1)))
 
 
-def colour_legend(names: tuple[str, ...]) -> Markup:
-    """Returns the legend of the classes' colours."""
+def color_legend(names: tuple[str, ...]) -> Markup:
+    """Returns the legend of the classes' colors."""
     return legend(
-        "Colours of the classes",
-        [("", class_colour(label).css, isolate(name, 60)) for label, name in enumerate(names[:MOST_CLASSES])],
+        "Colors of the classes",
+        [("", class_color(label).css, isolate(name, 60)) for label, name in enumerate(names[:MOST_CLASSES])],
     )

@@ -27,7 +27,7 @@ from shardwright.display.html import (
     with_share,
 )
 from shardwright.display.numbers import number, percent
-from shardwright.report.image_stats import colour_legend
+from shardwright.report.image_stats import color_legend
 from shardwright.report.page import Chapter
 
 _LONGEST = 560
@@ -166,7 +166,7 @@ def _sheet(kind: str, details: Mapping[str, Any], folder: Path) -> Markup:
             tiles.append(figure(picture(url, words), str(row["key"]), below))
     if not tiles:
         return Markup("")
-    legend = colour_legend(tuple(details.get("classes", ()))) if masks else ""
+    legend = color_legend(tuple(details.get("classes", ()))) if masks else ""
     note = "Each picture: the image, the truth, the prediction." if masks else ""
     return card(_PICTURES[kind], legend, grid(*tiles), note=note, wide=True)
 

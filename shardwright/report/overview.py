@@ -54,12 +54,12 @@ def split_order(found: Collected) -> list[str]:
 
 
 def _split_name(split: str, longest: int = 160) -> Markup:
-    """Returns the name of a split in the colour of its lines in the charts."""
+    """Returns the name of a split in the color of its lines in the charts."""
     return Markup('<span class="{}">{}</span>').format(split_class(split), isolate(split, longest))
 
 
 def split_table(found: Collected) -> Markup:
-    """Returns the table of the splits, each in the colour of its lines in the charts."""
+    """Returns the table of the splits, each in the color of its lines in the charts."""
     labels = range(len(found.dataset.manifest.classes))
     rows = []
     for split in split_order(found):
@@ -75,7 +75,7 @@ def split_table(found: Collected) -> Markup:
         ]
         if labels:
             rate = f"{sum(counts) / max(1, images):.2f}"
-            cells += [rate, number(found.unlabelled[split]), number(round(evenness(counts), 3))]
+            cells += [rate, number(found.unlabeled[split]), number(round(evenness(counts), 3))]
         rows.append(cells)
     head = [
         "Split",
@@ -215,10 +215,10 @@ def classes(found: Collected) -> Markup:
         of_splits = [(found.class_count(label, split), max(1, found.images[split])) for split in splits]
         cells = [with_share(number(count), percent(count / images)) for count, images in of_splits]
         rows.append((name, number(counts[label]), bar(counts[label] / most), *cells))
-    if found.unlabelled:
-        total = sum(found.unlabelled.values())
-        unlabelled = [number(found.unlabelled[split]) for split in splits]
-        rows.append((Markup("<i>no class</i>"), number(total), bar(total / most, kind="warn"), *unlabelled))
+    if found.unlabeled:
+        total = sum(found.unlabeled.values())
+        unlabeled = [number(found.unlabeled[split]) for split in splits]
+        rows.append((Markup("<i>no class</i>"), number(total), bar(total / most, kind="warn"), *unlabeled))
     left = len(order) - _CLASSES_SHOWN
     return card(
         "Classes",

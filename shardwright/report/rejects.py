@@ -11,7 +11,7 @@ from markupsafe import Markup
 from shardwright.dataset.ledger import REJECTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import badge, card, code, facts, isolate, more, paragraph, section, table
+from shardwright.display.html import badge, card, code, isolate, more, paragraph, properties, section, table
 from shardwright.display.numbers import number, size_text
 from shardwright.storage import read_bytes
 from shardwright.untrusted import parse_untrusted_json
@@ -98,7 +98,7 @@ def reproducibility(dataset: ImageDataset) -> Markup:
         "How it was made",
         card(
             "Fingerprints",
-            facts(values),
+            properties(values),
             more("The whole recipe", Markup("<pre>{}</pre>").format(recipe)),
             wide=True,
         ),

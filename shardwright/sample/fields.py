@@ -44,7 +44,7 @@ class Canvas:
         return self.height, self.width
 
     def grid(self) -> tuple[Field, Field]:
-        """Columns (1, width) and rows (height, 1) of the pixels' centres, in units."""
+        """Columns (1, width) and rows (height, 1) of the pixels' centers, in units."""
         x = (np.arange(self.width, dtype=np.float32) + np.float32(0.5)) / np.float32(self.scale)
         y = (np.arange(self.height, dtype=np.float32) + np.float32(0.5)) / np.float32(self.scale)
         return x[None, :], y[:, None]
@@ -115,8 +115,8 @@ def bumps(canvas: Canvas, x: Field, y: Field, radius: Field, top: Field) -> Fiel
 
     Args:
         canvas: size of the picture.
-        x: centres, in units, (n,).
-        y: centres, in units, (n,).
+        x: centers, in units, (n,).
+        y: centers, in units, (n,).
         radius: distance at which each is 0, in units, (n,).
         top: height of each, (n,).
 

@@ -24,7 +24,7 @@ _AIR = (5, 9, 16)
 
 
 def _mix(below: Field, color: tuple[int, int, int], weight: Field) -> Field:
-    """Lays a colour over a picture (height, width, 3) with a weight 0..1 per pixel."""
+    """Lays a color over a picture (height, width, 3) with a weight 0..1 per pixel."""
     return below + weight[..., None] * (np.array(color, np.float32) - below)
 
 

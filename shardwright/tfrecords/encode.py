@@ -167,7 +167,7 @@ def _named(name: str) -> bytes:
 
 
 def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Joins short neighbours."""
+    """Joins short neighbors."""
     short: list[bytes] = []
     for piece in pieces:
         if len(piece) < _WORTH_A_PIECE:

@@ -1,6 +1,6 @@
 """Describes a dataset by its manifest, a file of TFRecords by a scan, or one record by its features.
 
-`draw` shows a picture in a terminal: each character has two pixels, as an upper half block in true colour.
+`draw` shows a picture in a terminal: each character has two pixels, as an upper half block in true color.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ _MOST_PIXELS = 1 << 28
 
 
 def draw(encoded: bytes, columns: int, rows: int) -> str:
-    """Draws an image as lines of coloured characters, without a final line end; empty if it cannot be decoded.
+    """Draws an image as lines of colored characters, without a final line end; empty if it cannot be decoded.
 
     Args:
         encoded: the image's bytes.

@@ -169,7 +169,7 @@ def _place(dataset: ImageDataset, part: str) -> Iterator[VerifyFinding]:
     keys = [(row.key, number) for number, (line, row) in enumerate(lines, 1) if row and line not in unmatched]
     names: dict[int, str] = {}
     for key in sorted(missing):
-        # The ledger is sorted by key, so a lost row was between its neighbours.
+        # The ledger is sorted by key, so a lost row was between its neighbors.
         after = bisect_left(keys, (key, 0))
         low, high = (keys[after - 1][1] if after else 0), (keys[after][1] if after < len(keys) else len(lines) + 1)
         number = next((n for n in damaged if low < n < high and n not in names), None)

@@ -23,7 +23,7 @@ def test_copies_are_distinguished_from_other_pictures():
 
 
 def test_pairs_are_counted_as_one_would_by_hand():
-    pictures = [Image.new("RGB", (80, 80), level) for level in ("grey", "grey", "grey")]
+    pictures = [Image.new("RGB", (80, 80), level) for level in ("gray", "gray", "gray")]
     rows = measure_likeness(pictures)
     # All images are the same: of the pairs, those of one picture are 3 * C(13, 2) of C(39, 2).
     assert {row.precision for row in rows} == {3 * 78 / 741}

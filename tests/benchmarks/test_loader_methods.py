@@ -33,7 +33,7 @@ def test_images_are_filled_instead_of_decoded_on_both_sides_and_only_meanwhile(t
     with loader.filling(24, 36):
         ours = next(profile.training(dataset.root, 3, shuffle=False))[0].numpy()
         ceiling = next(profile.ceiling(encoded, "jpeg", 3)).numpy()
-        pairs, labels = next(profile.ceiling(encoded, "jpeg", 3, labelled=True))
+        pairs, labels = next(profile.ceiling(encoded, "jpeg", 3, labeled=True))
     decoded = next(profile.training(dataset.root, 3, shuffle=False))[0].numpy()
     (adds, exact) = loader.added(dataset.root, encoded, (24, 36), 3, rounds=1)
     expected = np.broadcast_to(np.array([len(image) % 256 for image in encoded])[:, None, None, None], (3, 24, 36, 3))

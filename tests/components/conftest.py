@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 SHAPES = ("Disc", "Bar")
-COLOURS = ("red", "green", "blue")
+COLORS = ("red", "green", "blue")
 
 DatasetWriter = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
 def write_shapes() -> DatasetWriter:
-    """Writes a dataset of easy images: bright discs and bars on noise for masks, coloured ones for labels.
+    """Writes a dataset of easy images: bright discs and bars on noise for masks, colored ones for labels.
 
     Arguments: folder, task, kind (`ingest` or `transform`), size (height, width), counts (split -> images), words (of
     a text with each image, `note`, stored as counts; none by default).
@@ -35,7 +35,7 @@ def write_shapes() -> DatasetWriter:
         words=0,
     ) -> Path:
         counts = counts or {"train": 12, "eval": 4, "test": 6}
-        classes = SHAPES if task == "segmentation" else COLOURS
+        classes = SHAPES if task == "segmentation" else COLORS
         recipe = {"size": list(size), "resize": "stretch", "encoding": "png"} if kind == "transform" else {"n": 1}
         features = example_features(task, Survey(classes=classes, listed=bytearray()))
         if words:
@@ -44,7 +44,7 @@ def write_shapes() -> DatasetWriter:
         shards = tuple(PlannedShard(split, 0, 1) for split in sorted(counts))
         plan = DatasetPlan(kind, task, classes, recipe, parent, features, sum(counts.values()), shards)
         staging = Staging.open(out.parent / "staging", plan.fingerprint)
-        make = _masked if task == "segmentation" else _coloured
+        make = _masked if task == "segmentation" else _colored
         with staging.locked():
             for shard in shards:
                 keys = [f"{shard.split}/{i:03d}.png" for i in range(counts[shard.split])]
@@ -74,8 +74,8 @@ def _masked(key: str, size: tuple[int, int]) -> bytes:
     random = np.random.default_rng([ord(c) for c in key])
     rows, columns = np.mgrid[:height, :width]
     image = random.integers(0, 60, (height, width, 3))
-    centre = random.uniform(0.25, 0.75, 2) * size
-    disc = ((rows - centre[0]) ** 2 + (columns - centre[1]) ** 2 < (min(size) / 4) ** 2) & (random.random() < 0.8)
+    center = random.uniform(0.25, 0.75, 2) * size
+    disc = ((rows - center[0]) ** 2 + (columns - center[1]) ** 2 < (min(size) / 4) ** 2) & (random.random() < 0.8)
     left = int(random.integers(0, width * 3 // 4))
     bar = (columns >= left) & (columns < left + width // 6) & (random.random() < 0.8)
     image[disc, 0] += 180
@@ -88,16 +88,16 @@ def _masked(key: str, size: tuple[int, int]) -> bytes:
     return encode_example(features)
 
 
-def _coloured(key: str, size: tuple[int, int]) -> bytes:
+def _colored(key: str, size: tuple[int, int]) -> bytes:
     from shardwright.tfrecords.encode import encode_example
 
     random = np.random.default_rng([ord(c) for c in key])
-    label = int(random.integers(0, len(COLOURS)))
+    label = int(random.integers(0, len(COLORS)))
     image = random.integers(0, 60, (*size, 3))
     image[..., label] += 120
     features = _common(key, image.astype(np.uint8))
     features["image/class/label"] = label
-    features["image/class/text"] = COLOURS[label].encode()
+    features["image/class/text"] = COLORS[label].encode()
     return encode_example(features)
 
 

@@ -18,7 +18,7 @@ from shardwright.lineage.record import read_lineage, write_lineage
 
 pytestmark = pytest.mark.slow
 
-SHAPES, COLOURS = ["Disc", "Bar"], ["red", "green", "blue"]
+SHAPES, COLORS = ["Disc", "Bar"], ["red", "green", "blue"]
 
 
 def artifact(kind: str, uri: Path):
@@ -36,7 +36,7 @@ class Line:
     def __init__(self, root: Path, data: Path, task: str = "segmentation", multi: bool = False, **evaluator) -> None:
         self.root, self.data, self.multi, self.runs = root, data, multi, 0
         self.place = str(data)
-        self.classes = SHAPES if task == "segmentation" else COLOURS
+        self.classes = SHAPES if task == "segmentation" else COLORS
         self.push = root / "pushed"
         self.config = parse_config({"task": task, "input": {"images": "x"}, "evaluator": evaluator}, base="/")
 
@@ -307,7 +307,7 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
         return {"probabilities": tf.one_hot(tf.zeros_like(true), 3), "label": true}
 
     line = Line(tmp_path, data, task="classification", min_accuracy=0.9)
-    right = line.run(_saved(tmp_path / "right", always_right, COLOURS, "right", "classification"))
+    right = line.run(_saved(tmp_path / "right", always_right, COLORS, "right", "classification"))
     assert right.blessed
     assert right.metrics["accuracy"] == 1.0
     details = json.loads((tmp_path / "run-1/evaluation/evaluation.json").read_text())
@@ -315,11 +315,11 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
     assert details["confusion"] == np.diag(np.bincount(true, minlength=3)).tolist()
     assert [row["file"] for row in details["pictures"] if row["kind"] == "confusion"] == ["pictures/confusion.png"]
     assert all(row["score"] == 1.0 and len(row["truth"]) == 1 for row in details["pictures"] if row["kind"] == "best")
-    red = line.run(_saved(tmp_path / "red", always_red, COLOURS, "red", "classification"))
+    red = line.run(_saved(tmp_path / "red", always_red, COLORS, "red", "classification"))
     assert not red.blessed
     assert len(red.reasons) == 2
     true = [tf.io.parse_example([r], label)["image/class/label"][0] for _, r in ImageDataset.open(data).records("test")]
-    wanted = LabelCounts.of_labels([0] * len(true), true, 3).report(COLOURS)
+    wanted = LabelCounts.of_labels([0] * len(true), true, 3).report(COLORS)
     assert red.metrics == pytest.approx(wanted)
 
 
@@ -337,11 +337,11 @@ def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
         return {"prediction": tf.maximum(truth, tf.constant([[1.0, 0.0, 0.0]])), "truth": truth}
 
     line = Line(tmp_path, data, task="classification", multi=True, min_f1=0.9)
-    found = line.run(_saved(tmp_path / "model", always_red_too, COLOURS, "always red, too", "classification", True))
+    found = line.run(_saved(tmp_path / "model", always_red_too, COLORS, "always red, too", "classification", True))
     assert not found.blessed
     true = [decode_example(record)["image/class/label"][0] for _, record in ImageDataset.open(data).records("test")]
     truth = np.eye(3)[true]
-    wanted = ClassSums.of_labels(np.maximum(truth, [1, 0, 0]), truth).report(COLOURS)
+    wanted = ClassSums.of_labels(np.maximum(truth, [1, 0, 0]), truth).report(COLORS)
     assert found.metrics == pytest.approx(wanted)
 
 

@@ -1,4 +1,4 @@
-"""`shardwright predict` with exported models whose answers are known: the colours of the image."""
+"""`shardwright predict` with exported models whose answers are known: the colors of the image."""
 
 import csv
 import dataclasses

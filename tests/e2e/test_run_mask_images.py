@@ -75,7 +75,7 @@ def test_masks_with_an_ignored_region_end_in_a_blessed_model(tmp_path: Path) -> 
         ignored = rle.from_flat(example["image/segmentation/ignore/rle"])
         assert np.array_equal(rle.draw(ignored, *SHAPE), truth == 255)
         assert example["image/object/class/text"] == [b"nut", b"bolt"]
-        # 48 x 64 becomes 24 x 32 between borders of 4 rows: centre, and so every second pixel, of the source.
+        # 48 x 64 becomes 24 x 32 between borders of 4 rows: center, and so every second pixel, of the source.
         small = rle.draw(rle.from_flat(moved[key]["image/segmentation/ignore/rle"]), 32, 32)
         assert np.array_equal(small[4:28], truth[1::2, 1::2] == 255)
         assert not small[:4].any()

@@ -31,7 +31,7 @@ def write_pictures(folder: Path, count: int = 60) -> None:
             name = f"{number:03}.png"
             mark = PngImagePlugin.PngInfo()
             mark.add_text("number", name)
-            Image.new("RGB", (16, 16), "grey").save(folder / "images" / name, pnginfo=mark)
+            Image.new("RGB", (16, 16), "gray").save(folder / "images" / name, pnginfo=mark)
             table.writerow([name, label, " ".join(words), str(rng.choice(["north", "south"]))])
 
 

@@ -17,16 +17,16 @@ from running import run
 from shardwright.tfrecords.encode import byte_strings, floats, ints
 
 pytestmark = pytest.mark.slow
-COLOURS = {"red": (230, 30, 30), "blue": (30, 30, 230)}
+COLORS = {"red": (230, 30, 30), "blue": (30, 30, 230)}
 
 
 def picture(number: int, present: list[str]) -> bytes:
-    """A PNG file: noise with a square of each colour that is present."""
+    """A PNG file: noise with a square of each color that is present."""
     rng = np.random.default_rng(number)
     pixels = rng.normal(110, 12, (40, 40, 3))
     for name in present:
         top, left = rng.integers(0, 24, 2)
-        pixels[top : top + 14, left : left + 14] = COLOURS[name]
+        pixels[top : top + 14, left : left + 14] = COLORS[name]
     file = io.BytesIO()
     Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(file, "png")
     return file.getvalue()
@@ -43,14 +43,14 @@ def damage(data: bytes) -> bytes:
 def test_a_model_of_several_classes_learns_from_records_under_other_names(tmp_path: Path) -> None:
     payloads = []
     for i in range(80):
-        present = [name for bit, name in enumerate(COLOURS) if i >> bit & 1]
+        present = [name for bit, name in enumerate(COLORS) if i >> bit & 1]
         boxes = np.linspace(0.1, 0.4, i % 3)
         payloads.append(
             record(
                 0,
                 **{
                     "image/encoded": damage(picture(i, present)) if i % 16 == 5 else picture(i, present),
-                    "label": ints([list(COLOURS).index(name) for name in present]),
+                    "label": ints([list(COLORS).index(name) for name in present]),
                     "class_name": byte_strings([name.encode() for name in present]),
                     "filename": b"%03d.png" % i,
                     "depth": i / 7,

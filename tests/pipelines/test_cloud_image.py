@@ -26,7 +26,7 @@ def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def labelled(folder: Path, label: str, name: str = "docker") -> None:
+def labeled(folder: Path, label: str, name: str = "docker") -> None:
     # The template must ask for our label, and the last argument must be the image.
     engine(
         folder,
@@ -39,7 +39,7 @@ echo {label}""",
 
 @pytest.mark.parametrize("accelerator", ["gpu", "tpu"])
 def test_an_image_for_the_accelerator_is_taken_without_a_word(engines: Path, accelerator: str) -> None:
-    labelled(engines, accelerator)
+    labeled(engines, accelerator)
     assert image_notes("kubeflow", IMAGE, accelerator) == ()
 
 
@@ -47,7 +47,7 @@ def test_an_image_for_the_accelerator_is_taken_without_a_word(engines: Path, acc
 def test_an_image_for_another_machine_is_refused_with_the_build_argument(
     engines: Path, built_for: str, accelerator: str
 ) -> None:
-    labelled(engines, built_for)
+    labeled(engines, built_for)
     with pytest.raises(ConfigError) as caught:
         image_notes("vertex", IMAGE, accelerator)
     assert str(caught.value) == (
@@ -68,7 +68,7 @@ def test_an_image_that_cannot_be_looked_at_is_a_note_with_the_build_argument(eng
 
 def test_podman_is_asked_where_docker_does_not_have_the_image(engines: Path) -> None:
     engine(engines, "docker", "exit 1")
-    labelled(engines, "tpu", "podman")
+    labeled(engines, "tpu", "podman")
     assert image_accelerator(IMAGE) == "tpu"
 
 

@@ -262,7 +262,7 @@ def test_records_of_others(shared_data, local, tmp_path, capsys):
 def test_a_dataset_of_records_of_others_takes_every_command(shared_data, tmp_path, capsys):
     raw = {
         "task": "classification",
-        "input": {"images": str(Path(shared_data, "golden", "*.record")), "unlisted_images": "unlabelled"},
+        "input": {"images": str(Path(shared_data, "golden", "*.record")), "unlisted_images": "unlabeled"},
     }
     run(raw, tmp_path / "ds", workers=1)
     first = min(

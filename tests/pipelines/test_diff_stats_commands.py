@@ -65,7 +65,7 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     rows = {(row["key"], row["way"]): row for row in result["rows"]}
     assert ("train/0009", "added") in rows
     assert ("eval/0001", "changed") in rows
-    assert rows["eval/0002", "relabelled"]["after"] == "none"
+    assert rows["eval/0002", "relabeled"]["after"] == "none"
     before = ImageDataset.open(one)
     (key, payload), *_ = before.records("eval")
     assert key == "eval/0000"

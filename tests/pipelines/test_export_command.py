@@ -28,8 +28,8 @@ def masked(image_input, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def labelled(image_input, tmp_path_factory):
-    root = tmp_path_factory.mktemp("labelled")
+def labeled(image_input, tmp_path_factory):
+    root = tmp_path_factory.mktemp("labeled")
     run(image_input(root / "in", layout="class_folders", images=9), root / "ds", workers=1)
     return root
 
@@ -38,8 +38,8 @@ def files(root):
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_files_come_back_byte_for_byte(masked, labelled, tmp_path):
-    for root in (masked, labelled):
+def test_files_come_back_byte_for_byte(masked, labeled, tmp_path):
+    for root in (masked, labeled):
         out = tmp_path / root.name
         assert main(["export", str(root / "ds"), "--out", str(out)]) == 0
         assert files(out / "images") == files(root / "in" / "images")
@@ -223,13 +223,13 @@ def test_masks_as_pictures(masked, tmp_path, capsys):
     assert not (tmp_path / "out" / "labels.csv").exists()
 
 
-def test_class_folders_and_queries(labelled, masked, tmp_path, capsys):
+def test_class_folders_and_queries(labeled, masked, tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["export", str(labelled / "ds"), "--out", str(out), "--layout", "classes", "--classes", "Fish"]) == 0
+    assert main(["export", str(labeled / "ds"), "--out", str(out), "--layout", "classes", "--classes", "Fish"]) == 0
     assert {name.split("/")[0] for name in files(out / "images")} == {"Fish"}
-    assert files(out / "images").items() <= files(labelled / "in" / "images").items()
-    assert main(["export", str(labelled / "ds"), "--out", str(out), "--layout", "classes", "--classes", "Fish"]) == 0
-    assert main(["export", str(labelled / "ds"), "--out", str(out)]) == 2
+    assert files(out / "images").items() <= files(labeled / "in" / "images").items()
+    assert main(["export", str(labeled / "ds"), "--out", str(out), "--layout", "classes", "--classes", "Fish"]) == 0
+    assert main(["export", str(labeled / "ds"), "--out", str(out)]) == 2
     assert "is not this export" in capsys.readouterr().err
     assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "x"), "--splits", "dev"]) == 2
     assert "no split 'dev'" in capsys.readouterr().err

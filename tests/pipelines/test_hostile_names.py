@@ -75,7 +75,7 @@ def calls(root: Path, new: Path) -> list[list[str]]:
         ["subset", ds, "--splits", f"{EVIL}\n{FORGED}", "--out", str(new / "no")],
         ["merge", ds, str(root / "other"), "--out", str(new / "merged")],
         ["forget", ds, "--keys", str(root / "keys"), "--out", str(new / "forgotten")],
-        ["relabel", ds, str(root / "labels.csv"), "--out", str(new / "relabelled")],
+        ["relabel", ds, str(root / "labels.csv"), "--out", str(new / "relabeled")],
         ["retry-rejects", str(root / "config.yaml"), ds, "--out", str(new / "retried"), "--workers", "1"],
         ["report", ds, "--out", str(new / "page.html")],
         ["lineage", ds],

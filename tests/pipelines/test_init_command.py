@@ -53,7 +53,7 @@ def test_the_written_configuration_ingests_without_a_change(here, name):
     manifest = manifest_of(here)
     assert manifest.totals["rejected"] == 0
     assert manifest.totals["written"] >= layouts.COUNT
-    # Classes of colours are in the order of their numbers.
+    # Classes of colors are in the order of their numbers.
     assert set(manifest.classes) == set(layout.classes)
     assert_reads_as_detected(config, here)
 
@@ -63,11 +63,11 @@ def assert_reads_as_detected(config, here):
     written = yaml.safe_load((here / "c.yaml").read_text())
     path = written["input"]["labels"].get("path")
     classes = written["input"].get("classes") or {}
-    coloured = isinstance(classes, dict) and any(isinstance(value, str) for value in classes.values())
+    colored = isinstance(classes, dict) and any(isinstance(value, str) for value in classes.values())
     boxes = {"boxes": True} if config.input.labels.boxes else {}
     alone = {"format": "none"} if config.input.labels.format == "none" else {}
     source = {"images": written["input"]["images"], "labels": {**({"path": path} if path else {}), **boxes, **alone}}
-    source |= {"classes": classes} if coloured else {}
+    source |= {"classes": classes} if colored else {}
     (here / "auto.yaml").write_text(yaml.safe_dump({"task": config.task, "input": source}))
     surveys = [survey_input(IngestRecipe.of(one), locate(one)) for one in (load_config("auto.yaml"), config)]
     detected, spelled = surveys

@@ -63,7 +63,7 @@ def dataset(**changes):
         "splits": {"train": split(), "eval": split(640, 2), "test": split(640, 2)},
         "sizes": ((352, 544),),
         "sampled": 100,
-        "unlabelled": 0,
+        "unlabeled": 0,
         "statistics": True,
         "fed": fed,
     }
@@ -123,7 +123,7 @@ FAILING = {
         r"1 classes \('Fish'\), and /data has 4 classes",
     ),
     "labels": (
-        facts(data={"labels": "single", "unlabelled": 3}),
+        facts(data={"labels": "single", "unlabeled": 3}),
         "input.unlisted_images",
         "3 of 100 examples of /data have no label",
     ),
@@ -227,8 +227,8 @@ def test_without_a_dataset_the_configuration_alone_is_asked():
     assert [one.rule for one in found] == ["shards-hosts", "resume"]
     found = check(RULES, dataclasses.replace(alone, config=config(loader__order="fast", shards__hosts=None))).findings
     assert [one.rule for one in found] == ["shards-enough", "resume"]
-    unlabelled = config(task="classification", input__unlisted_images="unlabelled")
-    assert [one.rule for one in check(RULES, dataclasses.replace(alone, config=unlabelled)).findings] == ["labels"]
+    unlabeled = config(task="classification", input__unlisted_images="unlabeled")
+    assert [one.rule for one in check(RULES, dataclasses.replace(alone, config=unlabeled)).findings] == ["labels"]
 
 
 def test_errors_come_before_warnings():
@@ -332,7 +332,7 @@ def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset
         ("Fish", "Sugar"),
     )
     assert found.sizes == ((24, 36), (24, 37))
-    assert (found.sampled, found.unlabelled) == (7, 1)
+    assert (found.sampled, found.unlabeled) == (7, 1)
     assert found.splits["train"].records == (3, 2)
     assert found.splits["train"].total == 5
     assert found.mean_record > 100
@@ -352,6 +352,6 @@ def test_rules_begin_to_speak_at_their_limit(rule, speaks, silent):
 
 
 def test_one_image_without_a_label_and_one_host_short_of_a_step_are_enough():
-    assert check([BY_ID["labels"]], facts(data={"labels": "single", "unlabelled": 1})).findings
+    assert check([BY_ID["labels"]], facts(data={"labels": "single", "unlabeled": 1})).findings
     uneven = {"train": SplitFacts((63,), (MB,))}
     assert check([BY_ID["steps-per-epoch"]], facts(cfg=fast(), data={"splits": uneven})).findings

@@ -21,7 +21,7 @@ CLASSES = ("cat", "dog")
 DRAWN = 50
 # Section -> option -> values that are not its default.
 OPTIONS: dict[str, dict[str, list[Any]]] = {
-    "input": {"unlisted_images": ["empty", "unlabelled"], "classes": [["b", "a"], {"b": 1, "a": 2}]},
+    "input": {"unlisted_images": ["empty", "unlabeled"], "classes": [["b", "a"], {"b": 1, "a": 2}]},
     "images": {"max_pixels": [1000000], "orientation": ["as_stored"], "verify": ["full"]},
     "duplicates": {"exact": ["drop", "keep"], "pixels": ["drop"], "near": [{"max_distance": 4}]},
     "split": {"ratios": [{"train": 0.5, "test": 0.5}], "salt": ["other"], "stratify": [True]},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ingesting import examples, ledger, run
 
-from shardwright.edit import relabel as relabelling
+from shardwright.edit import relabel as relabeling
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 
@@ -28,7 +28,7 @@ def test_records_are_those_of_an_ingest_with_the_new_table(image_input, tmp_path
     for file in (tmp_path / "in" / "images").iterdir():
         file.unlink()
     assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new")]) == 0
-    assert "12 images relabelled, 0 rejected" in capsys.readouterr().out
+    assert "12 images relabeled, 0 rejected" in capsys.readouterr().out
     one, other = examples(tmp_path / "fresh"), examples(tmp_path / "new")
     assert one.keys() == other.keys()
     for key in one:
@@ -67,14 +67,14 @@ def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp
     run(raw, tmp_path / "ds", workers=1)
     table = tmp_path / "new.csv"
     table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 5\n")
-    first_pass = relabelling._open
+    first_pass = relabeling._open
 
     def changed_behind(*given):
         found = first_pass(*given)
         table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 6\n")
         return found
 
-    monkeypatch.setattr(relabelling, "_open", changed_behind)
+    monkeypatch.setattr(relabeling, "_open", changed_behind)
     call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted-images", "empty"]
     assert main(call) == 1
     assert "new.csv: the file has changed while the run was reading the input" in capsys.readouterr().err
@@ -90,7 +90,7 @@ def test_a_dataset_that_is_rewritten_meanwhile_makes_no_other(image_input, tmp_p
     shutil.copy(table, tmp_path / "new.csv")
     table.write_bytes(table.read_bytes().replace(b"Fish", b"Moon"))
     run({**raw, "input": {name: v for name, v in raw["input"].items() if name != "classes"}}, tmp_path / "again")
-    first_pass = relabelling._open
+    first_pass = relabeling._open
 
     def replaced_behind(*given):
         found = first_pass(*given)
@@ -98,12 +98,12 @@ def test_a_dataset_that_is_rewritten_meanwhile_makes_no_other(image_input, tmp_p
         (tmp_path / "again").rename(tmp_path / "ds")
         return found
 
-    monkeypatch.setattr(relabelling, "_open", replaced_behind)
+    monkeypatch.setattr(relabeling, "_open", replaced_behind)
     call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
     assert main(call) == 1
     assert "does not match its hash in the manifest" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
-    monkeypatch.setattr(relabelling, "_open", first_pass)
+    monkeypatch.setattr(relabeling, "_open", first_pass)
     assert main(call) == 0
 
 

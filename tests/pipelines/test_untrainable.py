@@ -36,8 +36,8 @@ def test_images_without_labels_are_refused_before_any_work(tmp_path: Path, label
 def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> None:
     config = given_input(tmp_path, {"path": "labels.csv"})
     (tmp_path / "labels.csv").write_text("image,label\na.png,x\n")
-    config = dataclasses.replace(config, input=dataclasses.replace(config.input, unlisted_images="unlabelled"))
-    with pytest.raises(ConfigError, match=r"input\.unlisted_images: 'unlabelled' keeps images without a class"):
+    config = dataclasses.replace(config, input=dataclasses.replace(config.input, unlisted_images="unlabeled"))
+    with pytest.raises(ConfigError, match=r"input\.unlisted_images: 'unlabeled' keeps images without a class"):
         resolve_inputs(config, tmp_path / "c.yaml")
 
 

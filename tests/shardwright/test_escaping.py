@@ -71,7 +71,7 @@ def test_a_stream_of_few_characters_gets_numbers(encoding: str) -> None:
     assert unescaped(stream) is not stream
 
 
-def test_a_bar_keeps_its_colours_and_other_prints_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_keeps_its_colors_and_other_prints_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)

@@ -170,12 +170,12 @@ def mask_suffix(root: Path) -> None:
         Image.fromarray(mask(number, 0) * np.uint8(255)).save(root / f"i{number}_mask.png")
 
 
-def mask_colours(root: Path) -> None:
+def mask_colors(root: Path) -> None:
     images(root / "images")
     (root / "masks").mkdir()
-    colours = np.array([[0, 0, 0], [128, 64, 128], [0, 0, 142]], np.uint8)
+    colors = np.array([[0, 0, 0], [128, 64, 128], [0, 0, 142]], np.uint8)
     for number in range(COUNT):
-        Image.fromarray(colours[indices(number)]).save(root / "masks" / f"i{number}.png")
+        Image.fromarray(colors[indices(number)]).save(root / "masks" / f"i{number}.png")
 
 
 def mask_folders(root: Path) -> None:
@@ -262,7 +262,7 @@ LAYOUTS = {
     "mask indices": Layout(mask_indices, "mask_images", ("1", "2")),
     "masks, told": Layout(mask_indices, "mask_images", ("1", "2"), "masks"),
     "mask suffix": Layout(mask_suffix, "mask_images", ("mask",)),
-    "mask colours": Layout(mask_colours, "mask_images", ("colour_00008e", "colour_804080")),
+    "mask colors": Layout(mask_colors, "mask_images", ("color_00008e", "color_804080")),
     "a folder of masks for each class": Layout(mask_folders, "mask_images", CLASSES),
     "Pascal VOC": Layout(pascal_voc, "pascal_voc", ("1", "2")),
     "captions": Layout(caption_csv, "captions", ()),

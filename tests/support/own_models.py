@@ -60,7 +60,7 @@ def lost(height, width, classes, **others):
     return keras.Model(inputs, Unknown(0.5)(layers.Conv2D(classes, 1, activation="sigmoid")(inputs)))
 
 
-def grey(height, width, classes, **others):
+def gray(height, width, classes, **others):
     inputs = keras.Input((height, width, 1))
     return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(inputs))
 

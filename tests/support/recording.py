@@ -22,7 +22,7 @@ def picture(number, kind="jpeg", size=(12, 10)):
 
 
 def mask_png(pixels):
-    """A grey PNG of whole numbers."""
+    """A gray PNG of whole numbers."""
     file = io.BytesIO()
     Image.fromarray(np.asarray(pixels, np.uint8)).save(file, "png")
     return file.getvalue()
@@ -40,7 +40,7 @@ def write_records(path, payloads, packing="plain"):
     return path
 
 
-def labelled(count, start=0):
+def labeled(count, start=0):
     """Payloads of images of two classes, with keys."""
     return [
         record(

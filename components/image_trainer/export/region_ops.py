@@ -24,7 +24,7 @@ def remove_small(masks: Tensor, min_areas: Sequence[int]) -> Tensor:
         bool [H, W, C].
     """
     height, width, classes = masks.shape
-    # All columns of all classes in one vector, with empty places between them, so that only true neighbours touch.
+    # All columns of all classes in one vector, with empty places between them, so that only true neighbors touch.
     stride = height + 2
     flat = tf.reshape(tf.pad(tf.transpose(masks, [2, 1, 0]), [[0, 0], [0, 1], [0, 2]]), [-1])
     before = tf.concat([[False], flat[:-1]], 0)

@@ -66,7 +66,7 @@ Tensor = Any
 def sample_runs(runs: Sequence[Tensor], source_size: tuple[Tensor, Tensor], spec: TrainSpec) -> Tensor:
     """Samples the masks of one image at the model's size, without drawing them at the image's size.
 
-    Every pixel of the output looks up its source pixel (nearest, half-pixel centres) in the sorted runs. The result is
+    Every pixel of the output looks up its source pixel (nearest, half-pixel centers) in the sorted runs. The result is
     the same as drawing the runs and gathering pixels.
 
     Args:

@@ -35,7 +35,7 @@ def test_a_model_as_asked_for_is_taken(name, options):
         ("own_models:scores", MASKS, "not probabilities; end in a sigmoid or softmax"),
         ("own_models:sixteen", MASKS, "gives float16; make the last layer with dtype='float32'"),
         ("own_models:lost", MASKS, "cannot be saved and loaded again .*register_keras_serializable"),
-        ("own_models:grey", MASKS, r"takes \[None, 12, 10, 1\]; it is given \[batch, 12, 10, 3\]"),
+        ("own_models:gray", MASKS, r"takes \[None, 12, 10, 1\]; it is given \[batch, 12, 10, 3\]"),
         ("own_models:two", MASKS, "has 2 inputs and 1 outputs"),
         ("own_models:nothing", MASKS, "returned NoneType, not a keras.Model"),
         ("own_models:broken", MASKS, r"own_models:broken failed \(RuntimeError: no such layer\)"),

@@ -48,12 +48,12 @@ recipes = st.builds(
     eval_split=st.sampled_from(["", "eval"]),
     submission=st.sampled_from(["", "rows"]),
 )
-colours = st.none() | st.tuples(*[st.floats(0, 255)] * 3)
+colors = st.none() | st.tuples(*[st.floats(0, 255)] * 3)
 
 
-@given(recipes, colours, st.lists(st.text(min_size=1), min_size=1, unique=True))
-def test_a_specification_survives_its_file(tmp_path_factory, recipe, colour, classes):
-    spec = dataclasses.replace(SPEC, recipe=recipe, classes=tuple(classes), mean=colour, std=colour)
+@given(recipes, colors, st.lists(st.text(min_size=1), min_size=1, unique=True))
+def test_a_specification_survives_its_file(tmp_path_factory, recipe, color, classes):
+    spec = dataclasses.replace(SPEC, recipe=recipe, classes=tuple(classes), mean=color, std=color)
     file = tmp_path_factory.mktemp("spec") / "spec.json"
     spec.write(file)
     assert TrainSpec.read(file) == spec

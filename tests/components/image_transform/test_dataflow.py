@@ -12,7 +12,7 @@ from apache_beam.runners.dataflow.internal import apiclient
 from example_gen import execute, input_on, parameters
 from google.protobuf import json_format
 from object_stores import running_stores
-from recording import labelled, write_records
+from recording import labeled, write_records
 from tfx.types import standard_artifacts
 from vertex_section import IMAGE, VERTEX
 
@@ -126,7 +126,7 @@ def test_folders_that_workers_cannot_reach_are_refused(jobs, arguments, tmp_path
 
 
 def test_compressed_records_which_workers_cannot_reach_are_refused(jobs, arguments, tmp_path, monkeypatch):
-    write_records(tmp_path / "in" / "a.tfrecord.gz", labelled(12), "gzip")
+    write_records(tmp_path / "in" / "a.tfrecord.gz", labeled(12), "gzip")
     with running_stores() as stores:
         bucket = stores.bucket("gs")
         stores.copy_of(tmp_path / "in", f"{bucket}/data")

@@ -50,7 +50,7 @@ def little(orientation: int, tag: int = 0x0112, kind: int = 3, count: int = 1) -
 
 
 def photograph(kind: str, block: bytes = b"", seed: int = 0, size: tuple[int, int] = (37, 50)) -> bytes:
-    """Smooth, not symmetric, of colours."""
+    """Smooth, not symmetric, of colors."""
     noise = np.random.default_rng(seed).integers(0, 256, (4, 5, 3), dtype=np.uint8)
     image = Image.fromarray(noise).resize(size[::-1], Image.Resampling.BICUBIC)
     file = io.BytesIO()

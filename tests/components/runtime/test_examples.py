@@ -60,10 +60,8 @@ def test_compressed_records_are_the_dataset_that_they_were(small_dataset, tmp_pa
 
 def test_several_classes_and_none(tmp_path):
     example = {"image/key": b"a", "image/encoded": b"x"}
-    labelled = {"image/class/label": ints([0, 2]), "image/class/text": byte_strings([b"cat", b"dog"])}
-    several = open_examples(
-        written(tmp_path / "several", {**example, **labelled}), lambda: str(tmp_path / "1")
-    ).manifest
+    labeled = {"image/class/label": ints([0, 2]), "image/class/text": byte_strings([b"cat", b"dog"])}
+    several = open_examples(written(tmp_path / "several", {**example, **labeled}), lambda: str(tmp_path / "1")).manifest
     assert (several.labels, several.classes) == ("multi", ("cat", "class 1", "dog"))
     none = open_examples(written(tmp_path / "none", example), lambda: str(tmp_path / "2")).manifest
     assert (none.labels, none.classes) == ("none", ())

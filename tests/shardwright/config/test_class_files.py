@@ -32,7 +32,7 @@ def test_names_and_ids_are_the_same_in_every_spelling(tmp_path_factory, ids):
     base = tmp_path_factory.mktemp("classes")
     spellings = [ids, {number: name for name, number in ids.items()}]
     for i, content in enumerate(
-        (ids, {str(v): k for k, v in ids.items()}, [{"id": v, "name": k, "colour": 1} for k, v in ids.items()])
+        (ids, {str(v): k for k, v in ids.items()}, [{"id": v, "name": k, "color": 1} for k, v in ids.items()])
     ):
         (base / f"{i}.json").write_text(json.dumps(content), encoding="utf-8-sig")
         spellings.append(f"{i}.json")

@@ -37,7 +37,7 @@ def test_any_order_and_any_size_of_pieces(written, chosen, piece, gap):
     assert found == [(i, PAYLOADS[i // 12][i % 12]) for i in chosen]
 
 
-def test_neighbours_come_in_one_request(written, monkeypatch):
+def test_neighbors_come_in_one_request(written, monkeypatch):
     files, places = written
     asked = []
     monkeypatch.setattr(random_access, "read_bytes", lambda path: asked.append(path) or b"")

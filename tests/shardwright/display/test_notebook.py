@@ -102,11 +102,11 @@ def test_an_example_is_what_is_stored_as_it_is_displayed(dataset):
     stored = np.asarray(Image.open(io.BytesIO(example.encoded)).convert("RGB"))
     assert (example.image == stored).all()
     for label, name in enumerate(("Fish", "Sugar")):
-        runs = example.facts.example.get(f"image/segmentation/{name}/rle")
+        runs = example.view.example.get(f"image/segmentation/{name}/rle")
         assert (example.masks[..., label] == drawn(from_flat(runs), 24, 36)).all()
         assert (name in example.classes) == example.masks[..., label].any()
     turned = dataset.example("train/0011")
-    straight = drawn(from_flat(turned.facts.example.get("image/segmentation/Fish/rle")), 24, 36)
+    straight = drawn(from_flat(turned.view.example.get("image/segmentation/Fish/rle")), 24, 36)
     assert (turned.masks[..., 0] == np.rot90(straight, -1)).all()
     page = harmless(example._repr_html_())
     assert "24 × 36 png" in page

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.display.overlays import confusion_picture, overlay, side_by_side
-from shardwright.images.colours import PALETTE
+from shardwright.images.colors import PALETTE
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (9, 14, 3), dtype=np.uint8)
 

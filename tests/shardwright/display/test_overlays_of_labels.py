@@ -30,7 +30,7 @@ def test_names_from_strangers_are_cut_to_the_width(names, width):
 
 def test_bars_are_as_long_as_their_counts():
     drawn = class_bars([30, 0], [10, 0], [0, 20], ["a", "b"])
-    blue, orange, grey = (0, 114, 178), (230, 159, 0), (160, 160, 160)
-    lengths = [[int((drawn[top + 10] == colour).all(-1).sum()) for colour in (blue, orange, grey)] for top in (20, 40)]
+    blue, orange, gray = (0, 114, 178), (230, 159, 0), (160, 160, 160)
+    lengths = [[int((drawn[top + 10] == color).all(-1).sum()) for color in (blue, orange, gray)] for top in (20, 40)]
     assert lengths == [[165, 55, 0], [0, 0, 110]]
     assert class_bars([0], [0], [0], ["nothing"]).shape[2] == 3

@@ -89,7 +89,7 @@ def test_the_same_is_no_difference(one, tmp_path, capsys):
 
 
 def test_order_and_repeats_of_classes(small_dataset, tmp_path):
-    def labelled(labels):
+    def labeled(labels):
         texts = [[b"a", b"b"][label] for label in labels]
         return lambda number, example: (
             example | {"image/class/label": ints(labels), "image/class/text": byte_strings(texts)}
@@ -101,14 +101,14 @@ def test_order_and_repeats_of_classes(small_dataset, tmp_path):
             task="classification",
             classes=("a", "b"),
             counts={"train": [1]},
-            change=labelled(labels),
+            change=labeled(labels),
         )
         for number, labels in enumerate(([0, 1, 0], [1, 0, 0], [1, 0]))
     ]
     one, other, fewer = map(ImageDataset.open, roots)
-    assert find_differences(one, other).counts == {"relabelled": 1}
+    assert find_differences(one, other).counts == {"relabeled": 1}
     assert find_differences(one, other).labels == {"a, b, a -> b, a, a": 1}
-    assert find_differences(other, fewer).counts == {"relabelled": 1}
+    assert find_differences(other, fewer).counts == {"relabeled": 1}
 
 
 def test_features_that_only_one_dataset_stores(one, small_dataset, tmp_path, capsys):

@@ -117,7 +117,7 @@ def single(tmp_path_factory):
         tmp_path_factory.mktemp("single"),
         records,
         classes=["table", "table lamp", "lamp"],
-        unlisted_images="unlabelled",
+        unlisted_images="unlabeled",
     )
 
 

@@ -183,15 +183,15 @@ def test_images_without_captions_may_be_taken_along(tmp_path, given_input):
 def test_images_without_a_class_are_kept_where_asked_for(tmp_path, given_input):
     text = "image,label\na.png,x\nb.png,y\n"
     with pytest.raises(
-        CheckFailed, match=r"1 of 3 images have no row .* Set input.unlisted_images to reject or unlabelled"
+        CheckFailed, match=r"1 of 3 images have no row .* Set input.unlisted_images to reject or unlabeled"
     ):
         run(given_input(text), tmp_path / "fail")
-    manifest = run(given_input(text, unlisted_images="unlabelled"), tmp_path / "out")
+    manifest = run(given_input(text, unlisted_images="unlabeled"), tmp_path / "out")
     assert (manifest.labels, manifest.totals["written"]) == ("single", 3)
     labels = {key: example["image/class/label"].tolist() for key, example in examples(tmp_path / "out").items()}
     assert labels == {"a.png": [0], "b.png": [1], "c.png": []}
-    with pytest.raises(ConfigError, match="'unlabelled' is for images of one class; here an image without classes"):
-        run(given_input(text.replace("x", "x|y"), unlisted_images="unlabelled"), tmp_path / "multi")
+    with pytest.raises(ConfigError, match="'unlabeled' is for images of one class; here an image without classes"):
+        run(given_input(text.replace("x", "x|y"), unlisted_images="unlabeled"), tmp_path / "multi")
 
 
 # --- no labels at all ------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_one_known_class_in_the_names_is_enough():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "cat/", "dog/", "test/"]), WORDS, st.sampled_from(["_1.png", ".png"]))))
-def test_every_image_is_labelled_or_rejected_with_any_format(parts):
+def test_every_image_is_labeled_or_rejected_with_any_format(parts):
     keys = sorted({"".join(part) for part in parts})
     try:
         survey, labels = read(keys)

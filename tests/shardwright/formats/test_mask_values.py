@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import IGNORE
 from shardwright.formats.mask_values import map_ids, map_values
-from shardwright.images.colours import COLOUR, colour_number, show_value
+from shardwright.images.colors import COLOR, color_number, show_value
 
 
 def detect(*values, classes=None):
@@ -30,8 +30,8 @@ def test_every_id_is_its_class_and_0_and_255_are_others_only_if_no_class_has_the
     [
         ({"a": -1}, "input.classes.a: -1 is not a value of a mask"),
         ({"a": 65536}, "65536 is not a value of a mask"),
-        ({"a": 2 * COLOUR}, "is not a value of a mask"),
-        ({"a": 1, "b": COLOUR}, "some classes have numbers and some colours"),
+        ({"a": 2 * COLOR}, "is not a value of a mask"),
+        ({"a": 1, "b": COLOR}, "some classes have numbers and some colors"),
         ({"ignore": 1}, "nothing but what is ignored"),
     ],
 )
@@ -40,11 +40,11 @@ def test_ids_that_no_mask_can_hold_are_refused(classes, message):
         map_ids(classes)
 
 
-def test_colours_have_black_as_background_and_ignore_what_they_name():
-    mapped = map_ids({"ignore": COLOUR + 9, "road": COLOUR + 3})
+def test_colors_have_black_as_background_and_ignore_what_they_name():
+    mapped = map_ids({"ignore": COLOR + 9, "road": COLOR + 3})
     assert mapped.names == ("road",)
-    assert mapped.labels == {COLOUR: None, COLOUR + 3: 0, COLOUR + 9: IGNORE}
-    assert not map_ids({"road": COLOUR + 3}).ignore
+    assert mapped.labels == {COLOR: None, COLOR + 3: 0, COLOR + 9: IGNORE}
+    assert not map_ids({"road": COLOR + 3}).ignore
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_values_that_are_no_class_are_refused_by_name():
 
 
 @given(st.integers(0, 0xFFFFFF))
-def test_colours_are_detected_by_their_text(number):
-    value = colour_number(f"#{number:06x}")
-    assert value == COLOUR + number
+def test_colors_are_detected_by_their_text(number):
+    value = color_number(f"#{number:06x}")
+    assert value == COLOR + number
     assert show_value(value) == f"#{number:06x}"
-    assert show_value(number % COLOUR) == str(number)
+    assert show_value(number % COLOR) == str(number)
 
 
 @pytest.mark.parametrize("text", ["", "#12345", "#1234567", "123456", "#12345g", "##12345", "#12345\n"])
-def test_other_texts_are_no_colours(text):
-    assert colour_number(text) is None
+def test_other_texts_are_no_colors(text):
+    assert color_number(text) is None

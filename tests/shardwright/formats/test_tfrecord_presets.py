@@ -37,9 +37,9 @@ def masked(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory):
+def labeled(tmp_path_factory):
     """An input of images of one size in class folders, and its dataset by our own names."""
-    root = tmp_path_factory.mktemp("labelled")
+    root = tmp_path_factory.mktemp("labeled")
     for number in range(12):
         pixels = np.random.default_rng(number).integers(0, 256, (16, 20, 3), dtype=np.uint8)
         file = root / "images" / ["daisy", "rose", "tulip"][number % 3] / f"{number:02d}.jpg"
@@ -86,8 +86,8 @@ def test_tfds_readers_read_the_masks(masked, tmp_path):
     assert same(batches(tmp_path / "out"), batches(plain))
 
 
-def test_tfds_readers_read_the_label(labelled, tmp_path):
-    raw, plain = labelled
+def test_tfds_readers_read_the_label(labeled, tmp_path):
+    raw, plain = labeled
     run({**raw, "features": {"preset": "tfds"}}, tmp_path / "out")
     spec = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
     for key, found in parsed(tmp_path / "out", spec).items():
@@ -95,8 +95,8 @@ def test_tfds_readers_read_the_label(labelled, tmp_path):
     assert same(batches(tmp_path / "out"), batches(plain))
 
 
-def test_kaggle_readers_read_flowers(labelled, tmp_path):
-    raw, plain = labelled
+def test_kaggle_readers_read_flowers(labeled, tmp_path):
+    raw, plain = labeled
     run({**raw, "features": {"preset": "kaggle_flowers"}}, tmp_path / "out")
     spec = {
         "image": tf.io.FixedLenFeature([], tf.string),

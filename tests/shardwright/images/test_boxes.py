@@ -106,7 +106,7 @@ def test_boxes_go_where_the_pixels_in_them_go(image, policy, height, width):
             moved[name][i] * side for name, side in zip(boxes_in_order, (width, width, height, height), strict=True)
         )
         xmin, xmax, ymin, ymax = edges
-        # Exactly the pixels whose centres are in the moved box, except for centres on its edge.
+        # Exactly the pixels whose centers are in the moved box, except for centers on its edge.
         ys, xs = np.nonzero(drawn)
         assert len(ys) == 0 or (xmin - 1e-3 <= xs.min() + 0.5 and xs.max() + 0.5 <= xmax + 1e-3)
         assert len(ys) == 0 or (ymin - 1e-3 <= ys.min() + 0.5 and ys.max() + 0.5 <= ymax + 1e-3)

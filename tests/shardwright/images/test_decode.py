@@ -1,4 +1,4 @@
-"""Pixels of every colour and format: those that TensorFlow decodes, or a refusal; never a bomb's."""
+"""Pixels of every color and format: those that TensorFlow decodes, or a refusal; never a bomb's."""
 
 import dataclasses
 import io
@@ -50,8 +50,8 @@ def png_by_hand(depth, color, samples, extra=b""):
 
 
 TAKEN = {
-    "grey jpeg": saved(picture("L"), "jpeg"),
-    "colour jpeg": saved(picture(), "jpeg"),
+    "gray jpeg": saved(picture("L"), "jpeg"),
+    "color jpeg": saved(picture(), "jpeg"),
     "progressive jpeg": saved(picture(), "jpeg", progressive=True),
     "cmyk jpeg": saved(picture("CMYK"), "jpeg"),
     "cmyk jpeg without Adobe's marker": saved(picture("CMYK"), "jpeg").replace(
@@ -59,17 +59,17 @@ TAKEN = {
     ),
     "rgb jpeg": saved(picture(), "jpeg", keep_rgb=True),
     "black and white png": saved(picture("1"), "png"),
-    "grey png": saved(picture("L"), "png"),
-    "grey and alpha png": saved(picture("RGBA").convert("LA"), "png"),
+    "gray png": saved(picture("L"), "png"),
+    "gray and alpha png": saved(picture("RGBA").convert("LA"), "png"),
     "alpha png": saved(picture("RGBA"), "png"),
     "palette png": saved(picture("P"), "png"),
     "palette png with transparency": saved(picture("P"), "png", transparency=bytes(range(256))),
-    "png with a transparent colour": saved(picture(), "png", transparency=(1, 2, 3)),
+    "png with a transparent color": saved(picture(), "png", transparency=(1, 2, 3)),
     "2-bit png": png_by_hand(2, 0, bytes([0b00011011, 0b11100100])),
     "4-bit png": png_by_hand(4, 0, bytes(range(0, 256, 17))),
-    "16-bit grey png": png_by_hand(16, 0, bytes(range(100, 164))),
-    "16-bit grey and alpha png": png_by_hand(16, 4, bytes(range(100, 164))),
-    "16-bit colour png": png_by_hand(16, 2, bytes(range(100, 160))),
+    "16-bit gray png": png_by_hand(16, 0, bytes(range(100, 164))),
+    "16-bit gray and alpha png": png_by_hand(16, 4, bytes(range(100, 164))),
+    "16-bit color png": png_by_hand(16, 2, bytes(range(100, 160))),
     "16-bit alpha png": png_by_hand(16, 6, bytes(range(100, 164))),
 }
 
@@ -83,7 +83,7 @@ def test_pixels_are_tensorflows(kind):
     np.testing.assert_array_equal(np.asarray(image.convert("RGB")), tf_ops.decode(TAKEN[kind]).numpy())
 
 
-@pytest.mark.parametrize("kind", ["grey jpeg", "colour jpeg", "progressive jpeg", "cmyk jpeg"])
+@pytest.mark.parametrize("kind", ["gray jpeg", "color jpeg", "progressive jpeg", "cmyk jpeg"])
 @pytest.mark.parametrize("ratio", DCT_RATIOS)
 def test_a_jpeg_is_scaled_while_it_is_decoded(kind, ratio):
     image = decode(TAKEN[kind], read_header(TAKEN[kind], max_pixels=MANY), ratio)

@@ -91,7 +91,7 @@ def test_the_ratio_is_the_largest_that_leaves_enough_pixels(policy, source_heigh
 
 
 @given(st.integers(1, 400), st.integers(1, 400))
-def test_positions_are_half_pixel_centres(source, resized):
+def test_positions_are_half_pixel_centers(source, resized):
     plan = plan_geometry("stretch", source, 1, resized, 1)
     with_floats = np.floor((np.arange(resized) + 0.5) * source / resized).astype(np.int64)
     exact = np.array([(2 * i + 1) * source // (2 * resized) for i in range(resized)])

@@ -221,7 +221,7 @@ def test_png_extras_may_be_broken_and_bytes_may_follow():
         (small_png(b"\0\0\0\0\xe9\xe9\xe9\xe91234"), "damaged", "no chunk begins there"),
         (small_png(color=3), "damaged", "no palette before"),
         (small_png(height=0), "damaged", "there are no pixels"),
-        (small_png(color=1), "unsupported_color", "colour type 1 with 8 bits"),
+        (small_png(color=1), "unsupported_color", "color type 1 with 8 bits"),
         (small_png(interlace=2), "unsupported_format", "interlace 2"),
         (small_png(compression=1), "unsupported_format", "compression 1"),
         (small_png(width=1_000_001), "too_large", "sides of at most 1000000"),

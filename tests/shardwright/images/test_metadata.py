@@ -77,7 +77,7 @@ FILES = {
     "jpeg": jpeg(picture()),
     "jpeg, progressive": jpeg(picture(), progressive=True),
     "jpeg, restarts": jpeg(picture(), restart_marker_rows=1),
-    "jpeg, grey": jpeg(picture("L"), profile=False),
+    "jpeg, gray": jpeg(picture("L"), profile=False),
     "jpeg, cmyk": jpeg(picture("CMYK"), profile=False),
     "jpeg, rgb without conversion": jpeg(picture(), keep_rgb=True),
     "png": png(picture()),
@@ -128,7 +128,7 @@ def test_all_keeps_the_orientation_and_nothing_else():
         assert dict(image.getexif()) == {0x0112: 6}
         assert "icc_profile" not in image.info
     markers = [segment.marker for segment in jpeg_segments(stripped["jpeg, cmyk"])]
-    assert markers[:2] == [0xE1, 0xEE]  # Without Adobe's marker other colours would come out.
+    assert markers[:2] == [0xE1, 0xEE]  # Without Adobe's marker other colors would come out.
     assert {chunk.kind for chunk in png_chunks(stripped["png, palette"])} == {
         *("IHDR", "eXIf", "PLTE", "tRNS", "IDAT", "IEND"),
     }

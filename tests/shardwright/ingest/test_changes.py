@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ingesting import changed, run, tree
 from PIL import Image
-from recording import labelled, mask_png, reading, record, write_records
+from recording import labeled, mask_png, reading, record, write_records
 
 from shardwright.errors import CheckFailed
 from shardwright.ingest import plan
@@ -44,7 +44,7 @@ def boxes(root, image_input):
 
 
 def records(root, image_input):
-    file = write_records(root / "in/a.tfrecord", labelled(6))
+    file = write_records(root / "in/a.tfrecord", labeled(6))
     return reading(root / "in"), file, b"cat", b"cow"
 
 

@@ -208,7 +208,7 @@ def test_steel_defects_equal_the_truth_pixel_by_pixel(tmp_path, shared_data, tab
 
 
 @pytest.mark.shared_data
-def test_flowers_are_labelled_by_their_folder(tmp_path, shared_data):
+def test_flowers_are_labeled_by_their_folder(tmp_path, shared_data):
     raw = {"task": "classification", "input": {"images": str(shared_data / "flowers")}}
     manifest = run(raw, tmp_path / "out")
     assert manifest.totals["written"] == 300

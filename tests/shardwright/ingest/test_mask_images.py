@@ -67,7 +67,7 @@ def check(out, classes=("1", "2"), kind="index"):
             assert "image/segmentation/ignore/rle" not in example
 
 
-@pytest.mark.parametrize("mode", ["L", "P", "grey as RGB"])
+@pytest.mark.parametrize("mode", ["L", "P", "gray as RGB"])
 def test_numbers_of_classes(tmp_path, masked, mode):
     raw, folder = masked
     for number in range(IMAGES):
@@ -145,13 +145,13 @@ def test_sixteen_bits(tmp_path, masked, values):
         assert np.array_equal(rle.draw(runs, *SHAPE), drawn(int(key[:3]), "deep") == 1)
 
 
-def test_colours(tmp_path, masked):
+def test_colors(tmp_path, masked):
     raw, folder = masked
     palette = np.zeros((256, 3), np.uint8)
     palette[1], palette[2], palette[255] = (128, 0, 0), (0, 128, 255), (224, 224, 192)
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", palette[drawn(number)])
-    with pytest.raises(ConfigError, match=r"001.png holds colours \(#800000, #e0e0c0, #000000, #0080ff\). Give each"):
+    with pytest.raises(ConfigError, match=r"001.png holds colors \(#800000, #e0e0c0, #000000, #0080ff\). Give each"):
         run(raw, tmp_path / "out")
     classes = {"Fish": "#800000", "Sugar": "#0080FF", "ignore": "#e0e0c0"}
     manifest = run(changed(raw, classes=classes), tmp_path / "out")
@@ -224,9 +224,9 @@ def test_an_unknown_value_ends_the_run_where_the_masks_are_looked_into(tmp_path,
 @pytest.mark.parametrize("others", ["background", "ignore"])
 def test_other_values_may_be_background_or_ignored(tmp_path, masked, classes, others):
     raw, folder = masked
-    coloured = classes == {"Fish": "#010101"}
+    colored = classes == {"Fish": "#010101"}
     for number in range(IMAGES):
-        save(folder / f"{number:03d}.png", np.dstack([drawn(number)] * 3) if coloured else drawn(number))
+        save(folder / f"{number:03d}.png", np.dstack([drawn(number)] * 3) if colored else drawn(number))
     labels = {**raw["input"]["labels"], "unlisted_values": others}
     manifest = run(changed(raw, classes=classes, labels=labels), tmp_path / "out")
     assert manifest.classes == ("Fish",)
@@ -234,15 +234,15 @@ def test_other_values_may_be_background_or_ignored(tmp_path, masked, classes, ot
         ids = drawn(int(key[:3]))
         runs = rle.from_flat(example["image/segmentation/Fish/rle"])
         assert np.array_equal(rle.draw(runs, *SHAPE), ids == 1)
-        ignored = (ids == 255) & (not coloured) | (ids > 1) & (others == "ignore")
-        if coloured and others == "background":
+        ignored = (ids == 255) & (not colored) | (ids > 1) & (others == "ignore")
+        if colored and others == "background":
             assert "image/segmentation/ignore/rle" not in example
         else:
             runs = rle.from_flat(example["image/segmentation/ignore/rle"])
             assert np.array_equal(rle.draw(runs, *SHAPE), ignored)
 
 
-def test_colours_are_no_other_values_of_numbers(tmp_path, masked):
+def test_colors_are_no_other_values_of_numbers(tmp_path, masked):
     raw, folder = masked
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", np.dstack([drawn(number), drawn(number + 1), drawn(2)]))

@@ -112,14 +112,14 @@ def test_other_encoders_than_this_one_make_other_bytes(months, tmp_path, monkeyp
 
 @pytest.mark.slow
 def test_other_annotations_are_put_to_the_same_images(months, tmp_path):
-    def labelled(month, labels):
+    def labeled(month, labels):
         names = sorted(path.relative_to(months / month).as_posix() for path in (months / month).rglob("*.jpg"))
         table = tmp_path / f"{month}.csv"
         table.write_text("image,label\n" + "".join(f"{name},{labels[i % 2]}\n" for i, name in enumerate(names)))
         return changed(raw_of(months / month), labels={"path": str(table)})
 
-    run(labelled("first", ["a", "b"]), tmp_path / "one")
-    raw = labelled("second", ["c", "d"])
+    run(labeled("first", ["a", "b"]), tmp_path / "one")
+    raw = labeled("second", ["c", "d"])
     run(raw, tmp_path / "full")
     notes = run_telling({**raw, "reuse_from": str(tmp_path / "one")}, tmp_path / "copied")
     assert copied_of(notes) == (COPIED, READ)

@@ -253,15 +253,15 @@ def test_measures_follow_their_definitions(pixels, at_once):
     assert all(value == round(value, 6) for value in found)
 
 
-def test_blur_noise_and_colour_are_measured():
+def test_blur_noise_and_color_are_measured():
     from PIL import ImageFilter
 
     noise = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
     sharp = Image.fromarray(noise).resize((128, 128))
     soft = sharp.filter(ImageFilter.GaussianBlur(6))
-    grey = sharp.convert("L").convert("RGB")
+    gray = sharp.convert("L").convert("RGB")
     dark = Image.eval(sharp, lambda level: level // 2)
-    clear, blurred, faded, dim = (measure(p, p.convert("L")) for p in (sharp, soft, grey, dark))
+    clear, blurred, faded, dim = (measure(p, p.convert("L")) for p in (sharp, soft, gray, dark))
     assert blurred.sharpness < clear.sharpness / 3
     assert faded.colorfulness == 0 < clear.colorfulness
     assert dim.brightness < 0.6 * clear.brightness

@@ -93,9 +93,9 @@ def test_images_without_a_row(tmp_path, image_input):
     assert run(changed(raw, unlisted_images="empty"), tmp_path / "empty").totals["written"] == 24
     assert examples(tmp_path / "empty")["003.jpg"]["image/class/label"].tolist() == []
     with pytest.raises(
-        ConfigError, match="'unlabelled' is for images of one class; here an image without masks is labelled"
+        ConfigError, match="'unlabeled' is for images of one class; here an image without masks is labeled"
     ):
-        run(changed(raw, unlisted_images="unlabelled"), tmp_path / "x")
+        run(changed(raw, unlisted_images="unlabeled"), tmp_path / "x")
 
 
 def test_severstal_images_without_a_row_have_no_defects(tmp_path, image_input):

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from ingesting import changed, config, examples, ledger, run, tree
-from recording import PACKINGS, labelled, mask_png, picture, reading, record, write_records
+from recording import PACKINGS, labeled, mask_png, picture, reading, record, write_records
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
@@ -67,10 +67,10 @@ def test_a_dataset_of_ours_gives_the_very_same_shards(tmp_path, image_input):
 
 @pytest.mark.parametrize("packing", sorted(PACKINGS))
 def test_files_may_be_compressed(tmp_path, packing):
-    write_records(tmp_path / "plain/a.tfrecord", labelled(9))
-    write_records(tmp_path / "plain/b.tfrecord", labelled(8, 9))
-    write_records(tmp_path / "packed/a.tfrecord", labelled(9), packing)
-    write_records(tmp_path / "packed/b.tfrecord", labelled(8, 9))
+    write_records(tmp_path / "plain/a.tfrecord", labeled(9))
+    write_records(tmp_path / "plain/b.tfrecord", labeled(8, 9))
+    write_records(tmp_path / "packed/a.tfrecord", labeled(9), packing)
+    write_records(tmp_path / "packed/b.tfrecord", labeled(8, 9))
     run(reading(tmp_path / "plain"), tmp_path / "one")
     run(reading(tmp_path / "packed"), tmp_path / "two")
     assert as_lists(examples(tmp_path / "one")) == as_lists(examples(tmp_path / "two"))
@@ -106,7 +106,7 @@ def test_a_run_over_compressed_files_goes_on_where_it_was_ended(tmp_path, monkey
 @pytest.mark.parametrize("packing", ["plain", "gzip"])
 def test_worker_count_and_place_change_nothing(tmp_path, packing):
     for i in range(3):
-        write_records(tmp_path / f"in/sub/{i}.rec", labelled(7, 7 * i), packing)
+        write_records(tmp_path / f"in/sub/{i}.rec", labeled(7, 7 * i), packing)
     run(reading(tmp_path / "in"), tmp_path / "one", workers=1)
     shutil.copytree(tmp_path / "in", tmp_path / "moved")
     run(reading(tmp_path / "moved"), tmp_path / "two", workers=2)
@@ -114,22 +114,22 @@ def test_worker_count_and_place_change_nothing(tmp_path, packing):
 
 
 def test_damaged_records_are_rejected_with_file_number_and_offset_and_nothing_is_lost(tmp_path):
-    payloads = labelled(12)
+    payloads = labeled(12)
     frames = [frame(payload) for payload in payloads]
     flipped = bytearray(b"".join(frames))
     flipped[len(frames[0]) + 20] ^= 1
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.tfrecord").write_bytes(flipped)
-    cut = bytearray(b"".join(frame(payload) for payload in labelled(4, 20)))
-    cut[len(frame(labelled(1, 20)[0]))] ^= 1
+    cut = bytearray(b"".join(frame(payload) for payload in labeled(4, 20)))
+    cut[len(frame(labeled(1, 20)[0]))] ^= 1
     (tmp_path / "in/b.tfrecord").write_bytes(cut)
-    (tmp_path / "in/c.tfrecord").write_bytes(b"".join(frame(payload) for payload in labelled(3, 40))[:-7])
+    (tmp_path / "in/c.tfrecord").write_bytes(b"".join(frame(payload) for payload in labeled(3, 40))[:-7])
     manifest = run(reading(tmp_path / "in"), tmp_path / "out")
     rows = ledger(tmp_path / "out")
     assert rows["a.tfrecord/1"].code == "damaged"
     assert f"a.tfrecord, record 1 at offset {len(frames[0])}: the checksum" in rows["a.tfrecord/1"].reason
     assert rows["b.tfrecord/1"].code == "damaged"
-    rest = len(cut) - len(frame(labelled(1, 20)[0]))
+    rest = len(cut) - len(frame(labeled(1, 20)[0]))
     assert f"the rest of the file, {rest} bytes, is not read" in rows["b.tfrecord/1"].reason
     assert (rows["c.tfrecord/2"].code, "cut off" in rows["c.tfrecord/2"].reason) == ("truncated", True)
     assert manifest.totals["inputs"] == len(rows) == 11 + 1 + 1 + 1 + 2 + 1
@@ -155,7 +155,7 @@ def test_other_records_are_named_for_what_they_are(tmp_path, payload, message):
     write_records(tmp_path / "in/a.tfrecord", [payload] * 3)
     with pytest.raises(UsageError, match=f"a.tfrecord, record 0 at offset 0: .*{message}"):
         run(reading(tmp_path / "in"), tmp_path / "out")
-    write_records(tmp_path / "in/a.tfrecord", [*labelled(3), payload, *labelled(2, 3)])
+    write_records(tmp_path / "in/a.tfrecord", [*labeled(3), payload, *labeled(2, 3)])
     run(reading(tmp_path / "in"), tmp_path / "out")
     rows = ledger(tmp_path / "out")
     assert rows["a.tfrecord/3"].code == "no_example"
@@ -167,7 +167,7 @@ def test_records_without_a_usable_image_are_rejected(tmp_path):
     two = encode_example({"image/encoded": byte_strings([picture(1), picture(2)]), "image/class/label": 1})
     pixels = encode_example({"image/encoded": ints([1, 2]), "image/class/label": 1})
     bomb = record(3, **{"image/class/label": 1, "image/class/text": b"dog", "image/encoded": picture(3)[:200]})
-    write_records(tmp_path / "in/a.tfrecord", [*labelled(3), no_image, two, pixels, bomb])
+    write_records(tmp_path / "in/a.tfrecord", [*labeled(3), no_image, two, pixels, bomb])
     run(reading(tmp_path / "in"), tmp_path / "out")
     codes = {key: row.code for key, row in ledger(tmp_path / "out").items() if row.status != "written"}
     assert codes == {
@@ -179,9 +179,9 @@ def test_records_without_a_usable_image_are_rejected(tmp_path):
 
 
 def test_other_files_next_to_the_records_are_rejected_by_name(tmp_path):
-    write_records(tmp_path / "in/a.tfrecord", labelled(3))
+    write_records(tmp_path / "in/a.tfrecord", labeled(3))
     write_records(tmp_path / "in/empty.tfrecord", [])
-    write_records(tmp_path / "in/no_ending", labelled(3, 3))
+    write_records(tmp_path / "in/no_ending", labeled(3, 3))
     (tmp_path / "in/readme.md").write_text("hello")
     (tmp_path / "in/broken.tfrecord").write_bytes(b"not a record file at all")
     (tmp_path / "in/broken.tfrecord.gz").write_bytes(b"\x1f\x8b and then nothing of gzip")
@@ -279,7 +279,7 @@ def test_sets_of_ours_with_no_class_one_or_several_come_back(tmp_path, image_inp
 
 
 def test_records_without_a_class_are_subject_to_unlisted(tmp_path):
-    write_records(tmp_path / "in/a.rec", [*labelled(4), record(9, **{"image/key": b"none.jpg"})])
+    write_records(tmp_path / "in/a.rec", [*labeled(4), record(9, **{"image/key": b"none.jpg"})])
     with pytest.raises(CheckFailed, match=r"none\.jpg"):
         run(reading(tmp_path / "in"), tmp_path / "out")
     run(reading(tmp_path / "in", unlisted_images="reject"), tmp_path / "out")
@@ -348,11 +348,11 @@ def test_an_input_that_changes_while_it_is_read_ends_the_run(tmp_path, monkeypat
     from shardwright.ingest import run as ingest_run
     from shardwright.ingest import write as ingest_write
 
-    file = write_records(tmp_path / "in/a.rec", labelled(5))
+    file = write_records(tmp_path / "in/a.rec", labeled(5))
     write = ingest_write.write_shard
 
     def late(number, plan, staging):
-        write_records(file, labelled(5, 50))
+        write_records(file, labeled(5, 50))
         return write(number, plan, staging)
 
     monkeypatch.setattr(ingest_run, "write_shard", late)
@@ -384,8 +384,8 @@ def test_pictures_inside_records_are_probed_and_found_twice(tmp_path, packing):
 
 def test_a_plan_over_records_can_be_sent_to_workers(tmp_path):
     write_records(tmp_path / "in/a.rec", [record(0, **{"segmentation_mask/Fish": picture(1, "png")})])
-    for task, folder in (("segmentation", "in"), ("classification", "labelled")):
-        write_records(tmp_path / "labelled/a.rec", labelled(3))
+    for task, folder in (("segmentation", "in"), ("classification", "labeled")):
+        write_records(tmp_path / "labeled/a.rec", labeled(3))
         options = config(reading(tmp_path / folder, task))
         plan = plan_ingest(IngestRecipe.of(options), locate(options)).plan
         assert pickle.loads(pickle.dumps(plan)) == plan

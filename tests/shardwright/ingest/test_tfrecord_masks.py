@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from ingesting import examples, ledger, run
-from recording import labelled, mask_png, reading, record, write_records
+from recording import labeled, mask_png, reading, record, write_records
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.masks import rle
@@ -85,20 +85,20 @@ def test_an_ignored_region_of_ours_comes_back(tmp_path):
 
 
 def test_segmentation_needs_masks(tmp_path):
-    write_records(tmp_path / "in/a.rec", labelled(3))
+    write_records(tmp_path / "in/a.rec", labeled(3))
     with pytest.raises(UsageError, match=r"(?s)no feature has a usual name of masks.*columns: \{mask: NAME\}"):
         run(reading(tmp_path / "in", "segmentation"), tmp_path / "out")
 
 
-def test_masks_saved_as_colours_of_equal_parts_are_numbers_and_other_colours_are_refused(tmp_path):
-    grey = np.zeros((10, 12), np.uint8)
-    grey[3:5] = 7
-    write_records(tmp_path / "in/a.rec", [record(i, mask=mask_png(np.stack([grey] * 3, axis=-1))) for i in range(3)])
+def test_masks_saved_as_colors_of_equal_parts_are_numbers_and_other_colors_are_refused(tmp_path):
+    gray = np.zeros((10, 12), np.uint8)
+    gray[3:5] = 7
+    write_records(tmp_path / "in/a.rec", [record(i, mask=mask_png(np.stack([gray] * 3, axis=-1))) for i in range(3)])
     assert run(reading(tmp_path / "in", "segmentation"), tmp_path / "out").classes == ("7",)
-    assert np.array_equal(_drawn(examples(tmp_path / "out")["a.rec/1"], "7"), grey == 7)
-    red = np.stack([grey, grey * 0, grey * 0], axis=-1)
+    assert np.array_equal(_drawn(examples(tmp_path / "out")["a.rec/1"], "7"), gray == 7)
+    red = np.stack([gray, gray * 0, gray * 0], axis=-1)
     write_records(tmp_path / "red/b.rec", [record(i, mask=mask_png(red)) for i in range(3)])
-    with pytest.raises(ConfigError, match=r"b\.rec, mask at byte \d+ holds colours \(#000000, #070000\)"):
+    with pytest.raises(ConfigError, match=r"b\.rec, mask at byte \d+ holds colors \(#000000, #070000\)"):
         run(reading(tmp_path / "red", "segmentation"), tmp_path / "two")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from ingesting import run, tree
-from recording import labelled, mask_png, reading, record, write_records
+from recording import labeled, mask_png, reading, record, write_records
 
 from shardwright.errors import CheckFailed, StorageError
 from shardwright.ingest import plan
@@ -28,12 +28,12 @@ def test_records_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, sche
 def test_labels_that_change_on_the_bucket_while_the_input_is_read_make_no_dataset(stores, tmp_path, monkeypatch, when):
     """The images stay what they were, and where."""
     url = f"{stores.bucket('gs')}/records"
-    write_records(tmp_path / "in/a.tfrecord", labelled(6))
+    write_records(tmp_path / "in/a.tfrecord", labeled(6))
     stores.copy_of(tmp_path / "in", url)
     original = getattr(plan, when)
 
     def changed_behind(*given, **options):
-        write_records(tmp_path / "in/a.tfrecord", [one.replace(b"cat", b"cow") for one in labelled(6)])
+        write_records(tmp_path / "in/a.tfrecord", [one.replace(b"cat", b"cow") for one in labeled(6)])
         stores.copy_of(tmp_path / "in", url)
         return original(*given, **options)
 

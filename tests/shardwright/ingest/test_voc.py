@@ -116,14 +116,14 @@ def test_an_xml_file_of_twenty_gigabytes_is_not_read(tmp_path, voc):
     assert (row.code, "21,474,836,480 bytes" in row.reason) == ("bad_xml", True)
 
 
-def test_the_palettes_colours_do_as_well(tmp_path, voc):
+def test_the_palettes_colors_do_as_well(tmp_path, voc):
     raw, root = voc
     run(raw, tmp_path / "indices")
     for number in range(IMAGES):
         file = root / "SegmentationClass" / f"{number:03d}.png"
         Image.open(file).convert("RGB").save(file)
-    run(raw, tmp_path / "colours")
-    assert examples(tmp_path / "indices").keys() == check_masks(tmp_path / "colours", {"cat": CAT, "dog": DOG}).keys()
+    run(raw, tmp_path / "colors")
+    assert examples(tmp_path / "indices").keys() == check_masks(tmp_path / "colors", {"cat": CAT, "dog": DOG}).keys()
 
 
 def test_detected_classes_and_the_same_given_make_one_dataset(tmp_path, voc):
@@ -255,7 +255,7 @@ def regrey(root, palette=None, numbers=range(IMAGES)):
         mask.save(root / "SegmentationClass" / f"{number:03d}.png")
 
 
-@pytest.mark.parametrize("palette", [None, [c for i in range(256) for c in (i, 255 - i, 7)]], ids=["grey", "own"])
+@pytest.mark.parametrize("palette", [None, [c for i in range(256) for c in (i, 255 - i, 7)]], ids=["gray", "own"])
 def test_values_without_vocs_palette_get_no_names_of_voc(tmp_path, voc, palette):
     raw, root = voc
     for file in (root / "Annotations").iterdir():
@@ -298,11 +298,11 @@ def test_masks_with_and_without_the_palette_are_not_named_alike(tmp_path, voc):
         run(raw, tmp_path / "out")
 
 
-def test_colours_that_are_not_vocs_are_not_named(tmp_path, voc):
+def test_colors_that_are_not_vocs_are_not_named(tmp_path, voc):
     raw, root = voc
     for number in range(IMAGES):
         pixels = np.dstack([drawn(number), drawn(number) * 0 + 9, drawn(number)])
         Image.fromarray(pixels).save(root / "SegmentationClass" / f"{number:03d}.png")
         (root / "Annotations" / f"{number:03d}.xml").unlink()
-    with pytest.raises(ConfigError, match="holds colours"):
+    with pytest.raises(ConfigError, match="holds colors"):
         run(raw, tmp_path / "out")

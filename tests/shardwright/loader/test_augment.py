@@ -10,7 +10,7 @@ from shardwright.masks.regions import IGNORE_VALUE
 
 SIDE = 32
 MOVING = ("flip_left_right", "flip_up_down", "rotate90", "crop=0.3")
-COLOURS = ("brightness", "contrast", "saturation", "hue")
+COLORS = ("brightness", "contrast", "saturation", "hue")
 
 
 def places():
@@ -37,7 +37,7 @@ def test_masks_go_where_the_image_goes(names):
     found = many(places(), names, 24)
     assert len({bits.tobytes() for _, bits in found}) > 1
     for image, bits in found:
-        # A mask is taken from the pixel under the centre, an image between two of them.
+        # A mask is taken from the pixel under the center, an image between two of them.
         assert np.abs(image[..., :2].astype(int) - bits).max() <= 1
         if "crop=0.3" not in names:
             np.testing.assert_array_equal(image[..., :2], bits)
@@ -52,16 +52,16 @@ def test_a_crop_is_at_least_so_large_and_reaches_every_corner():
     assert max(int(bits[-1, -1, 1]) for bits in seen) == SIDE - 1
 
 
-@pytest.mark.parametrize("name", COLOURS)
-def test_colours_leave_masks_alone(name):
+@pytest.mark.parametrize("name", COLORS)
+def test_colors_leave_masks_alone(name):
     random = np.random.default_rng(1)
     plain = places() | {"image": tf.constant(random.integers(40, 200, (SIDE, SIDE, 3)), tf.uint8)}
     found = many(plain, [name], 8)
     assert len({image.tobytes() for image, _ in found}) == 8
     for image, bits in found:
         np.testing.assert_array_equal(bits, plain["bits"])
-        grey, before = image.mean(-1), plain["image"].numpy().mean(-1)
-        assert np.corrcoef(grey.ravel(), before.ravel())[0, 1] > 0.9
+        gray, before = image.mean(-1), plain["image"].numpy().mean(-1)
+        assert np.corrcoef(gray.ravel(), before.ravel())[0, 1] > 0.9
 
 
 def test_what_is_cut_out_is_of_no_class():

@@ -111,7 +111,7 @@ def test_transposing_runs_is_transposing_the_mask(mask):
 
 
 @given(masks)
-def test_the_perimeter_counts_unequal_neighbours(mask):
+def test_the_perimeter_counts_unequal_neighbors(mask):
     truth = np.count_nonzero(mask[1:] != mask[:-1]) + np.count_nonzero(mask[:, 1:] != mask[:, :-1])
     assert rle.perimeter(rle.encode(mask), *mask.shape) == truth
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from shardwright.images.colours import COLOUR
+from shardwright.images.colors import COLOR
 from shardwright.masks import rle
 from shardwright.masks.mask_images import (
     MaskFileError,
     MaskImage,
     UnknownValueError,
-    grey_of,
+    gray_of,
     label_runs,
     mask_size,
     read_mask,
@@ -39,11 +39,11 @@ def saved(pixels, kind="PNG", mode=None, **options):
     return file.getvalue()
 
 
-def png(width, height, bits, colour, rows):
+def png(width, height, bits, color, rows):
     def chunk(kind, body):
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    header = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, 0)
     data = b"".join(b"\0" + row for row in rows)
     parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + parts
@@ -75,14 +75,14 @@ def test_values_of_one_label_are_one_mask(values, labels):
 def test_a_value_that_is_no_class_is_named():
     with pytest.raises(UnknownValueError, match=r"1 pixels are 2 and 2 other values, .*known are 0, 1"):
         label_runs(MaskImage(VALUES, 8), {0: None, 1: 0})
-    colours = np.array([[COLOUR + 0xFF8000]], np.uint32)
+    colors = np.array([[COLOR + 0xFF8000]], np.uint32)
     with pytest.raises(UnknownValueError, match="1 pixels are #ff8000, which is not a class; known are #000000"):
-        label_runs(MaskImage(colours, 24), {COLOUR: None})
+        label_runs(MaskImage(colors, 24), {COLOR: None})
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF"])
 @pytest.mark.parametrize("mode", ["L", "P"])
-def test_grey_and_palette_are_read_as_stored(kind, mode):
+def test_gray_and_palette_are_read_as_stored(kind, mode):
     data = saved(VALUES, kind, mode)
     mask = read(data)
     assert mask.values.dtype == np.uint8
@@ -116,19 +116,19 @@ def test_black_and_white(kind):
     assert mask.bits == 1
 
 
-def test_colours_are_numbers_and_equal_parts_are_grey():
+def test_colors_are_numbers_and_equal_parts_are_gray():
     pixels = np.array([[[255, 128, 0], [0, 0, 1]]], np.uint8)
     mask = read(saved(pixels))
-    assert mask.coloured
-    assert mask.values.tolist() == [[COLOUR + 0xFF8000, COLOUR + 1]]
-    assert grey_of(mask) is None
-    grey = grey_of(read(saved(np.repeat(VALUES[..., None], 3, axis=-1))))
-    assert np.array_equal(grey.values, VALUES)
+    assert mask.colored
+    assert mask.values.tolist() == [[COLOR + 0xFF8000, COLOR + 1]]
+    assert gray_of(mask) is None
+    gray = gray_of(read(saved(np.repeat(VALUES[..., None], 3, axis=-1))))
+    assert np.array_equal(gray.values, VALUES)
 
 
 def test_alpha_counts_only_where_it_is_opaque():
     pixels = np.dstack([VALUES, VALUES, VALUES, np.full_like(VALUES, 255)])
-    assert np.array_equal(grey_of(read(saved(pixels))).values, VALUES)
+    assert np.array_equal(gray_of(read(saved(pixels))).values, VALUES)
     assert np.array_equal(read(saved(pixels[..., 2:], mode="LA")).values, VALUES)
     pixels[0, 0, 3] = 254
     with pytest.raises(MaskFileError, match="not opaque; save it without alpha"):
@@ -146,7 +146,7 @@ def test_alpha_counts_only_where_it_is_opaque():
         (saved(VALUES, "TIFF")[:20], "cannot be decoded"),
         (saved(np.zeros((16, 16, 3), np.uint8), "TIFF", compression="jpeg"), "jpeg inside, which is lossy"),
         (saved(np.zeros((2, 2), np.float32), "TIFF"), "save whole numbers"),
-        (png(1, 1, 16, 2, [bytes(6)]), "16 bits with colours"),
+        (png(1, 1, 16, 2, [bytes(6)]), "16 bits with colors"),
         (saved(VALUES, "TIFF", save_all=True, append_images=[Image.new("L", (3, 2))]), "holds 2 pictures"),
     ],
     ids=["nothing", "text", "jpeg", "png cut", "bmp cut", "tiff cut", "jpeg in tiff", "fractions", "deep", "two pages"],

@@ -1,4 +1,4 @@
-"""Polygons as masks: the pixel-centre rule against a brute force in fractions, COCO's against `pycocotools`."""
+"""Polygons as masks: the pixel-center rule against a brute force in fractions, COCO's against `pycocotools`."""
 
 import json
 from fractions import Fraction
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from shardwright.masks import polygons, rle
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.masks.dialects import COCO
-from shardwright.masks.polygons import PolygonError, rasterize_centres, rasterize_fifths, read_polygon
+from shardwright.masks.polygons import PolygonError, rasterize_centers, rasterize_fifths, read_polygon
 
 SIDES = st.integers(1, 20)
-# Quarters and eighths hit the centres of pixels often, and floats hold them exactly.
+# Quarters and eighths hit the centers of pixels often, and floats hold them exactly.
 EXACT = st.integers(-40, 200).map(lambda number: number / 8)
 ANY = st.floats(-5, 25)
 
@@ -26,13 +26,13 @@ def corners_of(numbers):
 
 
 def mask_of(corners, height, width):
-    runs = rasterize_centres(np.array(corners, dtype=np.float64), height, width)
+    runs = rasterize_centers(np.array(corners, dtype=np.float64), height, width)
     np.testing.assert_array_equal(rle.from_flat(runs.reshape(-1)), runs)
     return rle.draw(runs, height, width).astype(bool)
 
 
 def by_brute_force(corners, height, width):
-    """Counts the edges above each centre, exactly."""
+    """Counts the edges above each center, exactly."""
     mask = np.zeros((height, width), bool)
     points = [(Fraction(x), Fraction(y)) for x, y in corners.tolist()]
     for row in range(height):
@@ -45,7 +45,7 @@ def by_brute_force(corners, height, width):
 
 
 @given(corners_of(EXACT), SIDES, SIDES)
-def test_equals_point_in_polygon_at_every_centre(corners, height, width):
+def test_equals_point_in_polygon_at_every_center(corners, height, width):
     np.testing.assert_array_equal(mask_of(corners, height, width), by_brute_force(corners, height, width))
 
 
@@ -74,7 +74,7 @@ def test_areas_on_both_sides_of_a_line_neither_overlap_nor_leave_gaps(points, be
 
 @given(corners_of(ANY), ANY, ANY, SIDES, SIDES)
 def test_triangles_with_common_edges_make_up_their_polygon(corners, x, y, height, width):
-    """Whatever the floats: what one triangle loses at an edge its neighbour has."""
+    """Whatever the floats: what one triangle loses at an edge its neighbor has."""
     total = np.zeros((height, width), bool)
     for one, other in zip(corners, np.roll(corners, -1, axis=0), strict=True):
         total ^= mask_of([one, other, (x, y)], height, width)
@@ -96,7 +96,7 @@ def test_the_frame_only_cuts(corners, height, width):
 
 def test_a_polygon_of_many_crossings_is_looked_at_in_parts(monkeypatch):
     corners = np.random.default_rng(0).uniform(-5, 45, (60, 2))
-    rules = (rasterize_centres, rasterize_fifths)
+    rules = (rasterize_centers, rasterize_fifths)
     whole = [rule(corners, 40, 40) for rule in rules]
     monkeypatch.setattr(polygons, "_AT_ONCE", 7)
     for rule, runs in zip(rules, whole, strict=True):
@@ -107,9 +107,9 @@ def test_whole_pixels_are_whole_pixels():
     mask = mask_of([(2, 1), (5, 1), (5, 3), (2, 3)], 4, 6)
     assert mask.sum() == 6
     assert mask[1:3, 2:5].all()
-    # Centres on the outline: those of the upper and the left side belong to it.
+    # Centers on the outline: those of the upper and the left side belong to it.
     np.testing.assert_array_equal(mask_of([(1.5, 0.5), (4.5, 0.5), (4.5, 2.5), (1.5, 2.5)], 4, 6)[:2, 1:4], True)
-    # The sides of a horizontal hourglass: its two triangles, centres on their upper edges included.
+    # The sides of a horizontal hourglass: its two triangles, centers on their upper edges included.
     hourglass = [[1, 0, 0, 1], [1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 0, 0]]
     np.testing.assert_array_equal(mask_of([(0, 0), (4, 4), (4, 0), (0, 4)], 4, 4), hourglass)
     # An area that an outline goes around twice is outside: even-odd.

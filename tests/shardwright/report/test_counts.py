@@ -54,7 +54,7 @@ def test_splits_and_classes(seen, records):
     for split in ("train", "eval"):
         members = [example for where, _, example in records if where == split]
         assert found.images[split] == len(members)
-        assert found.unlabelled[split] == sum(len(one.get("image/class/label", ())) == 0 for one in members)
+        assert found.unlabeled[split] == sum(len(one.get("image/class/label", ())) == 0 for one in members)
         for label, name in enumerate(NAMES):
             assert found.class_count(label, split) == sum(area(one, name) > 0 for one in members)
 

@@ -160,10 +160,10 @@ def test_overlaps_occur_and_leave_each_region_mostly_its_own(masks_of_200):
 
 def _describe(patch):
     """Brightness and its spread at three scales: what a convolution sees first."""
-    grey = patch.astype(np.float64).mean(-1)
-    features = [grey.mean(), grey.std()]
+    gray = patch.astype(np.float64).mean(-1)
+    features = [gray.mean(), gray.std()]
     for step in (1, 3, 9):
-        features += [np.abs(grey[step:] - grey[:-step]).mean(), np.abs(grey[:, step:] - grey[:, :-step]).mean()]
+        features += [np.abs(gray[step:] - gray[:-step]).mean(), np.abs(gray[:, step:] - gray[:, :-step]).mean()]
     return np.log(np.array(features) + 1.0)
 
 

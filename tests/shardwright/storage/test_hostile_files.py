@@ -12,7 +12,7 @@ from shardwright.dataset.sharding import shard_count
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import Table
 from shardwright.ingest import example, split_inputs
-from shardwright.masks.polygons import PolygonError, rasterize_centres, read_polygon
+from shardwright.masks.polygons import PolygonError, rasterize_centers, read_polygon
 from shardwright.pipelines.cli import main
 from shardwright.storage import limits, open_file, read_bytes, read_each
 from shardwright.storage.mirror import working_folder
@@ -185,7 +185,7 @@ def test_masks_that_are_joined_meanwhile_are_the_same(coco, tmp_path, monkeypatc
 def test_a_polygon_that_goes_to_and_fro(tmp_path):
     corners = read_polygon([number for i in range(10_000) for number in (0, i, 20_000, i)])
     with pytest.raises(PolygonError, match="crosses 400,000,000 columns"):
-        rasterize_centres(corners, 10_000, 20_000)
+        rasterize_centers(corners, 10_000, 20_000)
 
 
 def test_a_million_shards_for_two_images(images, tmp_path, capsys):

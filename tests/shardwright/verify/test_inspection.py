@@ -208,7 +208,7 @@ def test_a_picture_fits_its_place(height, width, columns, rows):
     assert all(line.endswith("\x1b[0m") for line in lines)
 
 
-def test_a_picture_has_the_colours_of_its_pixels():
+def test_a_picture_has_the_colors_of_its_pixels():
     text = draw(png([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [9, 9, 9]]]), 10, 10)
     assert re.findall(r"38;2;([\d;]+);48;2;([\d;]+)m", text) == [("255;0;0", "0;0;255"), ("0;255;0", "9;9;9")]
 

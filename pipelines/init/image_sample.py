@@ -19,7 +19,7 @@ _LOOKED_AT = 256
 
 
 @dataclass(frozen=True)
-class ImageFacts:
+class ImageSample:
     """Some images of an input.
 
     Attributes:
@@ -46,7 +46,7 @@ class _Image:
     problem: str = ""
 
 
-def look_at_images(surveyed: SurveyedInput, options: ImagesConfig) -> ImageFacts:
+def look_at_images(surveyed: SurveyedInput, options: ImagesConfig) -> ImageSample:
     """Reads images at even distances.
 
     Args:
@@ -59,7 +59,7 @@ def look_at_images(surveyed: SurveyedInput, options: ImagesConfig) -> ImageFacts
     looked = list(map_threads(lambda i: _look(listing.path(i), listing.pin(i), options), chosen, readers(listing.root)))
     sizes = [image.size for image in looked if image.size is not None]
     problems = [f"{listing.keys[i]}: {image.problem}" for i, image in zip(chosen, looked, strict=True) if image.problem]
-    return ImageFacts(
+    return ImageSample(
         looked_at=len(looked),
         size=(_median([size[0] for size in sizes]), _median([size[1] for size in sizes])) if sizes else None,
         sizes=len(set(sizes)),
