@@ -1,4 +1,4 @@
-"""Checks an installation: which packages are installed, in which versions, and whether they can be imported.
+"""Checks an installation: the machine, which packages are installed, in which versions, whether they can be imported.
 
 The imports run in a separate process: a package built for another system may end the process that loads it instead of
 raising an error. The packages after it are then tried in a new process.
@@ -14,6 +14,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
+
+from shardwright.pipelines.machine import PROBLEM, Check, check_machine
 
 # Package -> the module that its users import.
 PACKAGES = {
@@ -35,6 +38,8 @@ PACKAGES = {
     "kfp": "kfp",
 }
 
+# A package may wait for ever for a device or a network.
+_SECONDS = 300
 # Distinguishes our lines from the output of packages during their import.
 _MARK = "shardwright doctor:"
 _IMPORT_ALL = """
@@ -73,18 +78,22 @@ class Diagnosis:
         python: version of Python.
         system: kernel, processor and C library.
         processors: processors this process may use.
+        machine: memory, disk, accelerators and credentials.
         packages: every package that Shardwright needs.
     """
 
     python: str
     system: str
     processors: int
+    machine: tuple[Check, ...]
     packages: tuple[PackageState, ...]
 
     @property
     def healthy(self) -> bool:
-        """True if everything is installed and can be imported."""
-        return not any(package.problem for package in self.packages)
+        """True if everything is installed and can be imported, and no check of the machine found a problem."""
+        return not any(package.problem for package in self.packages) and not any(
+            check.state == PROBLEM for check in self.machine
+        )
 
 
 def diagnose() -> Diagnosis:
@@ -97,7 +106,8 @@ def diagnose() -> Diagnosis:
     system = (
         f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()).strip() or 'an unknown C library'}"
     )
-    return Diagnosis(platform.python_version(), system, len(os.sched_getaffinity(0)), states)
+    machine = check_machine(os.environ, Path.home())
+    return Diagnosis(platform.python_version(), system, _processors(), machine, states)
 
 
 def import_problems(modules: Sequence[str]) -> dict[str, str]:
@@ -105,21 +115,29 @@ def import_problems(modules: Sequence[str]) -> dict[str, str]:
     problems: dict[str, str] = {}
     while len(problems) < len(modules):
         rest = [module for module in modules if module not in problems]
-        done = subprocess.run(
-            [sys.executable, "-c", _IMPORT_ALL, _MARK, *rest],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-            text=True,
-            check=False,
-        )
-        lines = [line[len(_MARK) :] for line in done.stdout.splitlines() if line.startswith(_MARK)]
-        problems.update(json.loads(line) for line in lines)
-        if done.returncode:
-            died = next((module for module in rest if module not in problems), None)
-            if died is not None:
-                problems[died] = f"ends the process that imports it (exit code {done.returncode})"
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", _IMPORT_ALL, _MARK, *rest],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+                check=False,
+                timeout=_SECONDS,
+            )
+            output, end = done.stdout, f"ends the process that imports it (exit code {done.returncode})"
+        except subprocess.TimeoutExpired as error:
+            output, end = error.stdout or b"", f"cannot be imported within {_SECONDS} s"
+        lines = output.decode(errors="replace").splitlines()
+        problems.update(json.loads(line[len(_MARK) :]) for line in lines if line.startswith(_MARK))
+        died = next((module for module in rest if module not in problems), None)
+        if died is not None:
+            problems[died] = end
     return problems
+
+
+def _processors() -> int:
+    # macOS does not know which processors a process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _version(package: str) -> str:

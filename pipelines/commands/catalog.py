@@ -264,8 +264,9 @@ MAINTENANCE = {
         "commands.md#room-on-the-disk-clean",
     ),
     "doctor": Entry(
-        "print versions and check the installation",
-        "Imports every package and reports what is missing.",
+        "check this machine and the installation",
+        "Checks memory, disk, accelerators and whether there are credentials, and imports every package. Exit code 1 "
+        "if something is missing.",
         "doctor",
         "troubleshooting.md",
     ),

@@ -1,4 +1,4 @@
-"""`shardwright doctor`: prints versions and tries to import everything."""
+"""`shardwright doctor`: describes this machine, prints versions and tries to import everything."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def _doctor(options: argparse.Namespace) -> int:
     else:
         print(f"shardwright {__version__}, Python {found.python}")
         print(f"{found.system}, {found.processors} processors")
+        for check in found.machine:
+            print(f"  {check.subject:<28}{check.state:<12}{check.detail}")
         for package in found.packages:
             print(f"  {package.package:<28}{package.version or '-':<12}{package.problem or 'ok'}")
     return 0 if found.healthy else 1

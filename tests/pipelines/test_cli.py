@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_page import page
 
 from shardwright.errors import CheckFailed
 from shardwright.pipelines import cli
@@ -135,6 +136,17 @@ def test_every_command_has_a_description_an_example_that_parses_and_a_page(name:
     cli.parse(cli.build_parser(), words, options)
     assert callable(options.command)
     assert options.invoked == name.split()[0]
+
+
+def test_the_page_of_all_options_is_that_of_the_parsers() -> None:
+    file, made = DOCS / "command_line.md", page(cli.build_parser())
+    if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
+        file.write_text(made, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == made, "renew it with SHARDWRIGHT_RENEW_GOLDEN=1"
+    for name, parser in COMMANDS.items():
+        if parser.below is None:
+            section = made.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+            assert all(option in section for option in {*parser.options} - {"-h", "--help", "-q", "--quiet"}), name
 
 
 def test_every_command_can_be_quiet_and_has_json() -> None:

@@ -1,0 +1,74 @@
+"""The reference page of all commands and their options, written from the parsers: `docs/command_line.md`."""
+
+import argparse
+from collections.abc import Iterator
+
+from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
+from shardwright.pipelines.commands.parsers import Parser
+
+_HEAD = """# Command line
+
+All commands of `shardwright` with all options. [commands.md](commands.md) shows what the most common ones print.
+
+Exit codes: 0 done; 1 the data, the run or the model failed a check; 2 the call or the configuration is wrong; 130
+interrupted. With `--json` a command prints one JSON document to the standard output and nothing else there. Notes and
+errors go to the standard error, each in one line. Every command takes `-q` (`--quiet`), which prints errors and the
+result only, and `-h` (`--help`). `shardwright completion bash` prints a script that completes commands and options.
+
+This page is generated from the code.
+"""
+_COMMON = {"--help", "--quiet"}
+
+
+def page(program: Parser) -> str:
+    """Returns the page."""
+    lines = [_HEAD, "## Commands", "", "| command | what it does |", "|---|---|"]
+    parsers = dict(_commands(program))
+    lines += [f"| [`{name}`](#{_anchor(name)}) | {ENTRIES[name].summary} |" for name in _order(parsers)]
+    for name in _order(parsers):
+        lines += _section(name, parsers[name])
+    return "\n".join(lines) + "\n"
+
+
+def _order(parsers: dict[str, Parser]) -> list[str]:
+    """Returns the commands that can be called, in the order of the help."""
+    return [name for group in GROUPS.values() for name in group if parsers[name].below is None]
+
+
+def _commands(parser: Parser, words: str = "") -> Iterator[tuple[str, Parser]]:
+    for name, found in parser.below.parsers.items() if parser.below is not None else ():
+        yield f"{words} {name}".strip(), found
+        yield from _commands(found, f"{words} {name}".strip())
+
+
+def _section(name: str, parser: Parser) -> list[str]:
+    entry = ENTRIES[name]
+    summary = f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.description}"
+    actions = [action for action in parser.actions if not _COMMON & set(action.option_strings)]
+    file, _, anchor = entry.page.partition("#")
+    see = f"See [{file}]({file}{'#' + anchor if anchor else ''})."
+    rows = [_row(action) for action in sorted(actions, key=lambda one: bool(one.option_strings))]
+    table = ["| argument | default | what it does |", "|---|---|---|", *rows]
+    return ["", f"## {name}", "", f"{summary} {see}", "", f"    shardwright {entry.example}", "", *table]
+
+
+def _row(action: argparse.Action) -> str:
+    text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%").replace("|", "\\|")
+    needed = "required" if action.required and action.option_strings else ""
+    # The help of an option without a value, or with an own default, contains what is needed.
+    plain = action.nargs == 0 or action.default in (None, argparse.SUPPRESS, [], ()) or "default" in text
+    return f"| {_written(action)} | {needed or ('' if plain else f'`{action.default}`')} | {text} |"
+
+
+def _written(action: argparse.Action) -> str:
+    """Returns an option or argument as it is written in a call, such as `--out FILE`."""
+    metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    value = "\\|".join(map(str, action.choices)) if action.choices is not None else metavar
+    many = {"*": f"[{value} …]", "+": f"{value} […]", "?": f"[{value}]", 0: ""}
+    value = many.get(action.nargs, value) if action.nargs is not None else value
+    names = ", ".join(action.option_strings)
+    return f"`{f'{names} {value}'.strip()}`"
+
+
+def _anchor(name: str) -> str:
+    return name.replace(" ", "-")
