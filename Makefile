@@ -39,8 +39,8 @@ test-full: setup ## the base installation, the other stack, data sets compared b
 	@$(TIMED) 'image' tools/image.sh try
 
 soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images, mistakes that tests must find
-	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak
-	@$(TIMED) 'property tests' env SHARDWRIGHT_EXAMPLES=thorough tools/run_tests test tests/shardwright
+	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak --timeout 0
+	@$(TIMED) 'property tests' env SHARDWRIGHT_EXAMPLES=thorough tools/run_tests test --timeout 0 tests/shardwright
 	@$(TIMED) 'mutants' tools/mutants -j 2
 	@$(TIMED) 'guarantees' tools/guarantees
 

@@ -98,21 +98,23 @@ def _turn(way: str, folder: Path, images: int, size: tuple[int, int]) -> Turn:
     os.sync()
     # A process that another one leaves behind, such as the server of its workers, becomes a child of this one.
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    before = _children()
+    before, own = _children(), _child_ids()
     call = [sys.executable, "-m", "benchmarks.turns", way, str(folder), str(images), *map(str, size), str(out)]
     done = subprocess.run(call, stdout=subprocess.PIPE, check=True)
-    _reap()
+    _reap(own)
     measured = json.loads(done.stdout.splitlines()[-1])
     shutil.rmtree(out, ignore_errors=True)
     return Turn(_children() - before - measured["before"], measured["wall"])
 
 
-def _reap() -> None:
-    try:
-        while True:
-            os.waitpid(-1, 0)
-    except ChildProcessError:
-        return
+def _reap(own: set[int]) -> None:
+    """Waits for the processes that a turn left behind, and not for those that this process had before."""
+    while left := _child_ids() - own:
+        os.waitpid(left.pop(), 0)
+
+
+def _child_ids() -> set[int]:
+    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text("ascii").split()}
 
 
 def _children() -> float:

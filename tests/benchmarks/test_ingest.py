@@ -86,8 +86,9 @@ print(json.dumps([[figure.name, figure.value, figure.note] for figure in figures
 
 @pytest.mark.slow
 def test_every_way_takes_its_turn(tmp_path):
-    """In a process of its own, since it waits for all that its children leave behind."""
-    done = subprocess.run([sys.executable, "-c", TURNS, str(tmp_path)], capture_output=True, text=True, check=True)
+    """In a process of its own, since it becomes the parent of all that its children leave behind."""
+    call = [sys.executable, "-c", TURNS, str(tmp_path)]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, timeout=120)
     figures = json.loads(done.stdout.splitlines()[-1])
     assert len(figures) == 4
     assert all(value > 0 for _, value, _ in figures)
