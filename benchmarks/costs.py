@@ -1,4 +1,4 @@
-"""Computes the cost of millions of images for docs/costs.md, from measurements on two cores."""
+"""Computes the cost of millions of images for docs/deploy/costs.md, from measurements on two cores."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Measured:
 
 # Photographs of 1400x2100 and 673 KB; `python -m benchmarks ingest` and `python -m benchmarks transform` measure yours.
 MEASURED = (
-    Measured("ingest, `images.verify: header`", 1214, "ingest"),
-    Measured("ingest with four masks an image", 752, "ingest"),
-    Measured("ingest, `images.verify: full`", 251, "ingest"),
-    Measured("transform to 350x525, four masks an image", 232, "transform"),
+    Measured("ingest, `images.verify: header`", 1214, "trust/benchmarks"),
+    Measured("ingest with four masks an image", 752, "trust/benchmarks"),
+    Measured("ingest, `images.verify: full`", 251, "trust/benchmarks"),
+    Measured("transform to 350x525, four masks an image", 232, "trust/benchmarks"),
 )
 # Reads per second of one process with 64 concurrent requests of 30 ms; a worker of Dataflow has a process per core.
 READS_OF_A_PROCESS = 270.0

@@ -205,7 +205,8 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     shared = f"{_volume_of(str(config.kubeflow.push_directory), config.kubeflow)}.shardwright-jobsets"
     container = dict(containers(job))["Trainer"]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
-    return (f"Trainer starts a JobSet of {found.hosts} pods: its service account needs the Role of docs/kubeflow.md",)
+    role = "its service account needs the Role of docs/deploy/kubeflow.md"
+    return (f"Trainer starts a JobSet of {found.hosts} pods: {role}",)
 
 
 def _add_variables(config: Config, job: dict[str, Any]) -> None:

@@ -301,7 +301,7 @@ def test_a_store_without_its_client_names_the_extra(tmp_path: Path) -> None:
 
 
 def test_the_page_lists_every_command_with_its_extra() -> None:
-    page = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/get-started/installation.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.+) \|$", page.split("## Which command")[1], re.MULTILINE)
     listed = {command: needs for names, needs in rows for command in re.findall(r"`([a-z-]+)`", names)}
     assert listed.keys() == _commands()

@@ -3,7 +3,7 @@
 # admits. In each, every command that needs no extra runs on a small dataset, and the others name the extra that they need.
 #
 #   bare.sh [PYTHON]          test with this interpreter (default: that of .venv)
-#   bare.sh sizes [PYTHON]    print packages and megabytes of every extra, for docs/installation.md (downloads 10 GB)
+#   bare.sh sizes [PYTHON]    print packages and megabytes of every extra, for docs/get-started/installation.md (downloads 10 GB)
 set -euo pipefail
 
 tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"

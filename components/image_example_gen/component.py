@@ -73,7 +73,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         source: the ingest itself, in place of all the above; see `from_config` and `at_run`.
 
     Outputs:
-        examples: `standard_artifacts.Examples` with its splits in `split_names`; `docs/ingest.md` lists the features.
+        examples: `standard_artifacts.Examples` with its splits in `split_names`; the features are in
+            `docs/how-to/ingest.md`.
 
     Raises:
         UsageError: the input is wrong, or neither `images` nor `source` is given.

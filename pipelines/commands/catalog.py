@@ -30,39 +30,39 @@ START = {
         "Looks at images and annotations and writes a configuration with everything that it detected. Asks where two "
         "readings fit; without a terminal it ends with exit code 2.",
         "init photos photos/labels.csv --out photos.yaml",
-        "commands.md#to-begin-init",
+        "how-to/commands.md#to-begin-init",
     ),
     "init-pipeline": Entry(
         "write a TFX pipeline project of your own",
         "Writes a small project around ImageExampleGen: pipeline, model, runners for this machine and for Kubeflow, a "
         "test. It runs as written.",
         "init-pipeline flowers --images photos",
-        "tfx.md",
+        "tutorials/tfx-pipeline.md",
     ),
     "validate": Entry(
         "check a configuration",
         "Prints everything that is wrong with a configuration at once. Exit code 2 if anything is.",
         "validate photos.yaml --data",
-        "commands.md#before-anything-runs-validate",
+        "how-to/commands.md#before-anything-runs-validate",
     ),
     "run": Entry(
         "run the whole pipeline on this machine",
         "Ingests, checks, transforms, trains, evaluates and pushes. What has not changed comes from the cache. Exit "
         "code 1 if a check stops the run, or if the model is not blessed.",
         "run photos.yaml --root runs/photos",
-        "local.md",
+        "deploy/local.md",
     ),
     "sample": Entry(
         "draw a data set to try things with",
         "Draws images with masks of four classes, and their CSV of run lengths.",
         "sample --out demo-data --count 40",
-        "commands.md#what-is-in-it-stats-report-drift",
+        "how-to/commands.md#what-is-in-it-stats-report-drift",
     ),
     "completion": Entry(
         "print a shell's completion script",
         "Prints a script that completes commands, options and values.",
         "completion bash > ~/.local/share/bash-completion/completions/shardwright",
-        "commands.md#completion-in-the-shell-completion",
+        "how-to/commands.md#completion-in-the-shell-completion",
     ),
 }
 DATA = {
@@ -71,43 +71,43 @@ DATA = {
         "Lists the images, reads their annotations, divides them into splits and writes TFRecord shards. The folder "
         "appears whole or not at all; the same call again finds it.",
         "ingest photos.yaml --out datasets/photos",
-        "ingest.md",
+        "how-to/ingest.md",
     ),
     "transform": Entry(
         "resize a dataset, ready to train on",
         "Writes a dataset whose images have the size and the encoding of the section transform.",
         "transform photos.yaml datasets/photos --out datasets/photos-352",
-        "transform.md",
+        "how-to/transform.md",
     ),
     "verify": Entry(
         "read all bytes of a dataset and list damage",
         "Compares every record, shard, index and ledger with its checksum. Exit code 1 if anything is damaged.",
         "verify datasets/photos --deep",
-        "commands.md#what-is-in-it-stats-report-drift",
+        "how-to/commands.md#what-is-in-it-stats-report-drift",
     ),
     "schema": Entry(
         "render, infer or compare schemas",
         "A schema states which features examples have, and in which range.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "commands.md#schemas-schema-render-infer-diff",
+        "how-to/commands.md#schemas-schema-render-infer-diff",
     ),
     "schema render": Entry(
         "write the schema of a configuration next to it",
         "The file is yours to edit; it is not overwritten without --force.",
         "schema render photos.yaml",
-        "commands.md#schemas-schema-render-infer-diff",
+        "how-to/commands.md#schemas-schema-render-infer-diff",
     ),
     "schema infer": Entry(
         "infer a schema with domains as narrow as a dataset's values",
         "Reads all records.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "commands.md#schemas-schema-render-infer-diff",
+        "how-to/commands.md#schemas-schema-render-infer-diff",
     ),
     "schema diff": Entry(
         "compare two schemas",
         "Compares feature by feature. Exit code 1 if they differ.",
         "schema diff old.pbtxt new.pbtxt",
-        "commands.md#schemas-schema-render-infer-diff",
+        "how-to/commands.md#schemas-schema-render-infer-diff",
     ),
 }
 LOOK = {
@@ -115,37 +115,37 @@ LOOK = {
         "print the figures of a dataset",
         "Images, classes, sizes, quality and duplicates, for each split.",
         "stats datasets/photos",
-        "commands.md#what-is-in-it-stats-report-drift",
+        "how-to/commands.md#what-is-in-it-stats-report-drift",
     ),
     "report": Entry(
         "show a dataset as one HTML page",
         "Writes a page with samples, figures, duplicates and rejects. It replaces an earlier page.",
         "report datasets/photos --out photos.html",
-        "report.md",
+        "how-to/report.md",
     ),
     "inspect": Entry(
         "show a dataset, a TFRecord file or a record",
         "Shows shards and features; also of files that other programs wrote.",
         "inspect datasets/photos/Split-train/data-00000-of-00002.tfrecord --record 0",
-        "inspect.md",
+        "how-to/inspect.md",
     ),
     "get": Entry(
         "find one record of a dataset by its key",
         "Reads that record only, through the index.",
         "get datasets/photos daisy/1.jpg --out daisy.jpg",
-        "commands.md#what-is-in-it-stats-report-drift",
+        "how-to/commands.md#what-is-in-it-stats-report-drift",
     ),
     "diff": Entry(
         "compare two datasets",
         "Compares images, splits, classes, masks and other features, key by key. Exit code 1 if they differ.",
         "diff datasets/october datasets/november --html changes.html",
-        "commands.md#what-has-changed-diff",
+        "how-to/commands.md#what-has-changed-diff",
     ),
     "drift": Entry(
         "check whether images have changed more than by chance",
         "Compares the splits of a dataset, two datasets, or a dataset with a folder. Exit code 1 if images changed.",
         "drift datasets/october datasets/november",
-        "drift.md",
+        "how-to/drift.md",
     ),
 }
 CHANGE = {
@@ -153,43 +153,43 @@ CHANGE = {
         "make a dataset of a part of another one",
         "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
-        "commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
     ),
     "merge": Entry(
         "merge several datasets into one",
         "The datasets need the same task, classes and features, and no key twice.",
         "merge datasets/october datasets/november --out datasets/autumn",
-        "commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
     ),
     "reshard": Entry(
         "write the same records in other shards",
         "Records keep their bytes, splits and order.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
-        "commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
     ),
     "relabel": Entry(
         "give images new annotations",
         "Replaces the annotations of a dataset, without reading the image files again.",
         "relabel datasets/photos corrected.csv --out datasets/corrected",
-        "commands.md#new-annotations-relabel",
+        "how-to/commands.md#new-annotations-relabel",
     ),
     "forget": Entry(
         "make a dataset without some images",
         "Removes images, and lists every dataset and model that still contains them.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
-        "commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
     ),
     "retry-rejects": Entry(
         "read again what an ingest rejected",
         "Makes a dataset in which the rejected inputs are read again and all others are copied.",
         "retry-rejects photos.yaml datasets/photos --out datasets/retried",
-        "commands.md#what-was-rejected-retry-rejects",
+        "how-to/commands.md#what-was-rejected-retry-rejects",
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
         "Writes files that an ingest reads back without an option.",
         "export datasets/photos --out files",
-        "commands.md#back-to-files-export",
+        "how-to/commands.md#back-to-files-export",
     ),
 }
 MODEL = {
@@ -197,31 +197,31 @@ MODEL = {
         "write a model's masks or labels of images as a CSV",
         "Writes a table to submit, or to compare.",
         "predict runs/photos test_images --out submission.csv",
-        "training.md",
+        "how-to/training.md",
     ),
     "lineage": Entry(
         "show what a model or a dataset was made of",
         "Shows all ancestors with their digests. Exit code 1 if one of them has changed.",
         "lineage runs/photos",
-        "commands.md#where-it-comes-from-lineage",
+        "how-to/commands.md#where-it-comes-from-lineage",
     ),
     "bench": Entry(
         "measure how fast this machine loads a dataset",
         "Other measurements are in the repository: `python -m benchmarks`.",
         "bench loader datasets/photos",
-        "loader.md",
+        "how-to/loader.md",
     ),
     "bench loader": Entry(
         "measure loading of a dataset and give advice on options",
         "Loads the dataset in several ways, and names what costs the most time.",
         "bench loader datasets/photos --batch-size 32",
-        "loader.md",
+        "how-to/loader.md",
     ),
     "preflight": Entry(
         "check on a CPU whether a training on TPUs would work",
         "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
         "preflight photos.yaml --tpu v5e-2x4",
-        "preflight.md",
+        "how-to/preflight.md",
     ),
 }
 CLOUD = {
@@ -229,31 +229,31 @@ CLOUD = {
         "compile the pipeline for Vertex AI or Kubeflow Pipelines",
         "Writes one file that the platform runs.",
         "compile photos.yaml --target vertex --out photos.json",
-        "vertex.md",
+        "deploy/vertex.md",
     ),
     "submit": Entry(
         "run on Vertex AI now",
         "Compiles and submits, with your own credentials. Prints the address of the run.",
         "submit photos.yaml --wait",
-        "vertex.md",
+        "deploy/vertex.md",
     ),
     "schedule": Entry(
         "run on Vertex AI on a schedule",
         "Makes a schedule, or lists, pauses, resumes or deletes those of the configuration's name.",
         "schedule photos.yaml --cron '0 6 1 * *'",
-        "vertex.md",
+        "deploy/vertex.md",
     ),
     "status": Entry(
         "list the runs on Vertex AI, or the tasks of one",
         "Lists the runs of a configuration. With an ID: exit code 1 if that run failed or was cancelled.",
         "status photos.yaml",
-        "vertex.md",
+        "deploy/vertex.md",
     ),
     "cancel": Entry(
         "cancel a run on Vertex AI",
         "Cancels a run, and the CustomJob that trains for it.",
         "cancel photos.yaml photos-20260101000000",
-        "vertex.md",
+        "deploy/vertex.md",
     ),
 }
 MAINTENANCE = {
@@ -261,14 +261,14 @@ MAINTENANCE = {
         "remove old runs",
         "Removes what the last runs neither wrote nor read, never what a blessed model descends from.",
         "clean runs/photos --keep 3 --dry-run",
-        "commands.md#room-on-the-disk-clean",
+        "how-to/commands.md#room-on-the-disk-clean",
     ),
     "doctor": Entry(
         "check this machine and the installation",
         "Checks memory, disk, accelerators and whether there are credentials, and imports every package. Exit code 1 "
         "if something is missing.",
         "doctor",
-        "troubleshooting.md",
+        "reference/messages.md",
     ),
 }
 GROUPS = {

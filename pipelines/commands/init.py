@@ -56,7 +56,7 @@ def _init(options: argparse.Namespace) -> int:
         given["task"] = options.task
     resolved = resolve_input(_detect(options.folder, options.labels, given))
     call = shlex.join(["shardwright", "init", *filter(None, [options.folder, options.labels])])
-    header = [schema_line(), f"# Written by `{call}`. All keys: docs/configuration.md."]
+    header = [schema_line(), f"# Written by `{call}`. All keys: docs/reference/configuration.md."]
     if not resolved.trainable:
         header.append("# The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train.")
     text = yaml_text(resolved, header)

@@ -2,7 +2,7 @@
 
 The limits protect a run from input that was made to use up its memory: sparse files of terabytes, lines without an end.
 They are far above what the formats need. `images.max_bytes` is an option; the others are documented in
-`docs/ingest.md`.
+`docs/how-to/ingest.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/costs.md has the results of the arithmetic, which starts from figures of other pages."""
+"""docs/deploy/costs.md has the results of the arithmetic, which starts from figures of other pages."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from benchmarks.costs import (
 from shardwright.errors import ConfigError
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "costs.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "deploy" / "costs.md").read_text(encoding="utf-8")
 IMAGES = 10_000_000
 
 
@@ -35,9 +35,10 @@ def test_a_figure_is_on_its_page(measured):
 def test_the_other_figures_of_the_page():
     assert f"{processes_fed_by(5000)} processes" in PAGE
     assert f"{hours_to_read(IMAGES, processes_fed_by(5000)):.1f} hours" in PAGE
-    # The workers that docs/dataflow.md begins with have four cores each.
+    # The workers that docs/deploy/dataflow.md begins with have four cores each.
     assert f"max_workers: {processes_fed_by(5000) // 4}" in PAGE
-    assert f"max_workers: {processes_fed_by(5000) // 4}" in (DOCS / "dataflow.md").read_text(encoding="utf-8")
+    dataflow = (DOCS / "deploy" / "dataflow.md").read_text(encoding="utf-8")
+    assert f"max_workers: {processes_fed_by(5000) // 4}" in dataflow
     for size in (150_000_000, 500_000_000):
         assert f"{shard_count(IMAGES, 673_000, size):,} shards" in PAGE
     assert f"{reads_of_a_transform(64, 673_000):,.0f} reads a second" in PAGE

@@ -1,4 +1,4 @@
-"""Our components and TFX's in pipelines of other people; docs/tfx.md has the table of what is tested here."""
+"""Our components and TFX's in pipelines of other people; docs/trust/interoperability.md lists these tests."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from shardwright.sample import write_sample
 pytestmark = [pytest.mark.slow, pytest.mark.two_stacks]
 
 STRANGERS = Path(__file__).with_name("strangers")
-PAGE = Path(__file__).parents[2] / "docs" / "tfx.md"
+PAGE = Path(__file__).parents[2] / "docs" / "trust" / "interoperability.md"
 
 
 def project(folder):

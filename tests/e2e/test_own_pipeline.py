@@ -1,4 +1,4 @@
-"""A TFX author's own pipeline, as docs/tfx.md has it: our component in front of TFX's own, in a folder like theirs."""
+"""The pipeline of docs/tutorials/tfx-pipeline.md: our component in front of TFX's own, in a folder like theirs."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest.recipe import IngestRecipe
 
-PAGE = Path(__file__).parents[2] / "docs" / "tfx.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "tfx-pipeline.md"
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ def test_every_command_has_a_description_an_example_that_parses_and_a_page(name:
 
 
 def test_the_page_of_all_options_is_that_of_the_parsers() -> None:
-    file, made = DOCS / "command_line.md", page(cli.build_parser())
+    file, made = DOCS / "reference" / "command-line.md", page(cli.build_parser())
     if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
         file.write_text(made, encoding="utf-8")
     assert file.read_text(encoding="utf-8") == made, "renew it with SHARDWRIGHT_RENEW_GOLDEN=1"

@@ -1,4 +1,4 @@
-"""docs/vertex.md and docs/kubeflow.md: their configurations and commands, with the bucket that they name."""
+"""The pages of Vertex AI and Kubeflow: their configurations and commands, with the bucket that they name."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def bucket(tmp_path_factory):
 def page(name, tmp_path, monkeypatch):
     """Puts the configuration of a page where its commands look for it; returns the commands."""
     monkeypatch.chdir(tmp_path)
-    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    text = (DOCS / "deploy" / f"{name}.md").read_text(encoding="utf-8")
     Path("clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1], encoding="utf-8")
     found = re.findall(r"^shardwright [^#\n]*", text, re.MULTILINE) + re.findall(
         r"`(shardwright [^`]*--out [^`]*)`", text

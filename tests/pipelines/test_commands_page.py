@@ -1,4 +1,4 @@
-"""docs/commands.md: every command does what the page shows."""
+"""docs/how-to/commands.md: every command does what the page shows."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from descent import Months, record_months
 
 from shardwright.pipelines.cli import main
 
-PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "commands.md").read_text(encoding="utf-8")
 CHECKS = {"diff": 1}
 DAY_TWO = {
     *("verify", "inspect", "get", "export", "diff", "relabel", "reshard", "merge", "retry-rejects", "subset", "stats"),

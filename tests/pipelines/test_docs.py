@@ -20,7 +20,7 @@ from shardwright.config import (
 )
 from shardwright.config.transform import TextConfig
 
-PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+PAGES = sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES
@@ -43,12 +43,12 @@ def test_an_example_is_a_valid_configuration(block):
     ids=lambda section: section.PATH,
 )
 def test_every_option_of_the_ingest_is_documented(section):
-    found = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
+    found = (Path(__file__).parents[2] / "docs" / "how-to" / "ingest.md").read_text(encoding="utf-8")
     names = {field.name for field in dataclasses.fields(section)} - {"shares"}
     assert not {name for name in names if not re.search(rf"\b{name}\b", found)}
 
 
 @pytest.mark.parametrize("section", [TransformConfig, TextConfig], ids=lambda section: section.PATH)
 def test_every_option_of_the_transform_is_documented(section):
-    found = (Path(__file__).parents[2] / "docs" / "transform.md").read_text(encoding="utf-8")
+    found = (Path(__file__).parents[2] / "docs" / "how-to" / "transform.md").read_text(encoding="utf-8")
     assert not {field.name for field in dataclasses.fields(section) if f"`{field.name}" not in found}

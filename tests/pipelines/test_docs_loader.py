@@ -6,7 +6,7 @@ from pages import printed_by
 
 from shardwright.config.loader import AUGMENTATIONS
 
-PAGE = Path(__file__).parents[2] / "docs/loader.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/loader.md"
 PRINTED = """\
 (4, 24, 36, 3) <dtype: 'float32'> (4, 24, 36, 4) <dtype: 'uint8'>
 2 steps an epoch

@@ -6,7 +6,7 @@ from pages import printed_by
 
 import shardwright
 
-PAGE = Path(__file__).parents[2] / "docs/python.md"
+PAGE = Path(__file__).parents[2] / "docs/get-started/python.md"
 PRINTED = """\
 ('eval', 'test', 'train') 40
 (64, 96, 3) uint8 (64, 96, 4)

@@ -20,7 +20,7 @@ from shardwright.pipelines.kubeflow import _add_variables, add_image_parameter, 
 from shardwright.pipelines.tpu import TpuSlice
 
 GOLDEN = Path(__file__).parent / "golden"
-PAGE = Path(__file__).parents[2] / "docs" / "kubeflow.md"
+PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "kubeflow.md"
 SPEC, PLATFORM = yaml.safe_load_all((GOLDEN / "kubeflow.yaml").read_text(encoding="utf-8"))
 KUBEFLOW = {
     "image": "registry.example/shardwright:1.0",
@@ -236,7 +236,7 @@ def test_the_image_as_a_parameter_of_the_run():
 
 
 def test_the_manifests_of_the_page_are_taken():
-    """Claims, service account and rights, as docs/kubeflow.md shows them."""
+    """Claims, service account and rights, as docs/deploy/kubeflow.md shows them."""
     blocks = re.findall(r"```yml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     manifests = [one for block in blocks for one in yaml.safe_load_all(block)]
     assert {one["kind"] for one in manifests} == {"PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding"}

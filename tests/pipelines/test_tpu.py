@@ -28,7 +28,7 @@ def test_a_slice_is_made_of_whole_machines(machine):
 
 
 def test_the_page_lists_every_machine():
-    page = (ROOT / "docs/kubeflow.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/deploy/kubeflow.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| `(v5e|v6e|v5p|tpu7x)` \| `([a-z0-9-]+)` \| ([0-9]+) \| (.+?) \| (yes|no) \|$", page, re.MULTILINE
     )

@@ -1,6 +1,7 @@
-"""The reference page of all commands and their options, written from the parsers: `docs/command_line.md`."""
+"""The reference page of all commands and their options, written from the parsers: `docs/reference/command-line.md`."""
 
 import argparse
+import os
 from collections.abc import Iterator
 
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
@@ -8,7 +9,7 @@ from shardwright.pipelines.commands.parsers import Parser
 
 _HEAD = """# Command line
 
-All commands of `shardwright` with all options. [commands.md](commands.md) shows what the most common ones print.
+All commands of `shardwright` with all options. [Work with datasets](../how-to/commands.md) shows what the most common ones print.
 
 Exit codes: 0 done; 1 the data, the run or the model failed a check; 2 the call or the configuration is wrong; 130
 interrupted. With `--json` a command prints one JSON document to the standard output and nothing else there. Notes and
@@ -46,7 +47,7 @@ def _section(name: str, parser: Parser) -> list[str]:
     summary = f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.description}"
     actions = [action for action in parser.actions if not _COMMON & set(action.option_strings)]
     file, _, anchor = entry.page.partition("#")
-    see = f"See [{file}]({file}{'#' + anchor if anchor else ''})."
+    see = f"See [{file}]({os.path.relpath(file, 'reference')}{'#' + anchor if anchor else ''})."
     rows = [_row(action) for action in sorted(actions, key=lambda one: bool(one.option_strings))]
     table = ["| argument | default | what it does |", "|---|---|---|", *rows]
     return ["", f"## {name}", "", f"{summary} {see}", "", f"    shardwright {entry.example}", "", *table]

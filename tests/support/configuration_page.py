@@ -1,4 +1,4 @@
-"""The reference page of the configuration's keys, written from the sections: `docs/configuration.md`."""
+"""The reference page of the configuration's keys, written from the sections: `docs/reference/configuration.md`."""
 
 import dataclasses
 import json

@@ -18,11 +18,11 @@ from shardwright.config.yaml_text import parse_yaml
 from shardwright.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "configuration.md"
+PAGE = ROOT / "docs" / "reference" / "configuration.md"
 CHECKER = jsonschema.Draft202012Validator(config_schema())
 SNIPPETS = [
     (file.name, text)
-    for file in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+    for file in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
     for text in re.findall(r"```yaml\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL)
 ]
 FILES = sorted((ROOT / "pipelines" / "configs").glob("*.yaml"))

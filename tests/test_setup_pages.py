@@ -1,0 +1,185 @@
+"""The pages: plain English, and links that lead somewhere.
+
+`python tests/test_setup_pages.py FILE...` lists what is found in pages.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from idioms import RULES
+
+ROOT = Path(__file__).parents[1]
+LONGEST, AVERAGE = 30, 18
+# Pages that have not been rewritten yet. This list only shrinks.
+NOT_YET = frozenset(
+    {
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+        "SECURITY.md",
+        "docs/deploy/costs.md",
+        "docs/deploy/dataflow.md",
+        "docs/deploy/image.md",
+        "docs/deploy/kfp-components.md",
+        "docs/deploy/kubeflow.md",
+        "docs/deploy/local.md",
+        "docs/deploy/vertex.md",
+        "docs/explain/architecture.md",
+        "docs/get-started/installation.md",
+        "docs/get-started/python.md",
+        "docs/how-to/commands.md",
+        "docs/how-to/drift.md",
+        "docs/how-to/ingest.md",
+        "docs/how-to/inspect.md",
+        "docs/how-to/loader.md",
+        "docs/how-to/preflight.md",
+        "docs/how-to/report.md",
+        "docs/how-to/training.md",
+        "docs/how-to/transform.md",
+        "docs/reference/command-line.md",
+        "docs/reference/configuration.md",
+        "docs/reference/messages.md",
+        "docs/tutorials/tfx-pipeline.md",
+    }
+)
+ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|etc|approx|No|St)\.")
+HEADLESS = re.compile(r"(What|Whether|Where|Whose|Who|Whoever|Of)\b(?!.*\?)")
+
+
+def pages() -> list[Path]:
+    """All pages that a reader of the repository or of the site sees."""
+    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+    return [*top, *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def without_code(text: str) -> str:
+    """The text with the lines of code blocks and comments emptied, so that line numbers stay."""
+    empty = re.compile(r"^( *)```.*?^\1```|<!--.*?-->", re.MULTILINE | re.DOTALL)
+    return empty.sub(lambda found: "\n" * found[0].count("\n"), text)
+
+
+def plain(text: str) -> str:
+    """A paragraph as a reader sees it: a link is its text, code is one word."""
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"`[^`]*`", "code", text)
+    return re.sub(r"[*_]{1,2}(\S[^*_]*)[*_]{1,2}", r"\1", text)
+
+
+def paragraphs(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Line, text, and whether it is running text rather than a heading or a cell of a table."""
+    block: list[str] = []
+    begin = 0
+    for number, line in enumerate([*without_code(text).split("\n"), ""], 1):
+        stripped = line.strip()
+        special = stripped.startswith(("#", "|", "---", "!!!"))
+        item = re.match(r"([-*]|\d+\.) ", stripped)
+        if block and (not stripped or special or item):
+            yield begin, plain(" ".join(block)), True
+            block = []
+        if special:
+            for cell in stripped.strip("|").split(" | "):
+                yield number, plain(cell.strip("# ")), False
+        elif stripped:
+            begin = begin if block else number
+            block.append(stripped.removeprefix(item[0]) if item else stripped.lstrip("> "))
+
+
+def sentences(paragraph: str) -> list[str]:
+    """The sentences of a paragraph; a colon before a list or a block ends one."""
+    text = ABBREVIATIONS.sub(lambda found: found[0].replace(".", ""), paragraph)
+    return [part for part in re.split(r"(?<=[.!?:;])[)\"'*]*\s+(?=[^a-z])|;\s+", text) if re.search(r"\w", part)]
+
+
+def problems(text: str) -> Iterator[tuple[int, str]]:
+    """Line and what to change."""
+    lengths = []
+    for line, paragraph, running in paragraphs(text):
+        for rule, instead in RULES:
+            for found in rule.finditer(paragraph):
+                yield line, f"{found[0]!r}. Write: {instead}."
+        for sentence in sentences(paragraph):
+            words = len(re.findall(r"[\w’'%.,/+-]*\w[\w’'%.,/+-]*", sentence))
+            if words > LONGEST:
+                yield line, f"{words} words, at most {LONGEST}: {sentence[:70]} …"
+            if running:
+                lengths.append(words)
+                if HEADLESS.match(sentence):
+                    yield line, f"begin with the subject: {sentence[:50]} …"
+    average = sum(lengths) / max(1, len(lengths))
+    if average > AVERAGE:
+        yield 1, f"{average:.1f} words a sentence on average, at most {AVERAGE}"
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if name_of(page) not in NOT_YET], ids=name_of)
+def test_a_page_is_plain_english(page: Path) -> None:
+    found = [f"{name_of(page)}:{line}: {problem}" for line, problem in problems(page.read_text(encoding="utf-8"))]
+    assert not found, "\n".join(found)
+
+
+def test_a_page_that_was_rewritten_leaves_the_list() -> None:
+    for name in NOT_YET:
+        assert list(problems((ROOT / name).read_text(encoding="utf-8"))), (
+            f"{name} is plain English: take it off the list"
+        )
+
+
+def test_the_check_finds_what_it_looks_for() -> None:
+    long = "The cat " + "and the dog " * 11 + "sleep."
+    found = [
+        problem for _, problem in problems(f"It is told so.\n\n{long}\n\nWhat it is, is here.\n\n```\ntold\n```\n")
+    ]
+    assert [problem.split()[0] for problem in found] == ["'told'.", "36", "begin"]
+    assert list(problems("One two three. " * 3)) == []
+    assert list(problems(("The " + "very " * 20 + "end. ") * 3)) != []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as mkdocs and GitHub make them."""
+    headings = re.findall(r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE)
+    texts = [re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "") for heading in headings]
+    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", text.lower()).strip()) for text in texts}
+
+
+def leads_nowhere(page: Path, target: str, anchor: str) -> bool:
+    place = (page.parent / target).resolve() if target else page
+    return not place.exists() or (anchor != "" and place.suffix == ".md" and anchor not in anchors(place))
+
+
+@pytest.mark.parametrize("page", [*pages(), ROOT / "benchmarks/README.md", ROOT / "benchmarks/NOTES.md"], ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = without_code(page.read_text(encoding="utf-8"))
+    wrong = [
+        f"{target}#{anchor}"
+        for target, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)#?([^)\s]*)\)", text)
+        if leads_nowhere(page, target, anchor)
+    ]
+    assert not wrong
+
+
+def test_the_code_names_pages_that_exist() -> None:
+    named = []
+    for folder in ("shardwright", "components", "pipelines", "benchmarks", "tools", "tests"):
+        for file in (ROOT / folder).rglob("*"):
+            if file.suffix in (".py", ".sh", ".txt", ".md", "") and file.is_file() and "__pycache__" not in file.parts:
+                text = file.read_text(encoding="utf-8", errors="replace")
+                named += [(file, *found) for found in re.findall(r"(?<![\w./-])docs/([\w/-]+\.md)(?:#([\w-]+))?", text)]
+    assert len(named) > 20
+    wrong = [
+        f"{name_of(file)}: docs/{page}#{anchor}"
+        for file, page, anchor in named
+        if leads_nowhere(ROOT / "docs" / page, "", anchor)
+    ]
+    assert not wrong
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        for line, problem in problems(Path(argument).read_text(encoding="utf-8")):
+            print(f"{argument}:{line}: {problem}")
