@@ -119,6 +119,11 @@ class FactsCollector:
         if self._sample is not None:
             self._sample.offer(view, record, self._reader.runs or [])
 
+    @property
+    def unlabelled(self) -> int:
+        """Number of records without a class."""
+        return sum(not labels for labels in self._labels)
+
     def encode(self) -> bytes:
         """Returns the content of the file."""
         facts = {

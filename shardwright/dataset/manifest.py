@@ -60,6 +60,8 @@ def manifest_html(manifest: Manifest) -> str:
 FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
 BUILD_FILE = "build.json"
+# Key of `build.json`: name -> checksum of the files that describe a dataset for other programs.
+FILES = "files"
 
 # Kinds of annotations of an image: masks, one class, any number of classes, none.
 MASKS = "masks"

@@ -17,8 +17,9 @@ from shardwright.dataset import ledger, shard_names
 from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow
-from shardwright.dataset.manifest import Manifest, origins_path
+from shardwright.dataset.manifest import FILES, Manifest, origins_path
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.tfds_files import tfds_files
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import checksummed_json, fingerprint
 from shardwright.lineage import record
@@ -279,8 +280,8 @@ def _assemble(
 ) -> Manifest:
     """Writes all of a dataset but its shards and their indices into an empty folder."""
     parts = {shard_names.index_path(result.info.path): result.index_checksum for result in results}
-    described = [result for result in results if result.facts_bytes]
-    parts |= {shard_names.facts_path(result.info.path): result.facts_checksum for result in described}
+    with_facts = [result for result in results if result.facts_bytes]
+    parts |= {shard_names.facts_path(result.info.path): result.facts_checksum for result in with_facts}
     tally = _Tally()
     sizes = _part_sizes(plan.inputs)
     names = [shard_names.ledger_path(number, len(sizes)) for number in range(len(sizes))]
@@ -310,7 +311,10 @@ def _assemble(
         target = inside(folder, name)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(staging.path(name), target)
-    versions = {"versions": record.package_versions(), **build}
+    labelled = all(result.facts_bytes and not result.unlabelled for result in results)
+    described = tfds_files(manifest, labelled=labelled)
+    files = {name: write_text(folder / name, text) for name, text in described.items()}
+    versions = {"versions": record.package_versions(), FILES: files, **build}
     write_text(folder / dataset_manifest.BUILD_FILE, checksummed_json(versions))
     write_text(folder / dataset_manifest.MANIFEST_FILE, manifest.to_json())
     return manifest

@@ -113,6 +113,7 @@ class ShardResult:
         further: further staged files that belong to it, with their sizes.
         facts_bytes: size of its file of facts, 0 where there is none.
         facts_checksum: hash of that file.
+        unlabelled: records without a class; counted where there are facts.
     """
 
     split: str
@@ -131,6 +132,7 @@ class ShardResult:
     further: Mapping[str, int] = field(default_factory=dict)
     facts_bytes: int = 0
     facts_checksum: str = ""
+    unlabelled: int = 0
 
     def has(self, further: Iterable[str], facts: FactsCollector | None) -> bool:
         """Returns whether the shard was finished together with these files, and with facts where these are wanted."""
@@ -331,6 +333,7 @@ class Staging:
             further={name: self.path(name).stat().st_size for name in further},
             facts_bytes=facts_bytes,
             facts_checksum=facts_checksum,
+            unlabelled=facts.unlabelled if facts is not None else 0,
         )
         self._store(staged)
         self.share(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))

@@ -1,8 +1,9 @@
 """Checks a whole dataset: manifest, shards with their indexes, ledger, build and lineage files, stray files.
 
 The manifest contains the BLAKE3 of every shard, index and part of the ledger, and a digest of itself. `build.json` and
-`lineage.json`, which may differ between equal datasets, contain a digest each. So every bit is covered. On an object
-store the small files are fetched first; each shard is fetched, checked and deleted.
+`lineage.json`, which may differ between equal datasets, contain a digest each. `build.json` has the checksums of the
+files that describe the dataset for other programs. So every bit is covered. On an object store the small files are
+fetched first; each shard is fetched, checked and deleted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardwright.checksum import checksum_file, image_feature
-from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
+from shardwright.dataset.manifest import BUILD_FILE, FILES, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
 from shardwright.dataset.reader import IS_LINK, ImageDataset, LocatedShard, links
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
 from shardwright.errors import DatasetError, UsageError
@@ -25,6 +26,7 @@ from shardwright.processes import map_processes
 from shardwright.progress import progress
 from shardwright.storage import buckets, is_remote, map_threads, open_file, readers
 from shardwright.storage.paths import split_url
+from shardwright.untrusted import digest, file_name, mapped, parse_untrusted_json
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding, VerifyReport
 from shardwright.verify.ledger import check_ledger, read_index
@@ -238,6 +240,7 @@ def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
             whole = False
         if not whole:
             yield VerifyFinding(name, what.HASH, "damaged: its digest does not fit its content")
+    yield from _described_findings(root)
     for file in sorted((root / ORIGINS_FOLDER).rglob("*.jsonl")):
         try:
             with file.open("rb") as lines:
@@ -245,6 +248,26 @@ def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
                     continue
         except (OSError, ValueError) as error:
             yield VerifyFinding(file.relative_to(root).as_posix(), what.HASH, f"damaged: {error}")
+
+
+_FILES = mapped(digest, key=file_name)
+
+
+def _described_findings(root: Path) -> Iterator[VerifyFinding]:
+    """Yields the files for other programs that are not those of `build.json`."""
+    try:
+        files = parse_untrusted_json((root / BUILD_FILE).read_bytes().decode("utf-8"))[FILES]
+        _FILES(files, FILES)
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # There are none, or the file is damaged, which is a finding of its own.
+    for name, checksum in sorted(files.items()):
+        try:
+            whole = checksum_file(root / name) == checksum
+        except OSError as error:
+            yield VerifyFinding(name, what.MISSING, f"cannot be read ({error.strerror})")
+            continue
+        if not whole:
+            yield VerifyFinding(name, what.HASH, f"its checksum is not that of {BUILD_FILE}")
 
 
 def _check_facts(dataset: ImageDataset) -> tuple[int, list[VerifyFinding]]:
