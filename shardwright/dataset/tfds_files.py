@@ -1,4 +1,4 @@
-"""`features.json`, `dataset_info.json` and the names of the labels: with them TFDS reads a dataset as one of its own.
+"""`features.json`, `dataset_info.json` and the names of the labels, by which TFDS reads a dataset.
 
 `tfds.builder_from_directory(DATASET)` decodes images, names labels and splits, and reads slices such as `train[:10%]`.
 The manifest does not contain these files, so that a later version may describe the same dataset in another way;

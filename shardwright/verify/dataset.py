@@ -259,7 +259,7 @@ def _described_findings(root: Path) -> Iterator[VerifyFinding]:
         files = parse_untrusted_json((root / BUILD_FILE).read_bytes().decode("utf-8"))[FILES]
         _FILES(files, FILES)
     except (OSError, ValueError, KeyError, TypeError):
-        return  # There are none, or the file is damaged, which is a finding of its own.
+        return  # There are none, or the file is damaged, which is another finding.
     for name, checksum in sorted(files.items()):
         try:
             whole = checksum_file(root / name) == checksum
