@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,74 +13,44 @@ from contextlib import suppress
 from shardwright.errors import ShardwrightError, describe_os_error
 from shardwright.escaping import escape_message, escaped_streams
 from shardwright.extras import missing_extra
-from shardwright.pipelines.commands import (
-    bench,
-    clean,
-    completion,
-    derived,
-    diff,
-    doctor,
-    drift,
-    export,
-    forget,
-    get,
-    ingest,
-    init,
-    init_pipeline,
-    inspect,
-    lineage,
-    predict,
-    preflight,
-    relabel,
-    report,
-    retry_rejects,
-    run,
-    runs,
-    sample,
-    schema,
-    stats,
-    submit,
-    transform,
-    validate,
-    verify,
-)
-from shardwright.pipelines.commands import compile as compile_command
+from shardwright.pipelines.commands import completion
 from shardwright.pipelines.commands.parsers import Commands, Parser, parse
 from shardwright.progress import quiet_output
 from shardwright.version import __version__
 
 _EXIT_INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_MODULES = (
-    bench,
-    clean,
-    derived,
-    diff,
-    doctor,
-    drift,
-    export,
-    forget,
-    get,
-    ingest,
-    init,
-    init_pipeline,
-    inspect,
-    lineage,
-    predict,
-    preflight,
-    relabel,
-    report,
-    retry_rejects,
-    run,
-    runs,
-    sample,
-    schema,
-    stats,
-    submit,
-    transform,
-    validate,
-    verify,
-    compile_command,
+# Modules of `shardwright.pipelines.commands`.
+_COMMANDS = (
+    "bench",
+    "clean",
+    "compile",
+    "derived",
+    "diff",
+    "doctor",
+    "drift",
+    "export",
+    "forget",
+    "get",
+    "ingest",
+    "init",
+    "init_pipeline",
+    "inspect",
+    "lineage",
+    "predict",
+    "preflight",
+    "relabel",
+    "report",
+    "retry_rejects",
+    "run",
+    "runs",
+    "sample",
+    "schema",
+    "stats",
+    "submit",
+    "transform",
+    "validate",
+    "verify",
 )
 
 
@@ -160,8 +131,8 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"shardwright {__version__}")
     commands = Commands(parser)
-    for module in _MODULES:
-        module.add(commands)
+    for name in _COMMANDS:
+        importlib.import_module(f"shardwright.pipelines.commands.{name}").add(commands)
     completion.add(commands, parser)
     return parser
 

@@ -26,6 +26,11 @@ def quiet_output(quiet: bool) -> Iterator[None]:
         _quiet = before
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """Returns a number of things in words: `1 shard`, `2 shards`."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def print_note(note: str) -> None:
     """Prints a note about the work as one indented line."""
     print_progress(f"  {escape(note)}")

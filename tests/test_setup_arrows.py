@@ -33,6 +33,17 @@ SHORT = {
     "pipelines/preflight/rules.py": "the table of rules",
     "shardwright/version.py": "setup.py reads it",
 }
+MOST_PARAMETERS = 8
+_KEYWORDS = "keywords of a public component, each an option of the configuration and documented there"
+WIDE = {
+    "ImageEvaluator.__init__": _KEYWORDS,
+    "ImageExampleGen.__init__": _KEYWORDS,
+    "ImageTrainer.__init__": _KEYWORDS,
+    "ImageTransform.__init__": _KEYWORDS,
+    "load": "keywords of the public loader, whose documentation has a line for each; LoaderOptions has them",
+}
+LONG = {"load": "its documented keywords; the body passes them to LoaderOptions and reads"}
+MOST_FUNCTION_LINES = 60
 
 
 class Package(NamedTuple):
@@ -172,6 +183,36 @@ def test_modules_have_a_readable_length() -> None:
                 wrong.append(f"{name} has {count} lines. Put it where its idea is, or give a reason in SHORT.")
     assert not wrong, "\n".join(wrong)
     assert excused == set(SHORT), f"no module needs {set(SHORT) - excused}"
+
+
+def functions() -> Iterator[tuple[str, str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Place, name (with the class of a method) and node of every function."""
+    for path in MODULES.values():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        owner = {inner: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for inner in node.body}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                name = f"{owner[node]}.{node.name}" if node in owner else node.name
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", name, node
+
+
+def test_functions_are_short_and_receive_few_values() -> None:
+    wrong, used = [], set()
+    for place, name, node in functions():
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        given = node.args
+        names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        count = len([one for one in names if one not in ("self", "cls")]) + bool(given.vararg) + bool(given.kwarg)
+        for excess, excused, what in (
+            (lines > MOST_FUNCTION_LINES, LONG, f"{lines} lines"),
+            (count > MOST_PARAMETERS, WIDE, f"{count} parameters"),
+        ):
+            if excess and name in excused:
+                used.add((name, what.partition(" ")[2]))
+            elif excess:
+                wrong.append(f"{place}: {name} has {what}. Split it, or give a reason in LONG or WIDE.")
+    assert not wrong, "\n".join(wrong)
+    assert used == {(name, "lines") for name in LONG} | {(name, "parameters") for name in WIDE}
 
 
 @pytest.mark.parametrize("folder", LINKED)

@@ -9,7 +9,7 @@ from typing import Any
 from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
-from shardwright.components.predictor.predict import on_beam, predict
+from shardwright.components.predictor.predict import PredictOptions, on_beam, predict
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import staging_root
 from shardwright.config.inline import Unlabeled, inline_config
@@ -47,10 +47,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             model,
             images,
             str(folder / TABLE),
+            PredictOptions(**options),
             quiet=True,
             run_parts=on_beam(self._make_beam_pipeline, self._beam_pipeline_args),
             staging_root=staging_root(self._beam_pipeline_args, self._get_tmp_dir),
-            **options,
         )
         summary = {
             "images": done.images,

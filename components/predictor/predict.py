@@ -43,6 +43,39 @@ RunParts = Callable[["PredictionWork", int], None]
 
 
 @dataclass(frozen=True)
+class PredictOptions:
+    """The options of a prediction.
+
+    Attributes:
+        form: `csv` or `tfrecord`.
+        split: a split of a dataset; by default all of them, by their names.
+        dialect: a layout of `shardwright.evaluation.submission`, for masks; by default that of the training's table.
+        texts: a CSV for a model that reads texts, see `read_texts`; images without a row have empty texts.
+        batch_size: images per batch.
+
+    Raises:
+        UsageError: an option has an unknown value, or two options contradict each other.
+    """
+
+    form: str = CSV
+    split: str | None = None
+    dialect: str | None = None
+    texts: str | None = None
+    batch_size: int = 16
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise UsageError(f"--batch-size: {self.batch_size} is too small. Use at least 1.")
+        if self.form not in (CSV, TFRECORD):
+            raise UsageError(f"--format {self.form}: is not known. Use one of: {CSV}, {TFRECORD}.")
+        if self.form == TFRECORD and self.dialect is not None:
+            raise UsageError(f"--dialect {self.dialect}: TFRecord files have masks as runs. Leave it out.")
+
+
+_DEFAULTS = PredictOptions()
+
+
+@dataclass(frozen=True)
 class Prediction:
     """The result of a prediction.
 
@@ -68,19 +101,15 @@ class PredictionWork:
     Attributes:
         model: folder of the model.
         source: the images.
-        form: `csv` or `tfrecord`.
-        dialect: layout of a table of masks, or `None`.
+        options: the options of the call.
         texts: texts by key.
-        batch_size: images per batch.
         staging: destination of the parts.
     """
 
     model: str
     source: Source
-    form: str
-    dialect: str | None
+    options: PredictOptions
     texts: Texts
-    batch_size: int
     staging: Staging
 
 
@@ -88,12 +117,8 @@ def predict(
     model: str,
     images: str,
     out: str,
+    options: PredictOptions = _DEFAULTS,
     *,
-    form: str = CSV,
-    split: str | None = None,
-    dialect: str | None = None,
-    texts: str | None = None,
-    batch_size: int = 16,
     quiet: bool = False,
     run_parts: RunParts | None = None,
     staging_root: str | None = None,
@@ -105,11 +130,7 @@ def predict(
         images: folder or glob of images, or a dataset; also on a bucket.
         out: the table to write, a CSV; an existing one is replaced. With `tfrecord` a folder, which may not exist. Also
             on a bucket.
-        form: `csv` or `tfrecord`.
-        split: a split of a dataset; by default all of them, by their names.
-        dialect: a layout of `shardwright.evaluation.submission`, for masks; by default that of the training's table.
-        texts: a CSV for a model that reads texts, see `read_texts`; images without a row have empty texts.
-        batch_size: images per batch.
+        options: the form of the result, and how it is made.
         quiet: show no progress.
         run_parts: predicts the parts, by default one after the other in this process; see `on_beam`.
         staging_root: folder for the parts, if others than this process predict them.
@@ -118,18 +139,14 @@ def predict(
         UsageError: there is no such model, folder or layout.
         CheckFailed: no image at all could be predicted; nothing is written.
     """
-    if batch_size < 1:
-        raise UsageError(f"--batch-size: {batch_size} is too small. Use at least 1.")
-    target = _checked_target(out, form)
-    source = find_source(images, split)
+    target = _checked_target(out, options.form)
+    source = find_source(images, options.split)
     opened = open_model(model)
-    if form == TFRECORD and dialect is not None:
-        raise UsageError(f"--dialect {dialect}: TFRecord files have masks as runs. Leave it out.")
-    rows = table_rows(opened, dialect) if form == CSV else None
-    given = _texts(opened, texts, source)
+    rows = table_rows(opened, options.dialect) if options.form == CSV else None
+    texts = _texts(opened, options.texts, source)
     with tempfile.TemporaryDirectory(prefix="shardwright-predict-") as folder:
         staging = Staging.open(staging_root or folder, f"predictions-{os.path.basename(folder)}")
-        work = PredictionWork(os.path.abspath(model), source, form, dialect, given, batch_size, staging)
+        work = PredictionWork(os.path.abspath(model), source, options, texts, staging)
         try:
             if run_parts is None:
                 with progress(source.images, "predicting", quiet=quiet) as shown:
@@ -137,13 +154,10 @@ def predict(
                         write_part(number, work, shown)
             else:
                 run_parts(work, source.parts)
-            found = [_part_summary(staging, number) for number in range(source.parts)]
-            failures = [*source.refused, *(Failure(*row) for part in found for row in part["failures"])]
-            done, written = sum(part["images"] for part in found), sum(part["rows"] for part in found)
-            if not done:
-                first = f": {failures[0].key}: {failures[0].reason}" if failures else ""
-                raise CheckFailed(f"{images}: none of {len(failures)} images could be predicted{first}")
-            result = Prediction(target, rows.name if rows else "", done, written, tuple(sorted(failures)))
+            result = _result(work, target, rows.name if rows else "")
+            if not result.images:
+                first = f": {result.failures[0].key}: {result.failures[0].reason}" if result.failures else ""
+                raise CheckFailed(f"{images}: none of {len(result.failures)} images could be predicted{first}")
             if rows:
                 _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
             else:
@@ -156,13 +170,14 @@ def predict(
 def write_part(number: int, work: PredictionWork, shown: Progress | None = None) -> None:
     """Predicts the images of a part, and writes its rows or records, and a summary, to staging."""
     model = _opened(work.model)
-    table = table_rows(model, work.dialect) if work.form == CSV else None
+    form = work.options.form
+    table = table_rows(model, work.options.dialect) if form == CSV else None
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     records: list[bytes] = []
     failures: list[Failure] = []
     images = rows = 0
-    for batch in _batches(work.source.part(number).read(images_config(model.ingested)), work.batch_size):
+    for batch in _batches(work.source.part(number).read(images_config(model.ingested)), work.options.batch_size):
         failures += [read.failure for read in batch if read.failure]
         answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts)
         failures += undecodable
@@ -183,9 +198,9 @@ def write_part(number: int, work: PredictionWork, shown: Progress | None = None)
             record_writer = RecordWriter(packed)
             for record in records:
                 record_writer.write(record)
-            work.staging.share(_part_name(number, work.form), packed.getvalue())
+            work.staging.share(_part_name(number, form), packed.getvalue())
     else:
-        work.staging.share(_part_name(number, work.form), file.getvalue().encode("utf-8"))
+        work.staging.share(_part_name(number, form), file.getvalue().encode("utf-8"))
     summary = {"images": images, "rows": rows, "failures": failures}
     # The summary comes last: a part without one is not finished.
     work.staging.share(_part_name(number, "json"), json.dumps(summary).encode("utf-8"))
@@ -237,6 +252,14 @@ def _part_summary(staging: Staging, number: int) -> Mapping[str, Any]:
         ) from None
 
 
+def _result(work: PredictionWork, out: str, dialect: str) -> Prediction:
+    """Returns the sums over all parts, and all images that were left out."""
+    parts = [_part_summary(work.staging, number) for number in range(work.source.parts)]
+    failures = [*work.source.refused, *(Failure(*row) for part in parts for row in part["failures"])]
+    images, rows = (sum(part[name] for part in parts) for name in ("images", "rows"))
+    return Prediction(out, dialect, images, rows, tuple(sorted(failures)))
+
+
 def _write_table(staging: Staging, parts: int, target: str, header: Sequence[str], made: Path) -> None:
     local = made if is_remote(target) else Path(target)
     with WholeFile(local) as file:
@@ -280,8 +303,6 @@ def _texts(model: ExportedModel, table: str | None, source: Source) -> Texts:
 
 
 def _checked_target(out: str, form: str) -> str:
-    if form not in (CSV, TFRECORD):
-        raise UsageError(f"--format {form}: is not known. Use one of: {CSV}, {TFRECORD}.")
     if is_remote(out):
         if form == TFRECORD and next(iter(buckets.list_names(f"{out.rstrip('/')}/")), None) is not None:
             raise UsageError(f"--out {out}: contains files already. Name another folder.")

@@ -41,19 +41,48 @@ def jobset_template(
         image: of the pods.
         placing: `nodeSelector` and `tolerations` of the pods.
     """
-    limits = {tpu.RESOURCE: str(found.chips_per_host)}
-    asked = section.resources.get("Trainer")
-    if asked is not None:
-        limits |= {} if asked.cpu is None else {"cpu": f"{asked.cpu:g}"}
-        limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
-    container = {
-        "name": JOB,
-        "image": image,
-        "ports": [{"containerPort": port} for port in _PORTS],
-        "resources": {"limits": limits, "requests": limits},
-        "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
-        "securityContext": _security(section.jobset),
+    template: dict[str, Any] = {"spec": _pod(section, _container(section, found, image), placing)}
+    add_to_pod(section.pod_of("Trainer"), template)
+    failures = {
+        "maxRestarts": section.jobset.max_restarts,
+        "rules": [
+            {
+                "name": "preempted",
+                "action": "RestartJobSetAndIgnoreMaxRestarts",
+                "onJobFailureReasons": ["PodFailurePolicy"],
+            }
+        ],
     }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "JobSet",
+        # All pods on one slice, which is one node pool.
+        "metadata": {"annotations": _ONE_POOL, **_queue(section.jobset)},
+        "spec": {
+            # With it comes the headless service that lets the pods find each other.
+            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            "failurePolicy": failures,
+            "ttlSecondsAfterFinished": _SECONDS_KEPT,
+            "replicatedJobs": [{"name": JOB, "replicas": 1, "template": {"spec": _job(found.hosts, template)}}],
+        },
+    }
+
+
+def _job(hosts: int, template: dict[str, Any]) -> dict[str, Any]:
+    """Returns the Job: a pod for each host, none of which starts again alone."""
+    return {
+        "completionMode": "Indexed",
+        "completions": hosts,
+        "parallelism": hosts,
+        "backoffLimit": 0,
+        # The set distinguishes a preemption from a failure by the reason of the Job, `PodFailurePolicy`.
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [_PREEMPTED]}]},
+        "template": template,
+    }
+
+
+def _pod(section: KubeflowConfig, container: dict[str, Any], placing: dict[str, Any]) -> dict[str, Any]:
+    """Returns a pod without the settings of `kubeflow.pods`."""
     pod = {
         **placing,
         # A pod that fails ends the whole set, which begins again at the last checkpoint.
@@ -73,38 +102,22 @@ def jobset_template(
         pod["serviceAccountName"] = section.jobset.service_account
     if section.jobset.host_network:
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
-    template: dict[str, Any] = {"spec": pod}
-    add_to_pod(section.pod_of("Trainer"), template)
-    job = {
-        "completionMode": "Indexed",
-        "completions": found.hosts,
-        "parallelism": found.hosts,
-        "backoffLimit": 0,
-        # The set distinguishes a preemption from a failure by the reason of the Job, `PodFailurePolicy`.
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [_PREEMPTED]}]},
-        "template": template,
-    }
+    return pod
+
+
+def _container(section: KubeflowConfig, found: tpu.TpuSlice, image: str) -> dict[str, Any]:
+    limits = {tpu.RESOURCE: str(found.chips_per_host)}
+    asked = section.resources.get("Trainer")
+    if asked is not None:
+        limits |= {} if asked.cpu is None else {"cpu": f"{asked.cpu:g}"}
+        limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
     return {
-        "apiVersion": API_VERSION,
-        "kind": "JobSet",
-        # All pods on one slice, which is one node pool.
-        "metadata": {"annotations": _ONE_POOL, **_queue(section.jobset)},
-        "spec": {
-            # With it comes the headless service that lets the pods find each other.
-            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-            "failurePolicy": {
-                "maxRestarts": section.jobset.max_restarts,
-                "rules": [
-                    {
-                        "name": "preempted",
-                        "action": "RestartJobSetAndIgnoreMaxRestarts",
-                        "onJobFailureReasons": ["PodFailurePolicy"],
-                    }
-                ],
-            },
-            "ttlSecondsAfterFinished": _SECONDS_KEPT,
-            "replicatedJobs": [{"name": JOB, "replicas": 1, "template": {"spec": job}}],
-        },
+        "name": JOB,
+        "image": image,
+        "ports": [{"containerPort": port} for port in _PORTS],
+        "resources": {"limits": limits, "requests": limits},
+        "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
+        "securityContext": _security(section.jobset),
     }
 
 

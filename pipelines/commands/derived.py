@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.config.dataset import ShardsConfig
@@ -165,7 +166,8 @@ def write_derived(
         f"{n} {name.split('/', 1)[1]}" for name, n in sorted(manifest.totals.items()) if "records/" in name
     )
     again = "; it was there already" if existed else ""
-    print(f"{options.out}: {manifest.totals['written']} images ({splits}) in {len(manifest.shards)} shards{again}")
+    images, shards = counted(manifest.totals["written"], "image"), counted(len(manifest.shards), "shard")
+    print(f"{options.out}: {images} ({splits}) in {shards}{again}")
     for line in lines:
         print(line)
     return 0

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from shardwright.pipelines.commands.parsers import Commands
-from shardwright.progress import print_note
+from shardwright.progress import counted, print_note
 
 
 def add(commands: Commands) -> None:
@@ -38,5 +38,5 @@ def _ingest(options: argparse.Namespace) -> int:
         print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
-    print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
+    print(f"{options.out}: {counted(len(manifest.shards), 'shard')}; {totals}; fingerprint {manifest.fingerprint}")
     return 0

@@ -45,17 +45,13 @@ def add(commands: Commands) -> None:
 def _predict(options: argparse.Namespace) -> int:
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from shardwright.components.predictor.predict import predict
+    from shardwright.components.predictor.predict import PredictOptions, predict
 
     found = predict(
         options.model,
         options.images,
         options.out,
-        form=options.format,
-        split=options.split,
-        dialect=dialect,
-        texts=options.texts,
-        batch_size=options.batch_size,
+        PredictOptions(options.format, options.split, dialect, options.texts, options.batch_size),
         quiet=options.json,
         run_parts=_on_beam(options.beam) if options.beam else None,
         staging_root=options.staging,

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.progress import counted
 
 _LOG = "transform.log"
 
@@ -50,6 +51,6 @@ def _transform(options: argparse.Namespace) -> int:
         }
         print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
     else:
-        shards = len(manifest.shards)
-        print(f"{Path(options.out, EXAMPLES)}: {manifest.totals['written']} images in {shards} shards")
+        images, shards = counted(manifest.totals["written"], "image"), counted(len(manifest.shards), "shard")
+        print(f"{Path(options.out, EXAMPLES)}: {images} in {shards}")
     return 0

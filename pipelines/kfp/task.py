@@ -19,11 +19,12 @@ from typing import Any
 from shardwright.components.runtime.artifacts import fetch_folder
 from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED
+from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, ShardwrightError
 from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright.ingest.baseline import uses_baseline
-from shardwright.progress import print_note
+from shardwright.progress import counted, print_note
 from shardwright.storage import buckets, is_remote
 from shardwright.storage.mirror import put_folder
 
@@ -75,7 +76,7 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
     manifest = ingest(config, options.dataset, log=print_note)
     _write(options.fingerprint, manifest.fingerprint, scratch)
-    print(f"{len(manifest.shards)} shards, {manifest.totals['written']} images, fingerprint {manifest.fingerprint}")
+    _print_summary(manifest)
     return 0
 
 
@@ -110,7 +111,7 @@ def _transform(options: argparse.Namespace, scratch: Path) -> int:
         manifest = transform_dataset(dataset, transform_recipe(config), Path(folder, "out"), beam=beam)
         for name, place in ((GRAPH, options.graph), (EXAMPLES, options.transformed)):
             _deliver(Path(folder, "out", name), place)
-    print(f"{len(manifest.shards)} shards, {manifest.totals['written']} images, fingerprint {manifest.fingerprint}")
+    _print_summary(manifest)
     return 0
 
 
@@ -152,6 +153,11 @@ def _write(place: str, text: str, scratch: Path) -> None:
     file = scratch / "text"
     file.write_text(text, encoding="utf-8")
     _deliver(file, place)
+
+
+def _print_summary(manifest: Manifest) -> None:
+    shards, images = counted(len(manifest.shards), "shard"), counted(manifest.totals["written"], "image")
+    print(f"{shards}, {images}, fingerprint {manifest.fingerprint}")
 
 
 def _deliver(made: Path, place: str) -> None:

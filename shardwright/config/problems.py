@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,21 +39,32 @@ def check_file(path: str | os.PathLike[str]) -> tuple[Config | None, list[Config
 def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]:
     """Returns the errors of a mapping, of which the first is known.
 
-    A key that is refused is left out for the next attempt, with its default in its place. An error that no key can be
-    left out for, such as a missing one, ends the search.
+    A key that is refused is left out for the next attempt, with its default in its place. An error that may follow from
+    such a default is not returned: it is found by the next call if it is real. An error that no key can be left out
+    for, such as a missing one, ends the search.
     """
     left: dict[str, Any] = copy.deepcopy(dict(raw))
-    found = [first]
-    while len(found) < _MOST and _leave_out(left, found[-1].path):
+    found, left_out = [first], [first.path]
+    while len(left_out) < _MOST and _leave_out(left, left_out[-1]):
         try:
             parse_config(left, base=os.getcwd())
         except ConfigError as error:
-            if error.path in {known.path for known in found}:
+            if error.path in left_out:
                 break
-            found.append(error)
+            if not any(_may_follow(error, path) for path in left_out):
+                found.append(error)
+            left_out.append(error.path)
         else:
             break
     return found
+
+
+def _may_follow(error: ConfigError, left_out: str) -> bool:
+    """Returns whether an error concerns a section that lacks a key, or names the key."""
+    return (
+        left_out.startswith(f"{error.path}.")
+        or re.search(rf"(?<![\w.]){re.escape(left_out)}(?!\w|\.\w)", f"{error.problem} {error.fix}") is not None
+    )
 
 
 def _leave_out(raw: dict[str, Any], path: str) -> bool:

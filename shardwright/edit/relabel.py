@@ -119,7 +119,7 @@ def _given(read_as: LabelsConfig) -> dict[str, Any]:
 
 def _check(dataset: ImageDataset, unlisted: str) -> None:
     if unlisted not in _WAYS:
-        raise UsageError(f"--unlisted: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+        raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
     preset = dataset.manifest.recipe.get("features", {}).get("preset", TF_VISION)
     if preset != TF_VISION or dataset.manifest.names:
         raise UsageError(
@@ -141,7 +141,9 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> list[str
     missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
     if missing and way == FAIL:
         names = ", ".join(missing[:_SHOWN])
-        raise CheckFailed(f"{len(missing)} of {len(keys)} images have no row in {labels}: {names}. See --unlisted.")
+        raise CheckFailed(
+            f"{len(missing)} of {len(keys)} images have no row in {labels}: {names}. See --unlisted-images."
+        )
     return missing
 
 

@@ -19,8 +19,10 @@ from shardwright.masks.regions import IGNORE_VALUE
 
 Floats = npt.NDArray[np.float64]
 
-# Every float64 is a whole number of these parts. Sums of whole numbers do not depend on the order of the images.
-KAGGLE_UNITS = 1 << 1074
+# The Dice of an image of fewer than 2**64 pixels is 0 or above 2**-64, so that its last bit is above 2**-117: a whole
+# number of these parts. Sums of whole numbers do not depend on the order of the images.
+_KAGGLE_BITS = 128
+KAGGLE_UNITS = 1 << _KAGGLE_BITS
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class MaskSums:
         """
         i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
         found, predicted, shown = (m.sum(0, dtype=np.float64) for m in ((p > 0) & (t > 0), p > 0, t > 0))
-        kaggle = tuple(sum(map(_units, column)) for column in image_dice(i, p, t).T.tolist())
+        kaggle = tuple(sum(map(int, column)) for column in np.ldexp(image_dice(i, p, t), _KAGGLE_BITS).T.tolist())
         return cls(i.sum(0), p.sum(0), t.sum(0), kaggle, found, predicted, shown, images=len(i))
 
     @classmethod
@@ -218,11 +220,6 @@ def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] 
         return True
     name = headline(task, multi=multi)
     return (candidate[name], -candidate["loss"]) > (best[name], -best["loss"])
-
-
-def _units(value: float) -> int:
-    above, below = value.as_integer_ratio()
-    return above * (KAGGLE_UNITS // below)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

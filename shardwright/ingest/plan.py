@@ -225,44 +225,33 @@ def plan_ingest(
         CheckFailed: see `survey_input`, `find_duplicates` and `split_images`; or the input is not the expected one.
     """
     surveyed = survey_input(recipe, location) if surveyed is None else surveyed
-    keys = surveyed.listing.keys
     cache = None if staging_root is None else os.path.join(local_folder(staging_root), PROBED)
     hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, quiet=quiet)
-    if expected_fingerprint not in (None, hashed.fingerprint):
-        raise CheckFailed(
-            f"{location.images}: the input has changed since the run began (content {hashed.fingerprint[:12]}, "
-            f"expected {str(expected_fingerprint)[:12]}). Run it again."
-        )
+    if expected_fingerprint is not None:
+        _check_content(location.images, hashed.fingerprint, expected_fingerprint)
     reuse = _match_previous(recipe, surveyed)
     rejected = _unreadable(surveyed, hashed, probed)
-    alive = np.ones(len(keys), dtype=np.bool_)
+    alive = np.ones(len(surveyed.listing.keys), dtype=np.bool_)
     alive[list(rejected)] = False
-    same = find_duplicates(recipe.duplicates, keys, hashed.same, probed, alive, surveyed.labels_of)
+    same = find_duplicates(recipe.duplicates, surveyed.listing.keys, hashed.same, probed, alive, surveyed.labels_of)
     alive[list(same.rows)] = False
     classes = _classes(recipe, surveyed)
     split = split_images(recipe.split, location.previous, surveyed, np.flatnonzero(alive), classes, same)
     sizes = _stored_sizes(recipe, surveyed.listing)
     positions = cut_shards(split.orders, sizes, recipe.shards, classes)
-    examples = _example_spec(recipe, surveyed)
-    recorded = hashed.read_later or (recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels)
-    dataset = _describe(
-        recipe, surveyed, examples, hashed.fingerprint, tuple(positions), recorded or probed is not None
-    )
-    if not hashed.read_later:
-        dataset = replace(dataset, content=hashed.content)
-    plan = IngestPlan(
-        dataset=dataset,
-        root=surveyed.listing.root,
-        recipe=recipe,
-        examples=examples,
-        notes=(*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *reuse.notes),
-        shard_bytes=tuple(int(sizes[images].sum()) for images in positions.values()),
-        source=reuse.source,
-        tasks=tasks_folder("" if reuse.source is None else reuse.source.digest),
-        rest=hashed.rest if recorded else "",
-    )
+    shards = {shard: int(sizes[images].sum()) for shard, images in positions.items()}
+    notes = (*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *reuse.notes)
+    plan = _ingest_plan(recipe, surveyed, hashed, probed is not None, shards, reuse.source, notes)
     rows = _early_rows(surveyed, {**rejected, **split.refused}, _duplicate_rows(same, split.orders))
     return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, same, reuse.locations)
+
+
+def _check_content(images: str, found: str, expected: str) -> None:
+    if found != expected:
+        raise CheckFailed(
+            f"{images}: the input has changed since the run began (content {found[:12]}, expected {expected[:12]}). "
+            "Run it again."
+        )
 
 
 class _Reuse(NamedTuple):
@@ -335,13 +324,49 @@ def _duplicate_rows(same: DuplicateDecision, orders: Mapping[str, Positions]) ->
     ]
 
 
-def _describe(
+def _ingest_plan(
+    recipe: IngestRecipe,
+    surveyed: SurveyedInput,
+    hashed: HashedInput,
+    probed: bool,
+    shards: Mapping[PlannedShard, int],
+    source: CopySource | None,
+    notes: tuple[str, ...],
+) -> IngestPlan:
+    """Describes the dataset and its writing.
+
+    Args:
+        recipe: the options.
+        surveyed: the input.
+        hashed: its content.
+        probed: whether the images were probed.
+        shards: shard -> size of its images.
+        source: the previous dataset that images are copied from.
+        notes: what was detected.
+    """
+    examples = _example_spec(recipe, surveyed)
+    recorded = hashed.read_later or (recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels)
+    dataset = _dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), recorded or probed)
+    return IngestPlan(
+        dataset=dataset,
+        root=surveyed.listing.root,
+        recipe=recipe,
+        examples=examples,
+        notes=notes,
+        shard_bytes=tuple(shards.values()),
+        source=source,
+        tasks=tasks_folder("" if source is None else source.digest),
+        rest=hashed.rest if recorded else "",
+    )
+
+
+def _dataset_plan(
     recipe: IngestRecipe,
     surveyed: SurveyedInput,
     examples: ExampleSpec,
-    fingerprint: str,
+    hashed: HashedInput,
     shards: tuple[PlannedShard, ...],
-    probed: bool,
+    keep_inputs: bool,
 ) -> DatasetPlan:
     listing, survey = surveyed.listing, surveyed.survey
     return DatasetPlan(
@@ -350,7 +375,7 @@ def _describe(
         classes=examples.classes,
         # With the classes that were detected, so that stating them in the configuration makes no difference.
         recipe=recipe.with_classes(survey.classes).options(),
-        parent=fingerprint,
+        parent=hashed.fingerprint,
         labels=labels_kind(recipe.task, survey),
         features=examples.stored.kinds,
         names=examples.stored.names,
@@ -360,7 +385,8 @@ def _describe(
         max_rejects=recipe.rejects.max_fraction,
         further_parents={} if recipe.split.keep_from is None else {"previous": recipe.split.keep_from},
         # Kept where it can spare the next dataset any work.
-        kept=(INPUTS_FILE,) if probed or len(listing.checksums) else (),
+        kept=(INPUTS_FILE,) if keep_inputs or len(listing.checksums) else (),
+        content="" if hashed.read_later else hashed.content,
     )
 
 

@@ -22,7 +22,7 @@ from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.write import commit_ingest, write_shard
 from shardwright.processes import map_processes, warm_up
-from shardwright.progress import progress
+from shardwright.progress import counted, progress
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed
 from shardwright.staging.damaged import damage
 from shardwright.staging.staging import ShardResult, Staging
@@ -201,12 +201,12 @@ def _mark_notes(manifest: Manifest, config: Config) -> list[str]:
     notes = []
     if located := manifest.totals.get(LOCATED, 0):
         kept = config.images.strip_metadata == "none"
-        what = "and are stored so; images.strip_metadata: private leaves that out" if kept else "stored without it"
-        notes.append(f"{located} images contain the position where they were taken (GPS): {what}")
+        what = "stored, too; images.strip_metadata: private leaves it out" if kept else "not stored"
+        notes.append(f"{counted(located, 'image contains', 'images contain')} a GPS position, which is {what}")
     if displayed := manifest.totals.get(DISPLAYED, 0):
         notes.append(
-            f"{displayed} images are turned by Exif: their masks and boxes are taken as drawn on the displayed picture "
-            "(input.labels.orientation changes that)"
+            f"{counted(displayed, 'image is', 'images are')} turned by Exif: masks and boxes are taken as drawn on the "
+            "displayed picture (input.labels.orientation changes that)"
         )
     return notes
 

@@ -17,6 +17,7 @@ from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.tables import ONE_FILE, Spans, TablePart
 from shardwright.ingest.recipe import InputLocation
+from shardwright.progress import counted
 from shardwright.storage import EmptyListing, Listing, hash_file, list_inputs, list_names, map_threads, readers
 from shardwright.storage.listing import StringArray
 from shardwright.storage.spans import NEWEST, Choice, Span, SpanPath, candidates
@@ -97,7 +98,8 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
     listing, rows = _merge(images.root, listed, on_conflict)
     if rows:
         again = sum(row.code == DELIVERED_AGAIN for row in rows)
-        notes.append(f"input: {again} files were delivered again, {len(rows) - again} were replaced by a later span")
+        delivered = counted(again, "file was", "files were")
+        notes.append(f"input: {delivered} delivered again, {len(rows) - again} replaced by a later span")
     return MergedSpans(listing, parts, tuple(rows), tuple(notes), listed[-1].span.span)
 
 

@@ -17,7 +17,7 @@ from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCo
 from shardwright.ingest.previous_splits import previous_splits
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, split_order
+from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, join_units, split_order
 from shardwright.staging.staging import PlannedShard
 from shardwright.storage import Refusal, map_threads
 from shardwright.storage.listing import StringArray
@@ -144,12 +144,10 @@ def split_images(
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
     declared = None if stated is None else _with_rest(options, stated.split_of[accepted], keys)
     assigned = assign_splits(
-        keys,
+        join_units(keys, groups, None if same is None else same.clusters[accepted]),
         dict.fromkeys(options.names, 1.0) if declared is not None else options.ratios,
         salt=options.salt,
         folds=_folds(options),
-        groups=groups,
-        clusters=None if same is None else same.clusters[accepted],
         table=_class_table(classes, accepted) if options.method == "stratified" or options.stratify else None,
         declared=declared,
         previous=_previous(options, previous_path, surveyed.listing.keys, accepted, same),

@@ -65,7 +65,6 @@ def loader_memory(
     channels: int,
     shards: int,
     processors: int,
-    value_bytes: int = 4,
     kept: int = 0,
 ) -> LoaderMemory:
     """Estimates the memory of one host's loader.
@@ -78,12 +77,11 @@ def loader_memory(
         channels: channels of the target, a byte each; 0 where a label is a number.
         shards: shards that this host reads.
         processors: threads that decode.
-        value_bytes: bytes of a value of the image, 4 for float32.
         kept: bytes of decoded images that stay.
     """
     height, width = size
-    # While a batch is normalized, its uint8 form is still in memory.
-    one = batch * height * width * (3 * value_bytes + 3 + channels)
+    # While a batch is normalized to float32, its uint8 form is still in memory.
+    one = batch * height * width * (3 * _FLOAT + 3 + channels)
     waiting = max(_UNDER_WAY, _UNDER_WAY_A_PROCESSOR * processors) + _READ_AHEAD * batch
     return LoaderMemory(
         libraries=_LIBRARIES,

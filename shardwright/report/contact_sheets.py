@@ -28,6 +28,7 @@ from shardwright.display.html import (
 from shardwright.display.html import group as tile_group
 from shardwright.display.numbers import number, percent
 from shardwright.display.pictures import picture_of
+from shardwright.progress import counted
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.duplicates import Duplicates, Group
 from shardwright.report.image_stats import color_legend
@@ -123,10 +124,10 @@ def contact_sheets(found: Collected, sheets: Sheets) -> Markup:
     by_class = []
     for label in sorted(found.by_class, key=lambda label: (-found.class_count(label), label))[:MOST_CLASSES]:
         title = join([dot(label), isolate(names[label], 60)])
-        count = f"{number(found.class_count(label))} images have it."
+        count = f"{counted(found.class_count(label), 'image has', 'images have')} it."
         by_class.append(card(title, sheets.sheet(found.by_class[label].candidates()), note=count, wide=True))
     left = len(found.by_class) - len(by_class)
-    rest = note(f"{number(left)} rarer classes are left out here.") if left > 0 else ""
+    rest = note(f"{counted(left, 'rarer class is', 'rarer classes are')} left out here.") if left > 0 else ""
     legend = color_legend(names) if masked else ""
     show = switch("show-masks", "show masks") if masked else ""
     samples = section("samples", "Samples", legend, show, *parts, *extremes)

@@ -27,6 +27,7 @@ from shardwright.display.html import (
     with_share,
 )
 from shardwright.display.numbers import number, percent, size_text
+from shardwright.progress import counted
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
 
@@ -157,7 +158,12 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
     rejected = manifest.totals.get("rejected", 0) - manifest.totals.get(f"rejected/{UNLISTED}", 0)
     if rejected:
         reasons = link("rejected", "rejected")
-        yield "warn", Markup("{} inputs were {}, each with its reason.").format(number(rejected), reasons)
+        yield (
+            "warn",
+            Markup("{} {}, {} its reason.").format(
+                counted(rejected, "input was", "inputs were"), reasons, "with" if rejected == 1 else "each with"
+            ),
+        )
     for split in sorted(found.images):
         missing = [name for label, name in enumerate(manifest.classes) if not found.class_count(label, split)]
         if missing and manifest.labels != NONE:
@@ -171,12 +177,18 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
         yield "warn", text.format(rare, most // least)
     turned = sum(count for orientation, count in found.orientations.items() if orientation != 1)
     if turned:
-        yield "warn", f"{number(turned)} images are rotated by Exif: decoders that ignore it show them rotated."
+        yield (
+            "warn",
+            (
+                f"{counted(turned, 'image is', 'images are')} rotated by Exif: decoders that ignore it show "
+                f"{'it' if turned == 1 else 'them'} rotated."
+            ),
+        )
 
 
 def groups(count: int) -> str:
     """Returns a number of groups in words."""
-    return f"{number(count)} group{'' if count == 1 else 's'}"
+    return counted(count, "group")
 
 
 def _verb(count: int) -> str:

@@ -3,6 +3,7 @@
 from shardwright.splits.assignment import NEW, UNASSIGNED, Assignment, Folds, assign_splits, folder_split, split_named
 from shardwright.splits.hashing import Splitter, hash_name, split_order
 from shardwright.splits.stratified import ClassTable
+from shardwright.splits.units import join_units
 
 __all__ = [
     "NEW",
@@ -14,6 +15,7 @@ __all__ = [
     "assign_splits",
     "folder_split",
     "hash_name",
+    "join_units",
     "split_named",
     "split_order",
 ]

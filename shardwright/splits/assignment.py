@@ -26,7 +26,7 @@ import numpy.typing as npt
 from shardwright.config.split import split_word
 from shardwright.splits.hashing import Splitter
 from shardwright.splits.stratified import ClassTable, stratify
-from shardwright.splits.units import Units, apply_previous, join_units, split_units
+from shardwright.splits.units import Units, apply_previous, split_units
 
 NEW: Final = -1
 UNASSIGNED: Final = -1
@@ -84,13 +84,11 @@ class Assignment:
 
 
 def assign_splits(
-    keys: Sequence[str],
+    units: Units,
     shares: Mapping[str, float],
     *,
     salt: str = "",
     folds: Folds | None = None,
-    groups: Sequence[str] | None = None,
-    clusters: npt.NDArray[np.int64] | None = None,
     table: ClassTable | None = None,
     declared: npt.NDArray[np.int64] | None = None,
     previous: npt.NDArray[np.int64] | None = None,
@@ -98,12 +96,10 @@ def assign_splits(
     """Assigns every image to a split.
 
     Args:
-        keys: distinct keys, sorted.
+        units: the images and what is in one split with them, see `join_units`.
         shares: split -> share, above 0, adding up to about 1. Splits are numbered in the order of their names.
         salt: changes every assignment by hash.
         folds: which round of cross-validation, or `None`.
-        groups: name of each image's group, empty for none. A group is in one split.
-        clusters: number of each image's cluster of duplicates, below 0 for none. A cluster is in one split.
         table: classes of the images, to be spread evenly; `None` for assignment by hash.
         declared: number of the split that the input itself names for each image; nothing but `previous` and the images
             of it that an image is tied to come before that.
@@ -115,8 +111,7 @@ def assign_splits(
     if table is not None and folds is not None and previous is not None:
         raise ValueError("which fold an image of `train` was in is not known afterwards: no shares can be filled up")
     names = tuple(sorted(shares))
-    units = join_units(keys, groups, clusters)
-    old = np.full(len(keys), NEW, dtype=np.int64) if previous is None else previous
+    old = np.full(len(units.unit_of), NEW, dtype=np.int64) if previous is None else previous
     applied = apply_previous(units, old)
     split_of = applied.split_of.copy()
     todo = split_of < 0

@@ -396,7 +396,8 @@ def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:
 
 def _check_something(tally: _Tally, rows: int) -> NoReturn:
     counts, shown = tally.rejects
-    raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
+    every = "the only input was" if rows == 1 else f"all {rows} inputs were"
+    raise CheckFailed(f"Nothing was written: {every} rejected ({counts}). The first:{shown}")
 
 
 def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:

@@ -281,10 +281,8 @@ class Staging:
         Args:
             planned: the shard.
             outcomes: one per input planned for it, in the order of the records; consumed lazily.
-            names: names of the dataset's shards. Here the shard keeps the default name, since a pattern may contain the
-                number of records, which is known in the end.
-            further: names of further files of this folder that belong to the shard; they must exist (`write_file`) when
-                the last outcome was taken.
+            names: names of the dataset's shards. In staging a shard has the default name: its records are not counted.
+            further: further files that belong to the shard, which the last outcome has written (`write_file`).
             facts: collects the facts of the records, which are written next to the shard.
 
         Returns:
@@ -305,17 +303,9 @@ class Staging:
             for outcome in outcomes:
                 number = written.add(outcome, writer, positions)
                 rows.add(LedgerRow(*outcome.row, planned.split, planned.number, number))
-        staged = [shard, index, _rows(planned), *further]
-        rows_bytes, origins_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False), 0
-        if written.origins:
-            staged.append(origins_path(shard))
-            origins_bytes = self.write_lines(staged[-1], checksummed_lines(written.origins), flushed=False)
-        facts_bytes, facts_checksum = 0, ""
-        if facts is not None:
-            staged.append(shard_names.facts_path(shard))
-            with self._file(staged[-1], flushed=False) as described:
-                described.write(facts.encode())
-            facts_bytes, facts_checksum = described.size, described.checksum
+        rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
+        origins_bytes = self._write_origins(shard, written.origins)
+        facts_bytes, facts_checksum = self._write_facts(shard, facts)
         path = f"Split-{planned.split}/{names.name(*planned, written.count)}"
         info = ShardInfo(planned.split, path, written.count, data.size, data.checksum, written.first, written.last)
         result = ShardResult(
@@ -335,9 +325,24 @@ class Staging:
             facts_checksum=facts_checksum,
             unlabelled=facts.unlabelled if facts is not None else 0,
         )
-        self._store(staged)
+        more = ((origins_path(shard), origins_bytes), (shard_names.facts_path(shard), facts_bytes))
+        self._store([shard, index, _rows(planned), *further, *(name for name, size in more if size)])
         self.share(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         return result
+
+    def _write_origins(self, shard: str, origins: Sequence[str]) -> int:
+        """Writes the origins of the records of a shard, if they have any; returns the size of the file."""
+        if not origins:
+            return 0
+        return self.write_lines(origins_path(shard), checksummed_lines(origins), flushed=False)
+
+    def _write_facts(self, shard: str, facts: FactsCollector | None) -> tuple[int, str]:
+        """Writes the facts of a shard, if there are any; returns the size of their file and its checksum."""
+        if facts is None:
+            return 0, ""
+        with self._file(shard_names.facts_path(shard), flushed=False) as file:
+            file.write(facts.encode())
+        return file.size, file.checksum
 
     def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
         # If files are kept on a bucket, the local one is temporary.

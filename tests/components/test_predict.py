@@ -15,7 +15,7 @@ from recipes import train_recipe
 
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.predictor import sources
-from shardwright.components.predictor.predict import predict
+from shardwright.components.predictor.predict import PredictOptions, predict
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.thresholds import Thresholds
@@ -88,7 +88,7 @@ def test_masks_are_written_in_the_images_own_size_in_the_order_of_the_keys(segme
 def test_the_batch_size_changes_no_byte(segmenter, pictures, tmp_path):
     root, _ = pictures
     for size in (1, 3):
-        predict(str(segmenter), str(root), str(tmp_path / f"{size}.csv"), batch_size=size, quiet=True)
+        predict(str(segmenter), str(root), str(tmp_path / f"{size}.csv"), PredictOptions(batch_size=size), quiet=True)
     assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "3.csv").read_bytes()
 
 
@@ -153,7 +153,7 @@ def test_a_dataset_has_the_table_of_its_images(segmenter, small_dataset, tmp_pat
     assert [row[0] for row in rows_of(tmp_path / "here")[1:]] == [f"{k}_{name}" for k in keys for name in SPEC.classes]
     predict(str(segmenter), str(folder), str(tmp_path / "out.csv"), quiet=True)
     assert sorted(here.splitlines()) == sorted((tmp_path / "out.csv").read_bytes().splitlines())
-    predict(str(segmenter), str(root), str(tmp_path / "t.csv"), split="test", quiet=True)
+    predict(str(segmenter), str(root), str(tmp_path / "t.csv"), PredictOptions(split="test"), quiet=True)
     assert rows_of(tmp_path / "t.csv") == rows_of(tmp_path / "here")[:5]
     assert main(["predict", str(segmenter), str(folder), "--split", "test", "--out", str(tmp_path / "x.csv")]) == 2
     assert "is not a dataset" in capsys.readouterr().err
@@ -166,14 +166,14 @@ def test_images_and_tables_on_a_bucket(segmenter, pictures, tmp_path):
         stores.copy_of(pictures[0], place)
         predict(str(segmenter), place, f"{place}-out/table.csv", quiet=True)
         assert read_bytes(f"{place}-out/table.csv") == (tmp_path / "out.csv").read_bytes()
-        predict(str(segmenter), place, f"{place}-out/records", form="tfrecord", quiet=True)
+        predict(str(segmenter), place, f"{place}-out/records", PredictOptions(form="tfrecord"), quiet=True)
         assert json.loads(read_bytes(f"{place}-out/records/predictions.json"))["images"] == 4
 
 
 @pytest.mark.parametrize("dialect", ["clouds", "severstal", "coco"])
 def test_what_is_written_can_be_ingested(segmenter, pictures, tmp_path, dialect):
     root, _ = pictures
-    predict(str(segmenter), str(root), str(tmp_path / "out.csv"), dialect=dialect, quiet=True)
+    predict(str(segmenter), str(root), str(tmp_path / "out.csv"), PredictOptions(dialect=dialect), quiet=True)
     classes = ["Fish", "Sugar"] if dialect == "clouds" else {"Fish": 1, "Sugar": 2}
     raw = {
         "input": {"images": str(root), "classes": classes, "labels": {"path": str(tmp_path / "out.csv")}},

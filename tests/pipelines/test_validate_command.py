@@ -50,6 +50,22 @@ def test_every_error_is_printed_at_once(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("split: {method: kfoldd, num_folds: 5, fold_index: 0}", ["split.method"]),
+        ("split: {ratios: {train: 0.8, eval: x, test: 0.1}}", ["split.ratios.eval"]),
+        ("task: classif\ntrainer: {model: cnn, epochs: 0}", ["trainer.epochs", "task"]),
+        ("trainer: {model: unett, encoder: resnet50}", ["trainer.model", "trainer.encoder"]),
+    ],
+)
+def test_an_error_that_follows_from_another_is_not_printed(tmp_path, capsys, text, keys):
+    """Without `split.method` its default is `hash`, which has no folds: that is not the user's mistake."""
+    (tmp_path / "c.yaml").write_text(f"input: {{images: x, labels: {{path: a.csv}}}}\n{text}\n")
+    _, out = validated(capsys, tmp_path / "c.yaml", "--json")
+    assert [error["key"] for error in json.loads(out)] == keys
+
+
+@pytest.mark.parametrize(
     "text", ["input: 3", "input: {images: 3}", "input: {images: x, labels: [1]}", "split: 3\ninput: {images: x}"]
 )
 def test_values_of_a_wrong_type_end_in_errors(tmp_path, capsys, text):

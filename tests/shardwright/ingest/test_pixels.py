@@ -108,7 +108,7 @@ def test_how_many_images_have_masks_in_the_displayed_frame_is_logged(tmp_path, s
     notes = []
     manifest = ingest(config(shapes), tmp_path / "out", quiet=True, log=notes.append)
     assert manifest.totals["displayed_frame"] == 14
-    assert "14 images are turned by Exif: their masks and boxes are taken as drawn on the displayed" in notes[-1]
+    assert "14 images are turned by Exif: masks and boxes are taken as drawn on the displayed" in notes[-1]
     assert "input.labels.orientation" in notes[-1]
     assert "displayed_frame" not in run(as_stored(shapes), tmp_path / "stored").totals
 
@@ -284,7 +284,7 @@ def test_files_with_a_position_are_counted_and_logged(tmp_path, shapes):
         options = config(shapes, images={"strip_metadata": policy})
         manifest = ingest(options, out, quiet=True, log=notes.append)
         assert manifest.totals["gps"] == 3
-        assert notes[-2].startswith("3 images contain the position where they were taken (GPS): ")
+        assert notes[-2].startswith("3 images contain a GPS position, which is ")
         assert ("images.strip_metadata: private" in notes[-2]) == kept
         found = examples(out)
         assert sorted(filter(lambda key: has_position(found[key]), found)) == (

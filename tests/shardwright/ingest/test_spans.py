@@ -139,7 +139,7 @@ def test_a_range_is_merged_and_every_file_has_its_row(tmp_path):
     assert rows["1/07.png"].code == "delivered_again"
     assert sources(tmp_path / "in", tmp_path / "out")["06.png"] == 2
     assert sources(tmp_path / "in", tmp_path / "out")["14.png"] == 3
-    assert "input: 4 files were delivered again, 2 were replaced by a later span" in notes
+    assert "input: 4 files were delivered again, 2 replaced by a later span" in notes
     assert all(str(tmp_path) not in row.reason for row in rows.values())
 
 

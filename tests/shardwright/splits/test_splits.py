@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.splits import Folds, Splitter, assign_splits, hash_name, split_order
+from shardwright.splits import Folds, Splitter, assign_splits, hash_name, join_units, split_order
 
 SHARES = {"train": 0.8, "eval": 0.1, "test": 0.1}
 KEYS = st.lists(st.text(max_size=12), unique=True, max_size=60).map(sorted)
 
 
 def splits_of(keys, shares=SHARES, **options):
-    found = assign_splits(keys, shares, **options)
+    found = assign_splits(join_units(keys), shares, **options)
     return [found.names[number] for number in found.split_of]
 
 
@@ -52,7 +52,7 @@ def test_a_salt_moves_keys():
 @given(KEYS, KEYS)
 def test_growing_data_moves_no_key_and_keeps_the_order(some, others):
     grown = sorted({*some, *others})
-    before, after = assign_splits(some, SHARES), assign_splits(grown, SHARES)
+    before, after = assign_splits(join_units(some), SHARES), assign_splits(join_units(grown), SHARES)
     now = split_order(grown, after.split_of, 3)
     for split, positions in enumerate(split_order(some, before.split_of, 3)):
         assert [grown[i] for i in now[split] if grown[i] in set(some)] == [some[i] for i in positions]
@@ -60,7 +60,7 @@ def test_growing_data_moves_no_key_and_keeps_the_order(some, others):
 
 @given(KEYS)
 def test_every_key_is_assigned_once_and_ordered_by_its_hash(keys):
-    found = assign_splits(keys, SHARES, salt="salt")
+    found = assign_splits(join_units(keys), SHARES, salt="salt")
     assert found.names == ("eval", "test", "train")
     assert sum(found.counts().values()) == len(keys)
     order = split_order(keys, found.split_of, 3, "salt")
@@ -78,7 +78,8 @@ def test_what_is_in_no_split_is_in_no_order():
 
 def test_an_earlier_dataset_comes_before_the_input():
     declared, previous = np.array([0, 0, 2]), np.array([1, -1, -1])
-    assert assign_splits(["a", "b", "c"], SHARES, declared=declared, previous=previous).split_of.tolist() == [1, 0, 2]
+    units = join_units(["a", "b", "c"])
+    assert assign_splits(units, SHARES, declared=declared, previous=previous).split_of.tolist() == [1, 0, 2]
 
 
 def test_a_fold_is_eval_in_the_round_of_its_number():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.splits import ClassTable, Folds, assign_splits
+from shardwright.splits import ClassTable, Folds, assign_splits, join_units
 
 TENTHS = {"train": 0.8, "eval": 0.1, "test": 0.1}
 SHARES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(
@@ -29,8 +29,8 @@ def table(labels):
     return ClassTable(images, classes)
 
 
-def stratified(labels, shares=TENTHS, **options):
-    return assign_splits(keys_of(len(labels)), shares, table=table(labels), **options)
+def stratified(labels, shares=TENTHS, groups=None, **options):
+    return assign_splits(join_units(keys_of(len(labels)), groups), shares, table=table(labels), **options)
 
 
 @given(LABELS, SHARES)
@@ -78,7 +78,7 @@ def test_the_order_of_the_table_plays_no_part(labels, data):
     order = np.array(data.draw(st.permutations(range(len(whole.images)))), dtype=np.int64)
     shuffled = ClassTable(whole.images[order], whole.classes[order])
     keys = keys_of(len(labels))
-    one, other = (assign_splits(keys, TENTHS, table=t).split_of for t in (whole, shuffled))
+    one, other = (assign_splits(join_units(keys), TENTHS, table=t).split_of for t in (whole, shuffled))
     assert (one == other).all()
 
 
@@ -132,9 +132,8 @@ def test_groups_lie_whole_in_one_split(labels, numbers):
 def test_every_image_but_those_of_test_is_eval_in_one_fold(images, count, by_class, by_group):
     keys = keys_of(len(images))
     options = {"table": table([c for c, _ in images])} if by_class else {}
-    if by_group:
-        options["groups"] = [str(group) for _, group in images]
-    rounds = [assign_splits(keys, TENTHS, folds=Folds(count, fold), **options) for fold in range(count)]
+    units = join_units(keys, [str(group) for _, group in images] if by_group else None)
+    rounds = [assign_splits(units, TENTHS, folds=Folds(count, fold), **options) for fold in range(count)]
     tests = {tuple(np.flatnonzero(found.split_of == 1).tolist()) for found in rounds}
     assert len(tests) == 1
     evaluated = np.sum([found.split_of == 0 for found in rounds], axis=0)

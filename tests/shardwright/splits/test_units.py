@@ -41,7 +41,7 @@ def components(groups, clusters):
 
 @given(GROUPS, CLUSTERS)
 def test_images_that_are_tied_together_are_in_one_split(groups, clusters):
-    found = assign_splits(KEYS, SHARES, groups=groups, clusters=clusters)
+    found = assign_splits(join_units(KEYS, groups, clusters), SHARES)
     units = components(groups, clusters)
     assert all(len({int(found.split_of[i]) for i in unit}) == 1 for unit in units)
     assert (found.split_of >= 0).all()
@@ -51,7 +51,7 @@ def test_images_that_are_tied_together_are_in_one_split(groups, clusters):
 
 @given(GROUPS, CLUSTERS, OLD)
 def test_new_images_follow_old_ones_and_bridges_go_nowhere(groups, clusters, old):
-    found = assign_splits(KEYS, SHARES, groups=groups, clusters=clusters, previous=old)
+    found = assign_splits(join_units(KEYS, groups, clusters), SHARES, previous=old)
     split_of = found.split_of.tolist()
     torn = 0
     for unit in components(groups, clusters):
@@ -76,7 +76,8 @@ def test_new_images_follow_old_ones_and_bridges_go_nowhere(groups, clusters, old
 
 def test_an_image_that_joins_two_old_clusters_is_written_to_neither():
     clusters = np.array([7, 7, 7, -1])
-    found = assign_splits(["a", "b", "new", "z"], SHARES, clusters=clusters, previous=np.array([2, 0, -1, -1]))
+    units = join_units(["a", "b", "new", "z"], clusters=clusters)
+    found = assign_splits(units, SHARES, previous=np.array([2, 0, -1, -1]))
     assert found.bridging == {2: (0, 1)}
     assert found.leaks == [(0, 1)]
     assert found.split_of.tolist()[:3] == [2, 0, -1]
@@ -85,7 +86,7 @@ def test_an_image_that_joins_two_old_clusters_is_written_to_neither():
 def test_a_group_goes_where_its_name_is_hashed():
     names = [f"patient-{i}" for i in range(40)]
     keys = sorted(f"{name}/{i}.jpg" for name in names for i in range(2))
-    found = assign_splits(keys, SHARES, groups=[key.split("/")[0] for key in keys])
+    found = assign_splits(join_units(keys, [key.split("/")[0] for key in keys]), SHARES)
     splitter = Splitter.of(SHARES)
     assert [NAMES[n] for n in found.split_of] == [splitter.split(key.split("/")[0]) for key in keys]
     assert set(found.split_of.tolist()) == {0, 1, 2}
@@ -98,21 +99,21 @@ def test_growing_data_moves_no_group(images, data):
     def by_key(chosen):
         chosen = sorted(chosen)
         keys = [f"{group}/{i}" for group, i in chosen]
-        found = assign_splits(keys, SHARES, groups=[group for group, _ in chosen])
+        found = assign_splits(join_units(keys, [group for group, _ in chosen]), SHARES)
         return dict(zip(keys, found.split_of.tolist(), strict=True))
 
     assert by_key(some).items() <= by_key(images).items()
 
 
 def test_an_image_without_a_group_goes_by_its_key():
-    found = assign_splits(KEYS, SHARES, groups=[""] * MANY)
-    assert (found.split_of == assign_splits(KEYS, SHARES).split_of).all()
+    found = assign_splits(join_units(KEYS, [""] * MANY), SHARES)
+    assert (found.split_of == assign_splits(join_units(KEYS), SHARES).split_of).all()
 
 
 @given(CLUSTERS, OLD)
 def test_the_splits_of_the_input_are_used_and_leaks_are_counted(clusters, declared):
     declared = np.abs(declared)
-    found = assign_splits(KEYS, SHARES, clusters=clusters, declared=declared)
+    found = assign_splits(join_units(KEYS, clusters=clusters), SHARES, declared=declared)
     assert (found.split_of == declared).all()
     sides = {}
     for cluster, split in zip(clusters.tolist(), declared.tolist(), strict=True):
