@@ -11,14 +11,17 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from idioms import RULES
+from idioms import BRITISH, RULES
 
 ROOT = Path(__file__).parents[1]
 HEADLESS = re.compile(r"^(What|Whether|Where|Whose|Who|Of)\b(?!.*\?)")
-NAMES = re.compile(r"(^|_)(told|tells?|said|says?|mend(ed|s)?|anew|beside|whoever|lies|unheld)(_|$)")
+NAMES = re.compile(
+    rf"(^|_)(told|tells?|said|says?|mend(ed|s)?|anew|beside|whoever|lies|unheld)(_|$)|{BRITISH}", re.IGNORECASE
+)
 # The words are meant there: the names of other people's interfaces, values of parameters.
 EXCEPTIONS: dict[str, set[str]] = {
     "shardwright/storage/buckets.py": {"tell"},  # the method of file objects
+    "shardwright/formats/mask_values.py": {"unlabelled"},  # the background's name in other people's files
 }
 FOLDERS = ("shardwright", "components", "pipelines", "schemas", "benchmarks")
 

@@ -120,7 +120,7 @@ class FactsCollector:
             self._sample.offer(view, record, self._reader.runs or [])
 
     @property
-    def unlabelled(self) -> int:
+    def unlabeled(self) -> int:
         """Number of records without a class."""
         return sum(not labels for labels in self._labels)
 

@@ -37,12 +37,12 @@ _DIGITS = 5
 _Feature = dict[str, Any]
 
 
-def tfds_files(manifest: Manifest, *, labelled: bool) -> dict[str, str]:
+def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
     """Returns name -> text of the files that TFDS reads.
 
     Args:
         manifest: of the dataset, whole.
-        labelled: whether every image is known to have a class, where it can have one.
+        labeled: whether every image is known to have a class, where it can have one.
 
     Returns:
         None where TFDS cannot name the shards: it knows their number and how many there are, not how many records
@@ -51,7 +51,7 @@ def tfds_files(manifest: Manifest, *, labelled: bool) -> dict[str, str]:
     templates = [_template(shards) for shards in _by_split(manifest).values()]
     if None in templates or not templates:
         return {}
-    features = _features(manifest, labelled)
+    features = _features(manifest, labeled)
     structure = {**_typed("features_dict.FeaturesDict"), "featuresDict": {"features": features}}
     info: dict[str, Any] = {
         "name": _NAME,
@@ -116,7 +116,7 @@ _RUNS = (
 )
 
 
-def _features(manifest: Manifest, labelled: bool) -> dict[str, _Feature]:
+def _features(manifest: Manifest, labeled: bool) -> dict[str, _Feature]:
     """Returns stored name -> feature of every feature of the records."""
     ours = {stored: name for name, stored in manifest.names.items()}
     masks = {mask_feature(name): f"Mask of the class {name}" for name in manifest.classes} | (
@@ -124,15 +124,15 @@ def _features(manifest: Manifest, labelled: bool) -> dict[str, _Feature]:
     )
     areas = {name.removesuffix(RLE) + AREA for name in masks}
     return {
-        stored: _feature(manifest, ours.get(stored, stored), stored, kind, labelled, masks, areas)
+        stored: _feature(manifest, ours.get(stored, stored), stored, kind, labeled, masks, areas)
         for stored, kind in sorted(manifest.features.items())
     }
 
 
 def _feature(
-    manifest: Manifest, name: str, stored: str, kind: str, labelled: bool, masks: Mapping[str, str], areas: set[str]
+    manifest: Manifest, name: str, stored: str, kind: str, labeled: bool, masks: Mapping[str, str], areas: set[str]
 ) -> _Feature:
-    one = manifest.labels == SINGLE and labelled
+    one = manifest.labels == SINGLE and labeled
     if name == "image/encoded" and ExampleReader(manifest).encoding not in _PLAIN_FORMS:
         return _image(3, "The stored file, decoded. Exif's orientation is not applied.")
     if name == _LABEL and manifest.classes:

@@ -311,8 +311,8 @@ def _assemble(
         target = inside(folder, name)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(staging.path(name), target)
-    labelled = all(result.facts_bytes and not result.unlabelled for result in results)
-    described = tfds_files(manifest, labelled=labelled)
+    labeled = all(result.facts_bytes and not result.unlabeled for result in results)
+    described = tfds_files(manifest, labeled=labeled)
     files = {name: write_text(folder / name, text) for name, text in described.items()}
     versions = {"versions": record.package_versions(), FILES: files, **build}
     write_text(folder / dataset_manifest.BUILD_FILE, checksummed_json(versions))

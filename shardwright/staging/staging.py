@@ -113,7 +113,7 @@ class ShardResult:
         further: further staged files that belong to it, with their sizes.
         facts_bytes: size of its file of facts, 0 where there is none.
         facts_checksum: hash of that file.
-        unlabelled: records without a class; counted where there are facts.
+        unlabeled: records without a class; counted where there are facts.
     """
 
     split: str
@@ -132,7 +132,7 @@ class ShardResult:
     further: Mapping[str, int] = field(default_factory=dict)
     facts_bytes: int = 0
     facts_checksum: str = ""
-    unlabelled: int = 0
+    unlabeled: int = 0
 
     def has(self, further: Iterable[str], facts: FactsCollector | None) -> bool:
         """Returns whether the shard was finished together with these files, and with facts where these are wanted."""
@@ -294,8 +294,7 @@ class Staging:
             return finished
         # A row of an earlier attempt would declare the new files finished before they are flushed.
         durable.remove(self.path(_done(planned)))
-        rows = RowSorter(self._scratch())
-        written = _Written(facts)
+        rows, written = RowSorter(self._scratch()), _Written(facts)
         shard = shard_names.shard_path(*planned)
         index = shard_names.index_path(shard)
         with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
@@ -323,7 +322,7 @@ class Staging:
             further={name: self.path(name).stat().st_size for name in further},
             facts_bytes=facts_bytes,
             facts_checksum=facts_checksum,
-            unlabelled=facts.unlabelled if facts is not None else 0,
+            unlabeled=facts.unlabeled if facts is not None else 0,
         )
         more = ((origins_path(shard), origins_bytes), (shard_names.facts_path(shard), facts_bytes))
         self._store([shard, index, _rows(planned), *further, *(name for name, size in more if size)])

@@ -2,6 +2,7 @@
 
 import re
 
+BRITISH = r"\w*(labell(ed|ing)(?!by)|colour|neighbour)\w*|\b(centred?|grey)\b"
 # Idiom -> what to write instead. `there is no` is plain English, and so is `no longer`.
 IDIOMS = {
     r"\btold\b|\btells?\b|\btelling\b": "detected, reports, contains, states, returns",
@@ -19,5 +20,6 @@ IDIOMS = {
     r"\bhand(s|ed|ing)? (out|on|over)\b|\btak(es|en|ing) up\b|\btake up\b": "returns, passes, resumes",
     r"\bputs? away\b|\bclears? (up|away)\b": "stores, deletes, cleans up",
     r"\bshort of\b": "below",
+    BRITISH: "the spelling of TensorFlow: labeled, color, center, neighbor, gray",
 }
 RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in IDIOMS.items()]

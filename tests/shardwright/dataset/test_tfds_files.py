@@ -72,7 +72,7 @@ DATASETS = {
     "some-without": {
         "task": "classification",
         "labels": lambda number: [number % 2] if number else [],
-        "input": {"unlisted_images": "unlabelled"},
+        "input": {"unlisted_images": "unlabeled"},
     },
     "several": {"task": "classification", "labels": lambda number: [0, 1, 0][: number % 4]},
     "renamed": {"task": "classification", "features": {"map": {"image/class/label": "y", "image/encoded": "x"}}},
@@ -194,7 +194,7 @@ def manifest(paths, **options):
     ],
 )
 def test_names_of_shards(paths, template):
-    files = tfds_files(manifest(paths), labelled=True)
+    files = tfds_files(manifest(paths), labeled=True)
     if template is None:
         assert not files
     else:
@@ -204,7 +204,7 @@ def test_names_of_shards(paths, template):
 
 @pytest.mark.parametrize("names", [("a ", "b"), ("a\u2028b", "c")])
 def test_names_of_classes_that_tfds_would_change_stay_numbers(names):
-    files = tfds_files(manifest(["data-00000-of-00001.tfrecord"], classes=names), labelled=True)
+    files = tfds_files(manifest(["data-00000-of-00001.tfrecord"], classes=names), labeled=True)
     assert set(files) == {FEATURES_FILE, INFO_FILE}
 
 
