@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shardwright.config import Config, load_config
     from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
+    from shardwright.dataset.source import source
     from shardwright.display.batches import show_batch
     from shardwright.drift.monitor import compare_datasets
     from shardwright.edit.export import export as export_dataset
@@ -51,6 +52,7 @@ __all__ = [
     "load_config",
     "make_dataset",
     "show_batch",
+    "source",
     "steps_per_epoch",
     "verify_dataset",
     "write_report",
@@ -76,6 +78,7 @@ _HOMES = {
     "load_config": "config",
     "make_dataset": "ingest.run",
     "show_batch": "display.batches",
+    "source": "dataset.source",
     "steps_per_epoch": "loader",
     "verify_dataset": "verify:verify",
     "write_report": "report.page",

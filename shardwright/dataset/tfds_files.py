@@ -139,9 +139,8 @@ def _feature(
         return _label(manifest) if one else _list(_label(manifest))
     if name in masks and kind == "int64":
         return _tensor("int64", (-1, 2), f"{masks[name]}: runs (start, length) down the columns, from 0.")
-    drawn = name if name in masks else f"{name.removesuffix('png')}{RLE}"
-    if drawn in masks and kind == "bytes" and not stored.endswith("_text"):
-        return _image(1, f"{masks[drawn]}: 0 and 1.")
+    if name in masks and not stored.endswith("_text"):
+        return _image(1, f"{masks[name]}: 0 and 1.")
     if name == SIZE:
         return _tensor("int64", (2,), "Height and width.")
     always = name in _SCALARS or name in areas or name.startswith(_MEASURED) or (name == _TEXT and one)

@@ -6,6 +6,7 @@ Every call is repeated a bounded number of times, after pauses that grow and hav
 from __future__ import annotations
 
 import io
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -261,6 +262,10 @@ def _store(scheme: str, bucket: str) -> ObjectStore:
     from shardwright.storage.s3 import S3Store
 
     return S3Store(bucket, CONNECTIONS)
+
+
+# Two processes must not use the same connections.
+os.register_at_fork(after_in_child=_store.cache_clear)
 
 
 def _not_as_listed(url: str) -> CheckFailed:

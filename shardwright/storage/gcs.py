@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import http
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -52,6 +53,9 @@ def _client(connections: int) -> Any:
     client = google.cloud.storage.Client()
     keep_connections(client, connections)
     return client
+
+
+os.register_at_fork(after_in_child=_client.cache_clear)
 
 
 def _listed(item: Mapping[str, str]) -> ObjectInfo:
