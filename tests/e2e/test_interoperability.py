@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emulator import CACHED, RAN, Emulator
+from model_server import Runner
 from PIL import Image
 
 from shardwright.dataset.reader import ImageDataset
@@ -18,6 +19,7 @@ from shardwright.lineage.blessing import read_blessing
 from shardwright.lineage.record import read_lineage
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
+from shardwright.tfrecords.records import read_records
 
 pytestmark = [pytest.mark.slow, pytest.mark.two_stacks]
 
@@ -123,25 +125,70 @@ def test_image_trainer_takes_callbacks_and_functions(strangers):
         assert lineage["recipe"]["mine"] == 1
 
 
-def test_the_request_of_infra_validator_is_answered(strangers):
-    """TF Serving itself is a separate program: the request that InfraValidator would send it is built and answered."""
-    import tensorflow as tf
+def infra_validation(folder, signature, monkeypatch, out):
+    """The blessing of InfraValidator's own executor, with the model server of the tests for TF Serving."""
     from tfx import v1 as tfx
-    from tfx.components.infra_validator import request_builder
+    from tfx.components.infra_validator import executor
+    from tfx.dsl.components.base.base_executor import BaseExecutor
     from tfx.types import artifact_utils, standard_artifacts
+    from tfx.utils import proto_utils
 
     examples, model = standard_artifacts.Examples(), standard_artifacts.Model()
-    examples.uri = str(output(strangers, "ImageExampleGen", "examples"))
+    examples.uri = str(output(folder, "ImageExampleGen", "examples"))
     examples.split_names = artifact_utils.encode_split_names(["eval", "test", "train"])
-    model.uri = str(output(strangers, "ImageTrainer", "model"))
-    serving = tfx.proto.TensorFlowServingRequestSpec(signature_names=["examples"])
-    spec = tfx.proto.RequestSpec(tensorflow_serving=serving, num_examples=3, split_name="eval")
-    requests = request_builder.build_requests("images", model, examples, spec)
+    model.uri = str(output(folder, "ImageTrainer", "model"))
+    blessing = standard_artifacts.InfraBlessing()
+    blessing.uri = str(out)
+    runners = []
+
+    def start(model_path, serving_binary, serving_spec):
+        runners.append(Runner(model_path, serving_spec.model_name))
+        return runners[-1]
+
+    monkeypatch.setattr(executor, "_create_model_server_runner", start)
+    serving = tfx.proto.ServingSpec(
+        tensorflow_serving=tfx.proto.TensorFlowServing(tags=["2.16.1"]),
+        local_docker=tfx.proto.LocalDockerConfig(),
+        model_name="images",
+    )
+    asked = tfx.proto.RequestSpec(
+        tensorflow_serving=tfx.proto.TensorFlowServingRequestSpec(signature_names=[signature]),
+        num_examples=3,
+        split_name="eval",
+        make_warmup=True,
+    )
+    properties = {
+        "serving_spec": proto_utils.proto_to_json(serving),
+        "validation_spec": proto_utils.proto_to_json(tfx.proto.ValidationSpec(num_tries=1)),
+        "request_spec": proto_utils.proto_to_json(asked),
+    }
+    context = BaseExecutor.Context(tmp_dir=str(out / "tmp"), unique_id="1")
+    inputs, outputs = {"model": [model], "examples": [examples]}, {"blessing": [blessing]}
+    executor.Executor(context).Do(inputs, outputs, properties)
+    (runner,) = runners
+    return blessing, runner.requests
+
+
+def test_infra_validator_blesses_a_model_that_answers(strangers, tmp_path, monkeypatch):
+    """TF Serving itself is a separate program that is not here; the rest of InfraValidator is its own."""
+    from tensorflow_serving.apis import prediction_log_pb2
+    from tfx.utils import path_utils
+
+    blessing, requests = infra_validation(strangers, "examples", monkeypatch, tmp_path)
+    assert blessing.get_int_custom_property("blessed") == 1
+    assert (tmp_path / "INFRA_BLESSED").exists()
     assert [request.model_spec.signature_name for request in requests] == ["examples"] * 3
-    served = tf.saved_model.load(f"{model.uri}/Format-Serving").signatures["examples"]
-    for request in requests:
-        ((name, tensor),) = request.inputs.items()
-        assert served(**{name: tf.constant(tf.make_ndarray(tensor))})
+    # With warm-up requests the blessing has a copy of the model, which a Pusher pushes in its place.
+    warmup = path_utils.warmup_file_path(path_utils.stamped_model_path(blessing.uri))
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for _, record in read_records(warmup)]
+    assert [log.predict_log.request for log in logs] == requests
+
+
+def test_infra_validator_refuses_a_model_that_does_not_answer(strangers, tmp_path, monkeypatch):
+    # This signature takes image files, not examples.
+    blessing, requests = infra_validation(strangers, "serving_default", monkeypatch, tmp_path)
+    assert blessing.get_int_custom_property("blessed") == 0
+    assert requests == []
 
 
 def test_our_components_behind_import_example_gen(imported):
