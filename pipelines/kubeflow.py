@@ -14,8 +14,10 @@ from typing import Any
 import yaml
 
 from shardwright.components.runtime.mounts import LOCAL
+from shardwright.components.runtime.notify import WEBHOOK_VARIABLE
 from shardwright.config import Config, KubeflowConfig
 from shardwright.config.cloud import COMPONENTS
+from shardwright.config.pods import ALL, PodConfig
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
@@ -33,6 +35,7 @@ from shardwright.pipelines.cloud.compile import (
 from shardwright.pipelines.cloud.image import image_notes
 from shardwright.pipelines.cloud.jobset import jobset_template
 from shardwright.pipelines.cloud.machines import check_hosts, trainer_slice, with_accelerator
+from shardwright.pipelines.cloud.notify import EXECUTOR, NOTIFY, add_webhook_task
 from shardwright.pipelines.cloud.pods import pod_settings
 from shardwright.storage.paths import SCHEMES, scheme_of
 
@@ -78,6 +81,8 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     notes += staging_notes(config, str(target.staging), "a bucket or a volume of kubeflow.volumes")
     if section.image_parameter:
         add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
+    if section.notify.webhook is not None:
+        _add_notification(config, compiled.job["pipelineSpec"])
     return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *image))
 
 
@@ -100,14 +105,19 @@ def add_image_parameter(spec: dict[str, Any], image: str) -> None:
 
     The backend replaces such a placeholder from 2.4 on: https://github.com/kubeflow/pipelines/pull/11404.
     """
-    defined = {"parameterType": "STRING"}
-    spec["root"]["inputDefinitions"]["parameters"][IMAGE] = {**defined, "defaultValue": image}
-    for task in spec["root"]["dag"]["tasks"].values():
-        task.setdefault("inputs", {}).setdefault("parameters", {})[IMAGE] = {"componentInputParameter": IMAGE}
-    for component in spec["components"].values():
-        component.setdefault("inputDefinitions", {}).setdefault("parameters", {})[IMAGE] = dict(defined)
-    for executor in spec["deploymentSpec"]["executors"].values():
-        executor["container"]["image"] = _IMAGE_OF_THE_RUN
+    defined = spec["root"]["inputDefinitions"]["parameters"]
+    defined[IMAGE] = {"parameterType": "STRING", "defaultValue": image}
+    for name in spec["root"]["dag"]["tasks"]:
+        _take_image(spec, name)
+
+
+def _take_image(spec: dict[str, Any], name: str) -> None:
+    """Makes a task of the outermost pipeline run in the image that is a parameter of the run."""
+    task = spec["root"]["dag"]["tasks"][name]
+    task.setdefault("inputs", {}).setdefault("parameters", {})[IMAGE] = {"componentInputParameter": IMAGE}
+    component = spec["components"][task["componentRef"]["name"]]
+    component.setdefault("inputDefinitions", {}).setdefault("parameters", {})[IMAGE] = {"parameterType": "STRING"}
+    spec["deploymentSpec"]["executors"][component["executorLabel"]]["container"]["image"] = _IMAGE_OF_THE_RUN
 
 
 def platform_document(config: Config) -> dict[str, Any]:
@@ -117,7 +127,19 @@ def platform_document(config: Config) -> dict[str, Any]:
         executor = _kubernetes(config, component)
         if executor:
             executors[executor_label(component)] = executor
+    if config.kubeflow.notify.webhook is not None:
+        executors[EXECUTOR] = _notifier(config.kubeflow)
     return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}} if executors else {}
+
+
+def _notifier(section: KubeflowConfig) -> dict[str, Any]:
+    """Returns the `KubernetesExecutorConfig` of the exit task: settings of all pods, and the address."""
+    of_all = section.pods.get(ALL, PodConfig())
+    secrets = {**of_all.secret_env, WEBHOOK_VARIABLE: str(section.notify.webhook)}
+    executor: dict[str, Any] = {}
+    if section.image_pull_secrets:
+        executor["imagePullSecret"] = [{"secretName": name} for name in section.image_pull_secrets]
+    return {**executor, **pod_settings(dataclasses.replace(of_all, secret_env=secrets, shared_memory=None, scratch=()))}
 
 
 def check_for_backend(spec: dict[str, Any]) -> None:
@@ -133,8 +155,15 @@ def check_for_backend(spec: dict[str, Any]) -> None:
         if "container" not in executor or "lifecycle" in executor["container"]:
             raise ConfigError(SECTION, f"{label} is not a plain container", "Kubeflow runs nothing else.")
     for name, component in spec["components"].items():
-        if component["executorLabel"] not in executors:
+        if "dag" not in component and component.get("executorLabel") not in executors:
             raise ConfigError(SECTION, f"{name} has no executor", "Report this to Shardwright's authors.")
+
+
+def _add_notification(config: Config, spec: dict[str, Any]) -> None:
+    section = config.kubeflow
+    add_webhook_task(spec, config.name, section.notify.when, str(section.image))
+    if section.image_parameter:
+        _take_image(spec, NOTIFY)
 
 
 def _kubernetes(config: Config, component: str) -> dict[str, Any]:

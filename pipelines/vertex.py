@@ -18,6 +18,7 @@ from shardwright.pipelines import tpu
 from shardwright.pipelines.cloud.compile import Compiled, Target, check_required, compile_job, staging_notes
 from shardwright.pipelines.cloud.image import image_notes
 from shardwright.pipelines.cloud.machines import check_hosts, check_machine, trainer_slice, with_accelerator
+from shardwright.pipelines.cloud.notify import add_email_task
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage.paths import GCS, scheme_of
 
@@ -57,6 +58,8 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         labels=section.labels,
     )
     compiled = compile_job(config, config_file, target)
+    if section.notify.emails:
+        add_email_task(compiled.job["pipelineSpec"], section.notify.emails)
     notes = staging_notes(config, str(target.staging), "a bucket of Google Cloud")
     return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *image))
 

@@ -14,7 +14,7 @@ from tfx.types import BaseChannel
 
 from shardwright.checksum import checksum_file
 from shardwright.components.image_trainer.executor import Executor
-from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
+from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
 from shardwright.config import Config, load_config
 from shardwright.config.inline import inline_config
@@ -26,7 +26,6 @@ from shardwright.storage import is_remote
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_RUN_FN = "shardwright.components.image_trainer.run_fn.run_fn"
 # Key of `custom_config` with the digest of the source of a user's `run_fn`: an edit trains again.
 CODE_KEY = "code"
 
@@ -102,6 +101,8 @@ class ImageTrainer(tfx.components.Trainer):
         custom_config: further values for your function.
         recipe: the options of `trainer`, `loader` and `evaluator` together, instead of those.
         run_options: accelerator, hosts and checkpoints, with `recipe`.
+        custom_job: options of TFX's extension for Vertex AI (`ai_platform_enable_vertex`, `ai_platform_vertex_region`,
+            `ai_platform_training_args`); the training, also that of your function, then runs in a CustomJob.
         **trainer: keys of `trainer` in YAML. `model` ("auto": `unet` for segmentation, `cnn` for classification),
             `epochs` (10), `batch_size` (16 images over all devices), `learning_rate` (0.001), `base_filters` (16
             channels of the first level), `seed` (1), `loss` ("auto"), `class_weights` ("none"), `encoder` ("compact"),
@@ -132,6 +133,7 @@ class ImageTrainer(tfx.components.Trainer):
         custom_config: Mapping[str, Any] | None = None,
         recipe: TrainRecipe | None = None,
         run_options: Mapping[str, Any] | None = None,
+        custom_job: Mapping[str, Any] | None = None,
         **trainer: Unpack[TrainerOptions],
     ) -> None:
         if run_fn and module_file:
@@ -140,11 +142,11 @@ class ImageTrainer(tfx.components.Trainer):
             config = _config(task, loader, evaluator, trainer)
             recipe, run_options = TrainRecipe.from_config(config), _run_options(config)
             recipe = recipe if eval_split else dataclasses.replace(recipe, eval_split="")
-        values = {RECIPE_KEY: recipe.to_dict(), **(run_options or {}), **(custom_config or {})}
+        values = {RECIPE_KEY: recipe.to_dict(), **(run_options or {}), **(custom_job or {}), **(custom_config or {})}
         if run_fn:
             values |= _source(run_fn)
         super().__init__(
-            run_fn=None if module_file else (run_fn or _RUN_FN).replace(":", "."),
+            run_fn=None if module_file else (run_fn or RUN_FN).replace(":", "."),
             module_file=module_file,
             examples=examples,
             transform_graph=transform_graph,
@@ -153,7 +155,12 @@ class ImageTrainer(tfx.components.Trainer):
             base_model=base_model,
             custom_config=values,
         )
-        if run_fn or module_file:
+        if custom_job is not None:
+            # The import takes seconds, and only compiling for Vertex AI needs it.
+            from shardwright.components.image_trainer.custom_job import Executor as CustomJobExecutor
+
+            self.executor_spec = executor_spec.ExecutorClassSpec(CustomJobExecutor)
+        elif run_fn or module_file:
             self.executor_spec = executor_spec.ExecutorClassSpec(Executor)
 
     @classmethod
@@ -177,21 +184,15 @@ class ImageTrainer(tfx.components.Trainer):
         """
         loaded = load_config(config) if isinstance(config, str) else config
         recipe = dataclasses.replace(TrainRecipe.from_config(loaded), submission=_submission(loaded))
-        made = cls(
+        return cls(
             examples,
             transform_graph,
             # Its artifact, and so the cache key, changes whenever another model is blessed.
             base_model if recipe.trainer.warm_start == BLESSED else None,
             recipe=recipe,
             run_options=_run_options(loaded),
-            custom_config=custom_job,
+            custom_job=custom_job,
         )
-        if custom_job is not None:
-            # The import takes seconds, and only compiling for Vertex AI needs it.
-            from shardwright.components.image_trainer.custom_job import Executor as CustomJobExecutor
-
-            made.executor_spec = executor_spec.ExecutorClassSpec(CustomJobExecutor)
-        return made
 
 
 def _config(

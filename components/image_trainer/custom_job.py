@@ -23,6 +23,8 @@ from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_AR
 from tfx.extensions.google_cloud_ai_platform.training_clients import VertexJobClient
 from tfx.utils import json_utils, name_utils
 
+from shardwright.components.image_trainer import executor
+from shardwright.components.image_trainer.run_fn import RUN_FN
 from shardwright.errors import CheckFailed
 
 _SECONDS_BETWEEN_LOOKS = 30.0
@@ -47,7 +49,9 @@ class Executor(base_executor.BaseExecutor):
         project = described.pop("project")
         region = custom_config[VERTEX_REGION_KEY]
         client = VertexJobClient(region)
-        trains = name_utils.get_full_name(trainer_executor.GenericExecutor)
+        # The model of a user's function gets its lineage from our executor; our own function writes it itself.
+        ours = exec_properties.get("run_fn") == RUN_FN
+        trains = name_utils.get_full_name(trainer_executor.GenericExecutor if ours else executor.Executor)
         job = client.create_training_job(input_dict, output_dict, exec_properties, trains, described, None, {})
         run_custom_job(client, region, project, job)
 

@@ -10,11 +10,12 @@ _NEVER_CACHED = ("shardwright.components.input_resolver.", "shardwright.componen
 
 
 def correct_document(document: dict[str, Any]) -> None:
-    """Corrects a compiled pipeline that contains InputResolver or BaselineResolver.
+    """Corrects a compiled pipeline that contains InputResolver or BaselineResolver, or that has an exit handler.
 
     TFX (1.16 and 1.21, `step_builder.py`) names the producers of dynamic values with the suffix `_task`, which no name
     of a task has: here they get the right names, and their readers wait for them. The tasks of InputResolver and
-    BaselineResolver are no longer cached, since they read what changes while their parameters stay the same.
+    BaselineResolver are no longer cached, since they read what changes while their parameters stay the same. With an
+    exit handler TFX does not pass the run's parameters to the inner pipeline, see `pass_inputs`.
 
     Example:
         ```python
@@ -40,6 +41,36 @@ def correct_document(document: dict[str, Any]) -> None:
                 if produced is not None and produced["producerTask"] not in tasks:
                     produced["producerTask"] = produced["producerTask"].removesuffix("_task")
                     task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
+    pass_inputs(spec)
+
+
+def pass_inputs(spec: dict[str, Any]) -> None:
+    """Passes the run's parameters to the inner pipelines whose tasks read them, and declares them there.
+
+    A task reads the inputs of its own pipeline only. KFP's driver refuses others: "parent DAG does not have input
+    parameter" (kubeflow/pipelines at 7b70c7b, backend/src/v2/driver/resolve.go:379).
+
+    Args:
+        spec: the pipeline as plain values; changed in place.
+    """
+    defined = spec["root"].get("inputDefinitions", {}).get("parameters", {})
+    kinds = {name: {"parameterType": definition["parameterType"]} for name, definition in defined.items()}
+
+    def read_by(tasks: dict[str, Any]) -> set[str]:
+        """Returns the inputs that tasks read of their pipeline; the inner ones are completed first."""
+        for task in tasks.values():
+            inner = spec["components"][task["componentRef"]["name"]]
+            if "dag" not in inner:
+                continue
+            for name in sorted(read_by(inner["dag"]["tasks"]) & kinds.keys()):
+                declared = inner.setdefault("inputDefinitions", {}).setdefault("parameters", {})
+                declared.setdefault(name, dict(kinds[name]))
+                given = task.setdefault("inputs", {}).setdefault("parameters", {})
+                given.setdefault(name, {"componentInputParameter": name})
+        given = [one for task in tasks.values() for one in task.get("inputs", {}).get("parameters", {}).values()]
+        return {one["componentInputParameter"] for one in given if "componentInputParameter" in one}
+
+    read_by(spec["root"]["dag"]["tasks"])
 
 
 def _dags(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
 def _compile(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN
+    from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, containers
     from shardwright.storage.durable import write_file
 
     config_file, out = Path(options.config).absolute(), Path(options.out)
@@ -52,7 +52,7 @@ def _compile(options: argparse.Namespace) -> int:
         compiled = compile_kubeflow(config, config_file)
         text = kubeflow_document(config, compiled)
     write_file(out, text)
-    tasks = compiled.job["pipelineSpec"]["root"]["dag"]["tasks"]
+    tasks = [name for name, _ in containers(compiled.job)]
     if options.json:
         parameters = {DATA_ROOT: compiled.data_root, SPAN: config.input.span}
         row = {"file": str(out), "tasks": sorted(tasks), "parameters": parameters, "notes": list(compiled.notes)}

@@ -9,7 +9,16 @@ from typing import ClassVar
 
 from shardwright.config.cloud import MOST_RETRIES, RETRIES, Resources, check_components, check_image, check_resources
 from shardwright.config.parsing import at_least, between, one_of
-from shardwright.config.pods import ALL, JobSetConfig, PodConfig, check_jobset, check_pod, check_secret_names
+from shardwright.config.pods import (
+    ALL,
+    JobSetConfig,
+    KubeflowNotify,
+    PodConfig,
+    check_jobset,
+    check_notify,
+    check_pod,
+    check_secret_names,
+)
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES
 
@@ -85,6 +94,7 @@ class KubeflowConfig:
         image_pull_secrets: Secrets with the credentials of the image's registry.
         trainer: the accelerator of the pod that trains.
         jobset: the JobSet that trains on a slice of several hosts.
+        notify: the webhook that a run posts to when it has ended.
     """
 
     PATH: ClassVar[str] = "kubeflow"
@@ -103,6 +113,7 @@ class KubeflowConfig:
     image_pull_secrets: tuple[str, ...] = ()
     trainer: KubeflowTrainer = field(default_factory=KubeflowTrainer)
     jobset: JobSetConfig = field(default_factory=JobSetConfig)
+    notify: KubeflowNotify = field(default_factory=KubeflowNotify)
 
     def __post_init__(self) -> None:
         check_image("kubeflow.image", self.image)
@@ -139,6 +150,7 @@ class KubeflowConfig:
         self._check_mounts()
         check_secret_names("kubeflow.image_pull_secrets", self.image_pull_secrets)
         check_jobset("kubeflow.jobset", self.jobset)
+        check_notify("kubeflow.notify", self.notify)
 
     def pod_of(self, component: str) -> PodConfig:
         """Returns the settings of a component's pods: its own over those of all."""

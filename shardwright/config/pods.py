@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shardwright.config.parsing import at_least, between
+from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
 # The key of `kubeflow.pods` for all components; a component's own settings are added, and win.
@@ -18,6 +18,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUALIFIED = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _RESERVED = "SHARDWRIGHT_"
+NOTIFY_WHEN = ("failure", "always")
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,29 @@ class JobSetConfig:
     host_network: bool = False
 
 
+@dataclass(frozen=True)
+class KubeflowNotify:
+    """The webhook that a run posts to when it has ended.
+
+    Attributes:
+        webhook: `SECRET/KEY` with the address, which takes `{"text": …}`: Slack, Mattermost, Google Chat.
+        when: `failure`, or `always`.
+    """
+
+    webhook: str | None = None
+    when: str = NOTIFY_WHEN[0]
+
+
+def check_notify(path: str, notify: KubeflowNotify) -> None:
+    """Refuses the reference of a Secret that is not one, and unknown values."""
+    one_of(f"{path}.when", notify.when, NOTIFY_WHEN)
+    if notify.webhook is not None:
+        if notify.webhook.startswith(("http://", "https://")):
+            problem = "is an address, which everyone who reads the pipeline would have"
+            raise ConfigError(f"{path}.webhook", problem, "Put it into a Secret, and write SECRET/KEY.")
+        _check_reference(f"{path}.webhook", notify.webhook)
+
+
 def check_variables(path: str, variables: Sequence[str]) -> None:
     """Refuses names that no environment variable can have, names of Shardwright's own, and names given twice."""
     for name, count in Counter(variables).items():
@@ -108,11 +132,7 @@ def check_pod(path: str, pod: PodConfig) -> None:
     check_variables(f"{path}.env", [*pod.env, *pod.secret_env, *pod.config_map_env])
     for option, references in (("secret_env", pod.secret_env), ("config_map_env", pod.config_map_env)):
         for name, reference in references.items():
-            owner, _, key = reference.partition("/")
-            if not _NAME.fullmatch(owner) or not _KEY.fullmatch(key):
-                raise ConfigError(
-                    f"{path}.{option}.{name}", f"{reference!r} is not NAME/KEY", "Write e.g. wandb/token."
-                )
+            _check_reference(f"{path}.{option}.{name}", reference)
     for label, value in pod.labels.items():
         if not _QUALIFIED.fullmatch(label) or not _LABEL_VALUE.fullmatch(value):
             raise ConfigError(f"{path}.labels.{label}", f"{value!r} is not a label of a pod", "Write key: value.")
@@ -129,6 +149,12 @@ def check_pod(path: str, pod: PodConfig) -> None:
         _check_scratch(f"{path}.scratch[{number}]", volume)
     if len({volume.path for volume in pod.scratch}) < len(pod.scratch):
         raise ConfigError(f"{path}.scratch", "two volumes at one path", "Give each its own path.")
+
+
+def _check_reference(path: str, reference: str) -> None:
+    owner, _, key = reference.partition("/")
+    if not _NAME.fullmatch(owner) or not _KEY.fullmatch(key):
+        raise ConfigError(path, f"{reference!r} is not NAME/KEY", "Write e.g. wandb/token.")
 
 
 def check_jobset(path: str, jobset: JobSetConfig) -> None:

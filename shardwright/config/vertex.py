@@ -36,6 +36,9 @@ ON_DEMAND, SPOT, FLEX_START, RESERVATION = "on_demand", "spot", "flex_start", "r
 CAPACITIES = (ON_DEMAND, SPOT, FLEX_START, RESERVATION)
 _DISKS = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _CRON_FIELDS = 5
+_EMAIL = re.compile(r"[^@\s,<>]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+# cloud.google.com/vertex-ai/docs/pipelines/email-notifications
+_MOST_EMAILS = 3
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,17 @@ class VertexTrainer:
     env: Mapping[str, str] = field(default_factory=dict)
     restart_on_worker_restart: bool = False
     persistent_resource: str | None = None
+
+
+@dataclass(frozen=True)
+class VertexNotify:
+    """Who is told by mail that a run has ended.
+
+    Attributes:
+        emails: at most three addresses; Vertex AI writes to them after every run, whether it failed or not.
+    """
+
+    emails: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,6 +178,7 @@ class VertexConfig:
     trainer: VertexTrainer = field(default_factory=VertexTrainer)
     dataflow: DataflowConfig = field(default_factory=DataflowConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    notify: VertexNotify = field(default_factory=VertexNotify)
 
     def __post_init__(self) -> None:
         _matches("vertex.project", self.project, _PROJECT, "Write the project's id, such as my-project.")
@@ -192,6 +207,7 @@ class VertexConfig:
         _check_dataflow(self.dataflow)
         _check_trainer(self.trainer)
         _check_schedule(self.schedule)
+        _check_notify(self.notify)
 
 
 def _matches(path: str, value: str | None, pattern: re.Pattern[str], fix: str) -> None:
@@ -244,6 +260,17 @@ def _check_capacity(trainer: VertexTrainer) -> None:
                 f"has no effect with {path}.capacity: {trainer.capacity}",
                 "Use capacity: flex_start.",
             )
+
+
+def _check_notify(notify: VertexNotify) -> None:
+    for number, address in enumerate(notify.emails):
+        _matches(f"vertex.notify.emails[{number}]", address, _EMAIL, "Write NAME@EXAMPLE.COM.")
+    if len(notify.emails) > _MOST_EMAILS:
+        raise ConfigError(
+            "vertex.notify.emails",
+            f"{len(notify.emails)} addresses, and Vertex AI takes at most {_MOST_EMAILS}",
+            "Name the address of a group.",
+        )
 
 
 def _check_schedule(schedule: ScheduleConfig) -> None:

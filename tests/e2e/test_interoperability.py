@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emulator import CACHED, RAN, Emulator
+from emulator import CACHED, RAN, Emulator, TaskFailed
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
 from model_server import Runner
 from PIL import Image
 
@@ -267,16 +269,24 @@ def test_a_compiled_pipeline_of_somebody_else_runs_in_our_image(tmp_path):
     assert CACHED not in changed.values()
 
 
-def test_an_exit_handler_is_compiled_around_our_components(tmp_path):
-    spec, _, _ = compiled(project(tmp_path), "with-exit-handler")
+def test_an_exit_handler_runs_after_our_components(tmp_path):
+    folder = project(tmp_path)
+    spec, root, environment = compiled(folder, "with-exit-handler")
     assert set(spec["root"]["dag"]["tasks"]) == {"tfx-dag", "Announce"}
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
     tasks = spec["components"]["tfx-dag"]["dag"]["tasks"]
-    for task in tasks.values():
-        for parameter in task.get("inputs", {}).get("parameters", {}).values():
-            assert parameter.get("taskOutputParameter", {"producerTask": "InputResolver"})["producerTask"] in tasks
     assert [name for name, task in sorted(tasks.items()) if not task["cachingOptions"]] == [
         "BaselineResolver", "InputResolver",
     ]  # fmt: skip
+    environment["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    pipeline = Emulator(spec, root, tmp_path / "home", environment)
+    # There are no images in this folder, so the first task fails, and the handler is told.
+    with pytest.raises(TaskFailed, match="InputResolver ended with"):
+        pipeline.run(data_root="gs://elsewhere")
+    assert pipeline.done == {"Announce": RAN}
+    log = (tmp_path / "home" / "tasks" / "01-Announce" / "log").read_text(encoding="utf-8")
+    announced = json.loads(re.search(r"^announced: (.*)$", log, re.MULTILINE)[1])
+    assert (announced["state"], announced["pipelineTaskName"]) == ("FAILED", "tfx-dag")
 
 
 def test_the_page_lists_what_is_tested_here():

@@ -1,7 +1,9 @@
 """Runs a compiled pipeline as Vertex AI and Kubeflow do: every task's own command, with a proper ExecutorInput.
 
-What the services do around the commands is imitated: topological order, artifacts and parameters handed on (dynamic
-ones too), caching by the container and by the identity of what goes in. Buckets and volumes are folders.
+What the services do around the commands is imitated: topological order, inner pipelines and exit tasks, artifacts and
+parameters handed on (dynamic ones too), caching by the container and by the identity of what goes in, attempts. Buckets
+and volumes are folders. Each rule names its source: files without a repository are in kubeflow/pipelines at 7b70c7b,
+below backend/src/v2. Vertex AI's source is not public: its rules are those of its documentation, as far as they differ.
 """
 
 import graphlib
@@ -26,6 +28,7 @@ PLACEHOLDER = "{{$}}"
 # What KFP's own container components are told one by one.
 _SINGLE = re.compile(r"\{\{\$\.(inputs|outputs)\.(parameters|artifacts)\['([^']+)'\](?:\.(path|uri|output_file))?\}\}")
 RAN, CACHED, DUE = "ran", "cached", "due"
+_EXIT = "ALL_UPSTREAM_TASKS_COMPLETED"
 
 
 class TaskFailed(AssertionError):
@@ -44,6 +47,8 @@ class Emulator:
         as_kubeflow: hand artifacts over as Kubeflow's driver does, not as Vertex AI does.
         cache: key -> outputs.
         runs: how many runs there were.
+        outputs: task -> its artifacts and parameters in the last run.
+        done: task -> what it did in the last run, also if that failed.
         start: runs the command of a container and returns its exit code; see `run_container`.
     """
 
@@ -55,6 +60,8 @@ class Emulator:
     cache: dict = field(default_factory=dict)
     runs: int = 0
     outputs: dict = field(default_factory=dict)
+    done: dict = field(default_factory=dict)
+    _states: dict = field(default_factory=dict)
     _without: frozenset = frozenset()
     _ids: dict = field(default_factory=dict)
     start: Callable[..., int] = field(default_factory=lambda: run_container)
@@ -77,16 +84,13 @@ class Emulator:
         """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
 
         Those of `without` are `DUE` where they are not cached: they would run. What needs one must be among them.
+        Exit tasks run only if all do.
         """
         given = self._begin(parameters)
         self._without = frozenset(without)
-        tasks = self.spec["root"]["dag"]["tasks"]
-        needs = {name: sorted(_needs(tasks[name])) for name in sorted(tasks)}
-        wanted = set(tasks) if until is None else _with_needs(until, needs)
-        done = {}
-        for name in graphlib.TopologicalSorter({n: needs[n] for n in sorted(wanted)}).static_order():
-            done[name] = self._task(name, tasks[name], given)
-        return done
+        self.done = {}
+        self._dag(self.spec["root"]["dag"]["tasks"], given, until)
+        return self.done
 
     def first(self, name, **parameters):
         """Runs one task that needs no other; returns its outputs."""
@@ -101,13 +105,57 @@ class Emulator:
         assert set(parameters) <= set(defined)
         return {name: parameters.get(name, definition.get("defaultValue")) for name, definition in defined.items()}
 
+    def _dag(self, tasks, given, until):
+        """Runs the tasks of one DAG, and of the DAGs in it.
+
+        An exit task (`ALL_UPSTREAM_TASKS_COMPLETED`) runs when the task before it has ended, in whatever state
+        (compiler/argocompiler/dag.go:72 and :124).
+        """
+        exits = {name for name, task in tasks.items() if task.get("triggerPolicy", {}).get("strategy") == _EXIT}
+        needs = {name: sorted(_needs(tasks[name])) for name in sorted(set(tasks) - exits)}
+        # A task sees the other tasks of its own DAG only (driver/resolve.go, `getDAGTasks`).
+        for name, others in needs.items():
+            assert set(others) <= set(needs), f"{name} needs {set(others) - set(needs)}, not in this DAG"
+        wanted = _with_needs(until, needs) if until in needs else set(needs)
+        for name in graphlib.TopologicalSorter({n: needs[n] for n in sorted(wanted)}).static_order():
+            failure = self._dag_or_task(name, tasks[name], given, until)
+            for after in sorted(exits) if until is None else ():
+                if name in tasks[after]["dependentTasks"]:
+                    self._states[name] = "FAILED" if failure else "COMPLETE"
+                    self.done[after] = self._task(after, tasks[after], given)
+            if failure:
+                raise failure
+
+    def _dag_or_task(self, name, task, given, until):
+        component = self.spec["components"][task["componentRef"]["name"]]
+        try:
+            if "dag" in component:
+                self._dag(component["dag"]["tasks"], self._values(name, task, component, given), until)
+            else:
+                self.done[name] = self._task(name, task, given)
+        except TaskFailed as failure:
+            return failure
+        return None
+
+    def _values(self, name, task, component, given):
+        """The parameters of a task or an inner DAG.
+
+        Defaults: component/launcher_v2.go:1310 `addDefaultParams`. Everything else: driver/resolve.go:350
+        `resolveInputParameter`.
+        """
+        defined = component.get("inputDefinitions", {}).get("parameters", {})
+        passed = task.get("inputs", {}).get("parameters", {})
+        # TFX gives tasks of our components inputs that are not declared, and the driver passes them all the same.
+        values = {key: one["defaultValue"] for key, one in defined.items() if "defaultValue" in one}
+        return values | {
+            key: self._value(name, one, given, defined.get(key, {}).get("parameterType")) for key, one in passed.items()
+        }
+
     def _task(self, name, task, given):
         component = self.spec["components"][task["componentRef"]["name"]]
         container = self.spec["deploymentSpec"]["executors"][component["executorLabel"]]["container"]
         assert "lifecycle" not in container
-        defined = component.get("inputDefinitions", {}).get("parameters", {})
-        values = {key: one["defaultValue"] for key, one in defined.items() if "defaultValue" in one}
-        values |= {key: self._value(one, given) for key, one in task.get("inputs", {}).get("parameters", {}).items()}
+        values = self._values(name, task, component, given)
         artifacts = {}
         if name in self._without and any(needed not in self.outputs for needed in _needs(task)):
             return DUE
@@ -115,15 +163,15 @@ class Emulator:
             produced = one["taskOutputArtifact"]
             made = self.outputs[produced["producerTask"]]["artifacts"][produced["outputArtifactKey"]]
             artifacts[key] = {"artifacts": [self._handed_over(made, produced["outputArtifactKey"])]}
+        # cacheutils: parameters, names of the input artifacts, command, image (driver/cache.go:117).
         key = _digest([container, values, {k: a["artifacts"][0]["name"] for k, a in artifacts.items()}])
         if task.get("cachingOptions", {}).get("enableCache") and key in self.cache:
             self.outputs[name] = self.cache[key]
             return CACHED
         if name in self._without:
             return DUE
-        self.outputs[name] = self.cache[key] = self._execute(
-            name, component, container, values, artifacts, task.get("retryPolicy", {}).get("maxRetryCount", 0)
-        )
+        retries = task.get("retryPolicy", {}).get("maxRetryCount", 0)
+        self.outputs[name] = self.cache[key] = self._execute(name, component, container, values, artifacts, retries)
         return RAN
 
     def _handed_over(self, made, key):
@@ -144,76 +192,158 @@ class Emulator:
             "metadata": {**added, **made["metadata"]},
         }
 
-    def _value(self, source, given):
+    def _value(self, name, source, given, kind):
         if "taskOutputParameter" in source:
             produced = source["taskOutputParameter"]
             return self.outputs[produced["producerTask"]]["parameters"][produced["outputParameterKey"]]
         if "componentInputParameter" in source:
-            return given[source["componentInputParameter"]]
+            wanted = source["componentInputParameter"]
+            if wanted not in given:
+                raise TaskFailed(f"{name}: parent DAG does not have input parameter {wanted}")  # driver/resolve.go:379
+            return given[wanted]
+        if "taskFinalStatus" in source:
+            return self._final_status(source["taskFinalStatus"]["producerTask"], kind)
         return source["runtimeValue"]["constant"]
+
+    def _final_status(self, producer, kind):
+        """A `PipelineTaskFinalStatus`: a struct on Kubeflow (driver/resolve.go:471), with ML Metadata's states.
+
+        Vertex AI has its own states, and passes a text where the component asks for one, as TFX's exit handlers do.
+        """
+        state = self._states[producer]
+        if not self.as_kubeflow:
+            state = {"COMPLETE": "SUCCEEDED"}.get(state, state)
+        found = {
+            "state": state,
+            "pipelineTaskName": producer,
+            "pipelineJobResourceName": f"run-{self.runs}",
+            "error": {},
+        }
+        return json.dumps(found) if kind == "STRING" else found
 
     def _execute(self, name, component, container, values, artifacts, retries):
         folder = self.home / "tasks" / f"{self.runs:02d}-{name}"
         folder.mkdir(parents=True)
-        output_file = folder / "executor_output.json"
-        defined = component.get("outputDefinitions", {})
-        made = {
-            key: {
-                "name": f"artifacts/{self.runs}-{name}-{key}",
-                "uri": f"{self.root}/{self.runs:02d}/{name}/{key}",
-                "type": definition["artifactType"],
-                "metadata": {},
-            }
-            for key, definition in defined.get("artifacts", {}).items()
-        }
-        executor_input = {
-            "inputs": {"parameterValues": values, "artifacts": artifacts},
-            "outputs": {
-                "artifacts": {key: {"artifacts": [artifact]} for key, artifact in made.items()},
-                "parameters": {key: {"outputFile": str(folder / key)} for key in defined.get("parameters", {})},
-                "outputFile": str(output_file),
-            },
-        }
-        json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
-        arguments = [self._resolved(part, executor_input) for part in container["args"]]
         log = folder / "log"
+        given = {one["name"]: one["value"] for one in container.get("env", ())}
         for attempt in range(1 + retries):
+            pod = Pod(self, folder / "pods" / str(attempt), component.get("outputDefinitions", {}))
+            made = {
+                key: {
+                    **one,
+                    "name": f"artifacts/{self.runs}-{name}-{key}",
+                    "uri": f"{self._task_root(name, attempt)}/{key}",
+                }
+                for key, one in pod.outputs().items()
+            }
+            executor_input = pod.executor_input(values, artifacts, made)
+            json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
+            pod.begin(artifacts, made)
             code = self.start(
-                [*container["command"], *arguments],
+                [*container["command"], *(pod.resolved(part, executor_input) for part in container.get("args", ()))],
                 log=log,
-                environment={**{one["name"]: one["value"] for one in container.get("env", ())}, **self.environment},
+                environment={**given, **self.environment, **pod.environment},
                 folder=folder / "work" / str(attempt),
             )
             if not code:
                 break
-            self._forget_pod(made, output_file)
         if code:
             raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
-        said = json.loads(output_file.read_text(encoding="utf-8")) if output_file.exists() else {}
-        json_format.ParseDict(said, pipeline_spec_pb2.ExecutorOutput())
-        for key, artifact in made.items():
-            told = said.get("artifacts", {}).get(key, {}).get("artifacts", [{}])[0]
-            assert told.get("uri", artifact["uri"]) == artifact["uri"]
-            artifact["metadata"] = told.get("metadata", {})
-        written = {
-            key: (folder / key).read_text(encoding="utf-8")
-            for key in defined.get("parameters", {})
-            if (folder / key).exists()
+        return pod.end(name, made)
+
+    def _task_root(self, name, attempt):
+        """The folder of a task's outputs.
+
+        On Kubeflow the driver chooses it before the first attempt (driver/container.go:113), and Argo runs the same
+        command again (compiler/argocompiler/container.go:587). Vertex AI's attempts are tasks of their own.
+        """
+        again = f"-{attempt}" if attempt and not self.as_kubeflow else ""
+        return f"{self.root}/{self.runs:02d}/{name}{again}"
+
+
+class Pod:
+    """One attempt of a task: its disk, and what the launcher does before and after the command.
+
+    On Kubeflow an attempt has a disk of its own (`SHARDWRIGHT_MOUNTS` of the container). The launcher downloads the
+    inputs to it (component/launcher_v2.go:927) and uploads the outputs of a command that succeeded (:778): files, since
+    an object store has no empty folders. Vertex AI mounts the buckets themselves. A root that is a folder of this
+    machine stands for a bucket that every task reads itself, so nothing is copied.
+    """
+
+    def __init__(self, emulator, folder, defined):
+        self._bucket = emulator.environment.get("SHARDWRIGHT_MOUNTS", "/")
+        self._copies = emulator.as_kubeflow
+        self._disk = folder if self._copies else Path(self._bucket)
+        self._files = folder / "tmp"
+        self._defined = defined
+        self.environment = {"SHARDWRIGHT_MOUNTS": str(self._disk)} if self._copies else {}
+
+    def outputs(self):
+        """Output key -> its artifact, without name and URI."""
+        kinds = {key: one["artifactType"] for key, one in self._defined.get("artifacts", {}).items()}
+        return {key: {"type": kind, "metadata": {}} for key, kind in kinds.items()}
+
+    def executor_input(self, values, artifacts, made):
+        """The ExecutorInput. The paths of the last two: driver/driver.go:733 `provisionOutputs`."""
+        keys = self._defined.get("parameters", {})
+        return {
+            "inputs": {"parameterValues": values, "artifacts": artifacts},
+            "outputs": {
+                "artifacts": {key: {"artifacts": [artifact]} for key, artifact in made.items()},
+                "parameters": {key: {"outputFile": str(self._files / "kfp" / "outputs" / key)} for key in keys},
+                "outputFile": str(self._files / "output_metadata.json"),
+            },
         }
-        return {"artifacts": made, "parameters": {**written, **said.get("parameterValues", {})}}
 
-    def _forget_pod(self, made, output_file):
-        """What a failed attempt has left in its own pod is lost; the next attempt gets the same places."""
-        output_file.unlink(missing_ok=True)
-        if self.as_kubeflow:
-            for artifact in made.values():
-                folder = Path(folder_of(artifact["uri"], self.environment["SHARDWRIGHT_MOUNTS"]))
-                shutil.rmtree(folder, ignore_errors=True)
+    def begin(self, artifacts, made):
+        """Downloads the inputs and makes the parent folders of the outputs (component/launcher_v2.go:1280)."""
+        (self._files / "kfp" / "outputs").mkdir(parents=True, exist_ok=True)
+        for listed in artifacts.values():
+            self._copy(listed["artifacts"][0]["uri"], self._bucket, self._disk)
+        for artifact in made.values():
+            place = Path(folder_of(artifact["uri"], str(self._disk)))
+            if self._copies and place.is_dir():
+                shutil.rmtree(place)  # of an earlier attempt, whose disk is gone
+            place.parent.mkdir(parents=True, exist_ok=True)
 
-    def _resolved(self, part, executor_input):
-        """An argument with its placeholders filled in, the files and folders of outputs made ready."""
-        if part == PLACEHOLDER:
-            return json.dumps(executor_input)
+    def end(self, name, made):
+        """Uploads the outputs; returns them with the metadata and the parameters that the command has reported."""
+        file = self._files / "output_metadata.json"
+        reported = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        json_format.ParseDict(reported, pipeline_spec_pb2.ExecutorOutput())
+        for key, artifact in made.items():
+            of_it = reported.get("artifacts", {}).get(key, {}).get("artifacts", [{}])[0]
+            # A task may report another place (component/launcher_v2.go:1188); ours never do.
+            assert of_it.get("uri", artifact["uri"]) == artifact["uri"]
+            artifact["metadata"] = of_it.get("metadata", {})
+            self._copy(artifact["uri"], self._disk, self._bucket)
+        values = dict(reported.get("parameterValues", {}))
+        for key, definition in self._defined.get("parameters", {}).items():
+            if key not in values:
+                values[key] = self._parameter(name, key, definition["parameterType"])
+        if self._copies:
+            shutil.rmtree(self._disk, ignore_errors=True)
+        return {"artifacts": made, "parameters": values}
+
+    def _parameter(self, name, key, kind):
+        """An output parameter from its file, by its type (metadata/converter.go:50); the file must exist."""
+        file = self._files / "kfp" / "outputs" / key
+        if not file.exists():
+            raise TaskFailed(f"{name}: failed to read output parameter {key}: no such file")
+        text = file.read_text(encoding="utf-8")
+        return text if kind == "STRING" else json.loads(text)
+
+    def _copy(self, uri, source, target):
+        origin, place = Path(folder_of(uri, str(source))), Path(folder_of(uri, str(target)))
+        if not self._copies or origin == place:
+            return
+        for file in [origin] if origin.is_file() else (path for path in origin.rglob("*") if path.is_file()):
+            copied = place / file.relative_to(origin) if file != origin else place
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copied)
+
+    def resolved(self, part, executor_input):
+        """An argument with its placeholders filled in (component/launcher_v2.go:1051 and :1077)."""
 
         def value(match):
             side, kind, name, what = match.groups()
@@ -221,16 +351,12 @@ class Emulator:
                 if side == "outputs":
                     return executor_input["outputs"]["parameters"][name]["outputFile"]
                 found = executor_input["inputs"]["parameterValues"][name]
-                # Numbers are doubles there, and Go writes a whole one without a point.
+                # Go writes a double that is a whole number without a point.
                 return found if isinstance(found, str) else json.dumps(found).removesuffix(".0")
             uri = executor_input[side]["artifacts"][name]["artifacts"][0]["uri"]
-            if what == "uri":
-                return uri
-            path = Path(folder_of(uri, self.environment.get("SHARDWRIGHT_MOUNTS", "/")))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return str(path)
+            return uri if what == "uri" else folder_of(uri, str(self._disk))
 
-        return _SINGLE.sub(value, part)
+        return _SINGLE.sub(value, part.replace(PLACEHOLDER, json.dumps(executor_input)))
 
 
 def run_container(command, *, log, environment, folder):

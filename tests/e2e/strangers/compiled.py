@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+from announce import Announce
 from tfx import v1 as tfx
 from tfx.orchestration.kubeflow import decorators
 
@@ -39,11 +40,6 @@ pusher = Pusher(
     evaluator.outputs["evaluation"],
     push_directory="gs://models/flowers",
 )
-
-
-@decorators.exit_handler
-def Announce(status: tfx.dsl.components.Parameter[str]):
-    print(status)
 
 
 runner = tfx.orchestration.experimental.KubeflowV2DagRunner(

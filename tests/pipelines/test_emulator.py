@@ -1,0 +1,154 @@
+"""The rules of the emulator, each with a pipeline of a task or two: what the services do around a command."""
+
+import json
+import textwrap
+
+import pytest
+import yaml
+from emulator import RAN, Emulator, TaskFailed
+
+# Prints what it was given and the files that it finds, and writes its outputs. Fails until the file MARKER exists.
+TASK = """
+import json, os, pathlib, sys
+mounts = os.environ.get("SHARDWRIGHT_MOUNTS", "")
+def folder(uri):
+    for scheme in ("minio", "gs"):
+        uri = uri.replace(f"{scheme}://", f"{mounts}/{'gcs' if scheme == 'gs' else scheme}/")
+    return pathlib.Path(uri)
+given = json.loads(sys.argv[1])
+print(json.dumps(given), sorted(str(p.relative_to(mounts)) for p in pathlib.Path(mounts).rglob("*") if p.is_file()))
+for listed in given["outputs"]["artifacts"].values():
+    place = folder(listed["artifacts"][0]["uri"])
+    assert not place.exists(), place
+    (place / "empty").mkdir(parents=True)
+    (place / "file").write_text("made")
+marker = pathlib.Path(os.environ.get("MARKER", "/nonexistent"))
+if os.environ.get("MARKER") and not marker.exists():
+    marker.touch()
+    sys.exit(3)
+for name, parameter in given["outputs"].get("parameters", {}).items():
+    pathlib.Path(parameter["outputFile"]).write_text("7")
+"""
+DATASET = {"artifactType": {"schemaTitle": "system.Dataset", "schemaVersion": "0.0.1"}}
+
+
+def container(**env):
+    listed = [{"name": name, "value": value} for name, value in env.items()]
+    return {"container": {"image": "i", "command": ["python", "-m", "task"], "args": ["{{$}}"], "env": listed}}
+
+
+def pipeline(tmp_path, *, as_kubeflow, retries=0, **env):
+    """Two tasks in an inner pipeline, the second reads the first, and an exit task after it."""
+    (tmp_path / "task.py").write_text(textwrap.dedent(TASK))
+    number = {"parameters": {"number": {"parameterType": "NUMBER_INTEGER"}}}
+    inner = {
+        "first": {"componentRef": {"name": "first"}, "retryPolicy": {"maxRetryCount": retries}},
+        "second": {
+            "componentRef": {"name": "second"},
+            "inputs": {
+                "artifacts": {"data": {"taskOutputArtifact": {"producerTask": "first", "outputArtifactKey": "out"}}},
+                "parameters": {
+                    "number": {"taskOutputParameter": {"producerTask": "first", "outputParameterKey": "number"}},
+                    "root": {"componentInputParameter": "root"},
+                },
+            },
+        },
+    }
+    text = {"parameters": {"root": {"parameterType": "STRING"}}}
+    spec = {
+        "root": {
+            "inputDefinitions": {"parameters": {"root": {"parameterType": "STRING", "defaultValue": "here"}}},
+            "dag": {
+                "tasks": {
+                    "inner": {
+                        "componentRef": {"name": "inner"},
+                        "inputs": {"parameters": {"root": {"componentInputParameter": "root"}}},
+                    },
+                    "after": {
+                        "componentRef": {"name": "after"},
+                        "dependentTasks": ["inner"],
+                        "inputs": {"parameters": {"status": {"taskFinalStatus": {"producerTask": "inner"}}}},
+                        "triggerPolicy": {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"},
+                    },
+                }
+            },
+        },
+        "components": {
+            "inner": {"dag": {"tasks": inner}, "inputDefinitions": text},
+            "first": {"executorLabel": "a", "outputDefinitions": {"artifacts": {"out": DATASET}, **number}},
+            "second": {"executorLabel": "b", "outputDefinitions": {"artifacts": {"own": DATASET}}},
+            "after": {
+                "executorLabel": "c",
+                "inputDefinitions": {"parameters": {"status": {"parameterType": "TASK_FINAL_STATUS"}}},
+            },
+        },
+        "deploymentSpec": {"executors": {"a": container(**env), "b": container(), "c": container()}},
+    }
+    mounts = tmp_path / "mounts"
+    mounts.mkdir()
+    environment = {"SHARDWRIGHT_MOUNTS": str(mounts), "PYTHONPATH": str(tmp_path)}
+    root = "minio://mlpipeline/v2" if as_kubeflow else "gs://bucket/runs"
+    return Emulator(yaml.safe_load(yaml.safe_dump(spec)), root, tmp_path / "home", environment, as_kubeflow=as_kubeflow)
+
+
+def seen(made, task):
+    """The ExecutorInput that a task got, and the files on its disk when it began."""
+    log = (made.home / "tasks" / f"{made.runs:02d}-{task}" / "log").read_text()
+    end = json.JSONDecoder().raw_decode(log)[1]
+    return json.loads(log[:end]), eval(log[end:])
+
+
+def test_kubeflow_copies_what_a_task_declares_and_nothing_else(tmp_path):
+    made = pipeline(tmp_path, as_kubeflow=True)
+    assert made.run() == {"first": RAN, "second": RAN, "after": RAN}
+    given, files = seen(made, "second")
+    assert files == ["minio/mlpipeline/v2/01/first/out/file"]
+    assert seen(made, "after")[1] == []
+    (data,) = given["inputs"]["artifacts"]["data"]["artifacts"]
+    assert data["type"] == {"instanceSchema": ""}
+    assert data["name"].isdecimal()
+    assert given["inputs"]["parameterValues"] == {"number": 7, "root": "here"}
+    # An object store has no empty folders.
+    assert not list((tmp_path / "mounts").rglob("empty"))
+    assert len(list((tmp_path / "mounts").rglob("file"))) == 2
+
+
+def test_vertex_mounts_the_buckets(tmp_path):
+    made = pipeline(tmp_path, as_kubeflow=False)
+    made.run()
+    given, files = seen(made, "second")
+    assert files == ["gcs/bucket/runs/01/first/out/file"]
+    assert given["inputs"]["artifacts"]["data"]["artifacts"][0]["type"] == DATASET["artifactType"]
+
+
+@pytest.mark.parametrize(("as_kubeflow", "root"), [(True, "first"), (False, "first-1")])
+def test_an_attempt_has_nothing_of_the_one_before(tmp_path, as_kubeflow, root):
+    made = pipeline(tmp_path, as_kubeflow=as_kubeflow, retries=1, MARKER=str(tmp_path / "marker"))
+    made.run(until="first")
+    assert made.outputs["first"]["artifacts"]["out"]["uri"].endswith(f"/{root}/out")
+
+
+@pytest.mark.parametrize("as_kubeflow", [True, False])
+def test_an_exit_task_runs_after_a_failure(tmp_path, as_kubeflow):
+    made = pipeline(tmp_path, as_kubeflow=as_kubeflow, MARKER=str(tmp_path / "marker"))
+    with pytest.raises(TaskFailed, match="first ended with 3"):
+        made.run()
+    assert made.done == {"after": RAN}
+    status = seen(made, "after")[0]["inputs"]["parameterValues"]["status"]
+    assert (status["state"], status["pipelineTaskName"]) == ("FAILED", "inner")
+    # What a failed command wrote is not uploaded.
+    assert not as_kubeflow or not list((tmp_path / "mounts").rglob("file"))
+
+
+def test_a_task_reads_inputs_of_its_own_dag_only(tmp_path):
+    made = pipeline(tmp_path, as_kubeflow=True)
+    del made.spec["root"]["dag"]["tasks"]["inner"]["inputs"]
+    with pytest.raises(TaskFailed, match="second: parent DAG does not have input parameter root"):
+        made.run()
+
+
+def test_a_task_needs_tasks_of_its_own_dag_only(tmp_path):
+    made = pipeline(tmp_path, as_kubeflow=True)
+    made.spec["root"]["dag"]["tasks"]["late"] = {"componentRef": {"name": "after"}, "dependentTasks": ["first"]}
+    with pytest.raises(AssertionError, match="late needs {'first'}, not in this DAG"):
+        made.run()
