@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin
 
 from shardwright.checksum import ALGORITHMS
 from shardwright.config import config as config_config
-from shardwright.config import evaluation, images, loader, split, trainer, transform
+from shardwright.config import evaluation, images, loader, pods, split, trainer, transform
 from shardwright.config import input as labels
 from shardwright.config.cloud import MOST_RETRIES
 from shardwright.config.dataset import PRESETS
@@ -28,6 +28,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # Path of a key -> its values. `*` stands for any name or number.
 CHOICES: dict[str, tuple[Any, ...]] = {
+    "kubeflow.notify.when": pods.NOTIFY_WHEN,
     "task": config_config.TASKS,
     "input.labels.format": labels.LABEL_FORMATS,
     "input.labels.rle.encoding": ("auto", "absolute", "relative", "counts"),

@@ -156,6 +156,7 @@ class VertexConfig:
         trainer: the machine that trains.
         dataflow: what runs on Dataflow.
         schedule: when.
+        notify: who is told by mail that a run has ended.
     """
 
     PATH: ClassVar[str] = "vertex"

@@ -182,7 +182,7 @@ def test_plain_components_from_images_to_the_report(home, plain):
     first = plain.run(data_root=str(home / "data"))
     assert first == dict.fromkeys(["ingest", "verify", "transform", "report"], RAN)
     mounts = plain.home / "mounts" / "minio" / "mlpipeline" / "v2" / "artifacts" / "01"
-    assert plain.outputs["verify"]["parameters"] == {"whole": "true"}
+    assert plain.outputs["verify"]["parameters"] == {"whole": True}
     assert json.loads((mounts / "verify" / "findings").read_text())["findings"] == []
     dataset, small = (ImageDataset.open(mounts / name) for name in ("ingest/dataset", "transform/transformed"))
     assert plain.outputs["ingest"]["parameters"]["fingerprint"] == dataset.manifest.fingerprint

@@ -283,7 +283,7 @@ def test_an_exit_handler_runs_after_our_components(tmp_path):
     # There are no images in this folder, so the first task fails, and the handler is told.
     with pytest.raises(TaskFailed, match="InputResolver ended with"):
         pipeline.run(data_root="gs://elsewhere")
-    assert pipeline.done == {"Announce": RAN}
+    assert pipeline.done["Announce"] == RAN
     log = (tmp_path / "home" / "tasks" / "01-Announce" / "log").read_text(encoding="utf-8")
     announced = json.loads(re.search(r"^announced: (.*)$", log, re.MULTILINE)[1])
     assert (announced["state"], announced["pipelineTaskName"]) == ("FAILED", "tfx-dag")
