@@ -51,7 +51,7 @@ from shardwright.progress import progress
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import hash_file
 
-# Where TFX finds `run_fn`, below.
+# The import path of `run_fn`, below.
 RUN_FN = "shardwright.components.image_trainer.run_fn.run_fn"
 RECIPE_KEY = "recipe"
 RUNNING_KEY = "running"

@@ -79,9 +79,9 @@ def message(pipeline: str, state: str, status: Mapping[str, object]) -> str:
     if state in _GOOD:
         return escape(f"Pipeline {pipeline} succeeded{named}.")
     problem = status.get("error")
-    told = problem.get("message") if isinstance(problem, dict) else None
+    reason = problem.get("message") if isinstance(problem, dict) else None
     # A pod that was killed reports nothing, and its pipeline remains "RUNNING".
-    return escape(f"Pipeline {pipeline} did not succeed{named}: state {state}{f', {told}' if told else ''}.")
+    return escape(f"Pipeline {pipeline} did not succeed{named}: state {state}{f', {reason}' if reason else ''}.")
 
 
 def _post(address: str, text: str) -> None:

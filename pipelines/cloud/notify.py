@@ -1,6 +1,6 @@
 """Notification of how a run ended: the exit task of a compiled pipeline.
 
-All tasks move into an inner pipeline, `pipeline`. The exit task runs when that has ended, in whatever state. KFP's
+All tasks move into an inner pipeline, `pipeline`. The exit task runs when that has ended, in any state. KFP's
 compiler gives `dsl.ExitHandler` the same form, and both services run it. On Kubeflow the exit task becomes an exit hook
 of Argo (kubeflow/pipelines at 7b70c7b, backend/src/v2/compiler/argocompiler/dag.go:62-111), and the driver fills in the
 final status (backend/src/v2/driver/resolve.go:458-488).

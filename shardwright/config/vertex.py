@@ -90,7 +90,7 @@ class VertexTrainer:
 
 @dataclass(frozen=True)
 class VertexNotify:
-    """Who is told by mail that a run has ended.
+    """The recipients of a mail after each run.
 
     Attributes:
         emails: at most three addresses; Vertex AI writes to them after every run, whether it failed or not.
@@ -156,7 +156,7 @@ class VertexConfig:
         trainer: the machine that trains.
         dataflow: what runs on Dataflow.
         schedule: when.
-        notify: who is told by mail that a run has ended.
+        notify: recipients of a mail after each run.
     """
 
     PATH: ClassVar[str] = "vertex"
