@@ -26,12 +26,15 @@ if TYPE_CHECKING:
         Captions,
         ClassFolders,
         Coco,
+        Cvat,
         Drift,
         Duplicates,
         Features,
         FileNames,
         Images,
         LabelCsv,
+        LabelMe,
+        LabelStudio,
         MaskImages,
         PascalVoc,
         Rejects,
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
         Split,
         Text,
         Unlabeled,
+        Via,
+        VocBoxes,
+        Yolo,
     )
     from shardwright.ingest.identify import IngestSource
 
@@ -49,6 +55,7 @@ __all__ = [
     "Captions",
     "ClassFolders",
     "Coco",
+    "Cvat",
     "DataGate",
     "Drift",
     "Duplicates",
@@ -62,6 +69,8 @@ __all__ = [
     "IngestSource",
     "InputResolver",
     "LabelCsv",
+    "LabelMe",
+    "LabelStudio",
     "MaskImages",
     "PascalVoc",
     "Predictor",
@@ -75,6 +84,9 @@ __all__ = [
     "StatisticsGen",
     "Text",
     "Unlabeled",
+    "Via",
+    "VocBoxes",
+    "Yolo",
     "correct_document",
 ]
 

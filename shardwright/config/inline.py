@@ -67,6 +67,36 @@ def PascalVoc(path: str, **options: Any) -> LabelsConfig:
     return _labels("pascal_voc", path, options)
 
 
+def Yolo(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are YOLO's text files of boxes or polygons: their folder, or the YAML file of the set."""
+    return _labels("yolo", path, options)
+
+
+def LabelMe(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are LabelMe's JSON files, one for each image, in a folder."""
+    return _labels("labelme", path, options)
+
+
+def Cvat(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are one XML file, 'CVAT for images 1.1'."""
+    return _labels("cvat_xml", path, options)
+
+
+def LabelStudio(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are Label Studio's JSON: polygons, boxes, ellipses, brush strokes, choices."""
+    return _labels("label_studio", path, options)
+
+
+def Via(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are the JSON of VIA 2; `columns={"label": NAME}` names the attribute of the class."""
+    return _labels("via_json", path, options)
+
+
+def VocBoxes(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks."""
+    return _labels("voc_boxes", path, options)
+
+
 def LabelCsv(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are classes in a CSV, one or several for each image."""
     return _labels("label_csv", path, options)

@@ -15,9 +15,12 @@ INT, FLOAT, TEXT, INTS, FLOATS, TEXTS = "int", "float", "text", "ints", "floats"
 VALUE_TYPES = (INT, FLOAT, TEXT, INTS, FLOATS, TEXTS)
 KINDS = {INT: "int64", INTS: "int64", FLOAT: "float32", FLOATS: "float32", TEXT: "bytes", TEXTS: "bytes"}
 TFRECORD = "tfrecord"
+# Objects with outlines or boxes, and tags of images, as drawing tools write them.
+OF_TOOLS = ("yolo", "labelme", "cvat_xml", "label_studio", "via_json", "voc_boxes")
 LABEL_FORMATS = (
     *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
     *("mask_images", "pascal_voc", "captions", "none", TFRECORD),
+    *OF_TOOLS,
 )
 # The annotations are a folder of files.
 IN_FOLDERS = ("mask_images", "pascal_voc")
@@ -34,8 +37,11 @@ _IN_FILES = {
     **dict.fromkeys(("label_csv", "rle_csv"), "CSV"),
     "coco_json": "COCO JSON file",
     "captions": "CSV or JSONL",
+    **dict.fromkeys(OF_TOOLS, "file or folder of the tool"),
 }
 _WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
+# Formats that state classes and masks in their own way: they have polygons and boxes, and no table with columns.
+_OBJECTS = ("coco_json", *OF_TOOLS)
 
 
 @dataclass(frozen=True)
@@ -100,10 +106,10 @@ class LabelsConfig:
             type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`).
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path
             below the image folder. The matches of its groups, joined by `_`, are the image's name.
-        boxes: Whether boxes of COCO files become features.
+        boxes: Whether boxes of COCO files and of annotation tools become features.
         unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error
             (`refuse`), `background`, or left out of loss and metrics (`ignore`).
-        polygons: Rule by which polygons of COCO files become masks: `coco`, pixel by pixel as `pycocotools` draws them,
+        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them,
             or `center`, the pixels whose center is in the polygon.
     """
 
@@ -140,7 +146,7 @@ class LabelsConfig:
             one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption", "key"))
             if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
                 raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove input.labels.columns.key.")
-            if self.format in ("coco_json", *IN_FOLDERS):
+            if self.format in (*_OBJECTS, *IN_FOLDERS) and (self.format, role) != ("via_json", "label"):
                 kind = "a COCO file" if self.format == "coco_json" else self.format
                 raise ConfigError(
                     f"input.labels.columns.{role}", f"{kind} has no columns", f"Remove input.labels.columns.{role}."
@@ -153,10 +159,11 @@ class LabelsConfig:
             )
         one_of("input.labels.orientation", self.orientation, ("auto", "stored", "displayed"))
         one_of("input.labels.polygons", self.polygons, POLYGONS)
-        if self.polygons != COCO_RULE and (self.path is None or self.format not in ("auto", "coco_json")):
-            raise ConfigError("input.labels.polygons", "only COCO JSON has polygons", "Remove input.labels.polygons.")
+        if self.polygons != COCO_RULE and (self.path is None or self.format not in ("auto", *_OBJECTS)):
+            problem = "only COCO JSON and files of annotation tools have polygons"
+            raise ConfigError("input.labels.polygons", problem, "Remove input.labels.polygons.")
         for name in self.code if self.format != TFRECORD else ():
-            if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, "coco_json"):
+            if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, *_OBJECTS):
                 raise ConfigError(
                     f"input.labels.{name}",
                     "there are no run lengths",
@@ -189,7 +196,7 @@ class LabelsConfig:
             raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
         for header, kind in self.features.items():
             one_of(f"input.labels.features.{header}", kind, ("auto", *VALUE_TYPES))
-            if self.path is None or self.format in ("coco_json", *IN_FOLDERS):
+            if self.path is None or self.format in (*_OBJECTS, *IN_FOLDERS):
                 raise ConfigError(
                     "input.labels.features", "there is no table with columns", "Remove input.labels.features."
                 )
@@ -206,9 +213,11 @@ class LabelsConfig:
                     f"{self.key_regex!r} has no group",
                     r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
                 )
-        if self.boxes and (self.path is None or self.format not in ("auto", "coco_json")):
+        if self.boxes and (self.path is None or self.format not in ("auto", *_OBJECTS)):
             raise ConfigError(
-                "input.labels.boxes", "only COCO JSON has boxes that can be asked for", "Remove input.labels.boxes."
+                "input.labels.boxes",
+                "only COCO JSON and files of annotation tools have boxes that can be asked for",
+                "Remove input.labels.boxes.",
             )
 
     def _check_pattern(self, pattern: str) -> None:

@@ -5,6 +5,8 @@
 | `JPEGImages/1.jpg`, `SegmentationClass/1.png` | `JPEGImages` | the folder: Pascal VOC |
 | `images/1.jpg`, `masks/1.png` | the folder without the masks' | the folder called after masks, with PNG, BMP or TIFF |
 | `1.jpg`, `1_mask.png` | the folder | the folder: masks with a suffix |
+| `images/1.jpg`, `labels/1.txt`, `data.yaml` | the images' folder | `data.yaml`, or `labels`: an annotation tool's |
+| `1.jpg`, `1.json` | the folder | the folder: an annotation tool's file for each image |
 | `train/1.jpg`, `test/2.jpg`, `train.csv` | the folder, or one in it that the table names images of | the table |
 | `daisy/1.jpg` | the folder | none: folders or names of files |
 
@@ -31,7 +33,9 @@ IMAGE_ENDINGS = frozenset(
     )
 )
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
-_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines")
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml")
+# A tool writes one of these for each image.
+_OF_IMAGES, _YAML = (".txt", ".json", ".xml"), (".yaml", ".yml")
 # Tables of files to predict (Kaggle), and files that no one annotates with.
 _NO_ANNOTATIONS = re.compile(r"submission|requirements|package|dataset_info|metadata\.json|licen[cs]e", re.IGNORECASE)
 _MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|(?:^|[_-])gt|^gt", re.IGNORECASE)
@@ -71,7 +75,10 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
         return [Candidate(_join(folder, _VOC_IMAGES), folder) for folder in voc]
     found = [Candidate(_common_folder(images), folder) for folder in masks if images]
     found += [Candidate(folder, folder) for folder in [_common_folder(images)] if _has_pairs(images)]
-    for table in tables(keys):
+    ending, labels_of_tool = _of_tool(keys, images)
+    if ending:
+        found.append(Candidate(_common_folder(images), labels_of_tool))
+    for table in tables(key for key in keys if not ending or not key.lower().endswith(ending)):
         found += [Candidate(folder, table) for folder in _image_folders(images)]
     return found or [Candidate(_without_annotations(keys), None)]
 
@@ -91,6 +98,22 @@ def tables(keys: Iterable[str]) -> list[str]:
         and os.path.basename(key) not in (RECORD_FILE, FEATURES_FILE)
         and not _NO_ANNOTATIONS.search(os.path.basename(key))
     ]
+
+
+def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:
+    """Looks for the files of a tool that writes one for each image.
+
+    Returns:
+        How they end, and their folder, or the YAML file that describes them; two empty texts where there are none.
+    """
+    pictured = {os.path.splitext(os.path.basename(key))[0] for key in images}
+    for ending in _OF_IMAGES:
+        files = [key for key in keys if key.lower().endswith(ending)]
+        named = [key for key in files if os.path.splitext(os.path.basename(key))[0] in pictured]
+        if len(named) > 1 and 2 * len(named) >= len(files):
+            described = [key for key in keys if ending == ".txt" and key.lower().endswith(_YAML)]
+            return ending, described[0] if len(described) == 1 else _common_folder(named)
+    return "", ""
 
 
 def _image_folders(images: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Detects the format of annotations (`input.labels.format: auto`) with the reason, and opens them.
 
-A folder holds mask images or a tree of Pascal VOC; a file is JSON lines, COCO JSON or a table, whose columns decide.
+A file or a folder of an annotation tool is recognized by what only that tool writes. Another folder holds mask images
+or a tree of Pascal VOC; another file is JSON lines, COCO JSON or a table, whose columns decide.
 Without either, the keys of the images state the classes: by folders, or by file names.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from shardwright.config.input import COCO_RULE, IN_FOLDERS, REFUSE, TFRECORD, LabelsConfig
+from shardwright.config.input import COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabeled, shorten
@@ -30,12 +31,16 @@ from shardwright.formats.class_folders import (
 )
 from shardwright.formats.coco import CocoJson
 from shardwright.formats.columns import FurtherColumns
+from shardwright.formats.cvat import Cvat
 from shardwright.formats.export_record import ExportRecord, FoundExport
 from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
-from shardwright.formats.known_tools import check_known, name_tool, name_tool_of_folder
+from shardwright.formats.known_tools import FOLDERS, KnownTool, check_known, find_tool
 from shardwright.formats.label_csv import LabelCsv
+from shardwright.formats.label_studio import LabelStudio
+from shardwright.formats.labelme import LabelMe
 from shardwright.formats.mask_images import MaskImages
+from shardwright.formats.objects import ObjectFormat, ObjectInput
 from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
 from shardwright.formats.pascal_voc import MASKS, PascalVoc
 from shardwright.formats.rle_csv import RleCsv
@@ -57,12 +62,20 @@ from shardwright.formats.tables import (
     reduce_header,
     shown_header,
 )
+from shardwright.formats.via import ViaJson
+from shardwright.formats.voc_xml import VocBoxes
+from shardwright.formats.yolo import YAML_ENDINGS, Yolo
 from shardwright.storage import is_folder, open_table
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
 # Formats of which no file of annotations is read.
 WITHOUT_PATH = (CLASS_FOLDERS, FILE_NAME, "none", TFRECORD)
+_TOOLS: Mapping[str, type[ObjectFormat]] = {
+    one.format: one for one in (Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes)
+}
+# The only option of tables that such a format has.
+_OF_VIA = "columns.label"
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 _EITHER = "Set input.labels.format: class_folders or file_name."
 BY_FOLDER = Reading("the folder of an image is its class", {"input.labels.format": CLASS_FOLDERS})
@@ -139,13 +152,15 @@ def open_source(
 
 
 def _open(request: _Request, path: str | None) -> AnnotationFormat:
-    options, record = request.options, request.record
+    options, record, images = request.options, request.record, request.images
     if record is not None and record.labels == NONE and options.format == "auto":
         return Unlabeled(request.given())
     if path is None:
         return _open_keys(request)
-    if options.format != "pascal_voc":
-        check_known(path, name_tool_of_folder(path) if is_folder(path) else name_tool(path))
+    tool = detect_tool(options.format, path, images.root, images.keys)
+    check_known(path, tool)
+    if tool is not None or options.format in OF_TOOLS:
+        return _open_tool(request, path, tool)
     if reason := detect_folder(options.format, path):
         _check_spans(request.spans, f"{path} holds masks")
         return _open_folder(request, path, reason)
@@ -161,6 +176,46 @@ def _open(request: _Request, path: str | None) -> AnnotationFormat:
         if getattr(options, option):
             raise _not_used(option, f"{path} is not COCO JSON")
     return _open_table(request, path)
+
+
+def detect_tool(label_format: str, path: str, root: str = "", keys: Sequence[str] = ()) -> KnownTool | None:
+    """Returns the annotation tool that a file or a folder is of, where the format is to be detected.
+
+    Args:
+        label_format: `input.labels.format`.
+        path: absolute path of the file or the folder.
+        root: folder of the images.
+        keys: the images; in a folder of annotations these do not count.
+    """
+    if label_format != "auto" or (is_folder(path) and is_folder(os.path.join(path, MASKS))):
+        return None
+    inside = is_folder(path) and f"{root}/".startswith(f"{path.rstrip('/')}/")
+    return find_tool(path, frozenset(os.path.join(root, key) for key in keys) if inside else ())
+
+
+def _open_tool(request: _Request, path: str, tool: KnownTool | None) -> AnnotationFormat:
+    options = request.options
+    chosen = options.format if tool is None else tool.format
+    reason = "input.labels.format is set" if tool is None else f"{os.path.basename(path.rstrip('/'))} holds {tool.name}"
+    _check_spans(request.spans, f"{path} is of an annotation tool ({reason})")
+    if chosen in FOLDERS and not is_folder(path) and not path.lower().endswith(YAML_ENDINGS):
+        held = chosen if tool is None else tool.name
+        raise UsageError(f"input.labels.path: {path}: holds {held}. Give the folder of these files.")
+    given = [*options.of_tables, *(["regex"] if options.regex is not None else [])]
+    for option in given:
+        if (chosen, option) != (ViaJson.format, _OF_VIA):
+            raise _not_used(option, f"not used by {chosen} ({reason})")
+    return _TOOLS[chosen](
+        ObjectInput(
+            images=request.images,
+            classes=request.classes,
+            notes=request.note(chosen, reason),
+            path=path,
+            names=request.names(),
+            options=options,
+            masks=request.task == SEGMENTATION,
+        )
+    )
 
 
 def _not_used(option: str, problem: str) -> ConfigError:
@@ -190,6 +245,9 @@ def detect_task(labels: str | None, options: LabelsConfig) -> tuple[str, str]:
     """
     if labels is None:
         return CLASSIFICATION, "there are no masks"
+    tool = detect_tool(options.format, labels, labels)
+    if options.format in OF_TOOLS or (tool is not None and tool.format):
+        return SEGMENTATION, f"{os.path.basename(labels.rstrip('/'))} is of an annotation tool"
     if reason := detect_folder(options.format, labels):
         return SEGMENTATION, f"{reason}, of masks"
     if reason := _detect_lines(options.format, labels):

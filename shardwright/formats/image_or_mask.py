@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from shardwright.config.input import LabelsConfig
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.detect import detect_folder
+from shardwright.formats.detect import detect_folder, detect_tool
 from shardwright.formats.mask_images import LOSSY, list_masks
 from shardwright.formats.mask_names import SUFFIXES, ImageStems, pattern_names
 from shardwright.formats.pascal_voc import MASKS, OBJECTS
@@ -43,6 +43,8 @@ def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[
         UsageError: all files may be either.
     """
     if not _overlap(images.root, labels) or not detect_folder(options.format, labels):
+        return images, frozenset(), ""
+    if detect_tool(options.format, labels, images.root, images.keys) is not None:
         return images, frozenset(), ""
     if options.format == "pascal_voc" or is_folder(os.path.join(labels, MASKS)):
         folders = tuple(os.path.join(labels, name, "") for name in (MASKS, OBJECTS))

@@ -1,4 +1,4 @@
-"""Names the files of annotation tools that are not read, with what to export instead.
+"""Recognizes the files of annotation tools: the format that reads them, or what to export instead.
 
 A file or a folder is looked into before it is called masks or a table: a message about missing columns does not help
 who has YOLO's text files.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
-from shardwright.storage import EmptyListing, list_inputs, read_start
+from shardwright.storage import EmptyListing, is_folder, list_inputs, read_start
 from shardwright.untrusted import parse_untrusted_json
 
 # So many files of a folder are looked into, and so many bytes of each.
@@ -27,32 +27,43 @@ class KnownTool(NamedTuple):
 
     Attributes:
         name: the tool or the format.
-        fix: what to do instead, a sentence.
+        fix: what to do instead, a sentence; empty where `format` is given.
+        format: the format that reads them, or empty.
     """
 
     name: str
     fix: str
+    format: str = ""
 
 
-_VOC_BOXES = KnownTool(
-    "Pascal VOC XML files of boxes",
-    "Boxes are read from VOC's whole tree, with SegmentationClass next to Annotations. For boxes alone: " + _AS_COCO,
-)
-_YOLO = KnownTool("YOLO text files", _AS_COCO)
-_YOLO_DATA = KnownTool("YOLO's data.yaml", _AS_COCO)
-_LABELME = KnownTool("LabelMe JSON, a file for each image", "Run labelme2coco, and give its COCO JSON.")
-_CVAT = KnownTool("CVAT XML", _AS_COCO)
-_VIA = KnownTool("VIA (VGG Image Annotator) JSON", _AS_COCO)
-_LABEL_STUDIO = KnownTool("Label Studio JSON", _AS_COCO)
+_VOC_BOXES = KnownTool("Pascal VOC XML files of boxes", "", "voc_boxes")
+_YOLO = KnownTool("YOLO text files", "", "yolo")
+_YOLO_DATA = KnownTool("YOLO's data.yaml", "", "yolo")
+_LABELME = KnownTool("LabelMe JSON, a file for each image", "", "labelme")
+_CVAT = KnownTool("CVAT XML", "", "cvat_xml")
+_VIA = KnownTool("VIA (VGG Image Annotator) JSON", "", "via_json")
+_LABEL_STUDIO = KnownTool("Label Studio JSON", "", "label_studio")
 _LABELBOX = KnownTool("Labelbox JSON lines", _AS_COCO)
 _PANOPTIC = KnownTool("COCO panoptic JSON", "Give the instances file, or the folder of PNGs of semantic masks.")
 _CAPTIONS = KnownTool(
     "COCO captions JSON", "Write a CSV with the columns image and caption, and set input.labels.format: captions."
 )
+# Formats with a file for each image, which may be next to the images.
+FOLDERS = ("yolo", "labelme", "voc_boxes")
+
+
+def find_tool(path: str, images: Collection[str] = ()) -> KnownTool | None:
+    """Returns the tool that a file or most files of a folder are of.
+
+    Args:
+        path: absolute path.
+        images: absolute paths of images, which may be in the folder.
+    """
+    return name_tool_of_folder(path, images) if is_folder(path) else name_tool(path)
 
 
 def name_tool(path: str) -> KnownTool | None:
-    """Returns the tool that a file is of; `None` where it is unknown, or one that is read.
+    """Returns the tool that a file is of; `None` where it is unknown, or the file is plain COCO.
 
     Args:
         path: absolute path of a file.
@@ -73,18 +84,20 @@ def name_tool(path: str) -> KnownTool | None:
     return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(text.split("\n")[0].strip()) else None
 
 
-def name_tool_of_folder(folder: str) -> KnownTool | None:
+def name_tool_of_folder(folder: str, images: Collection[str] = ()) -> KnownTool | None:
     """Returns the tool that most files of a folder are of; `None` where they are not of one.
 
     Args:
         folder: absolute path.
+        images: absolute paths of files of the folder that are images, and do not count.
     """
     try:
         listing = list_inputs(folder)
     except EmptyListing:
         return None
     chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(_TEXTS)]
-    if 2 * len(chosen) <= len(listing.keys):
+    others = sum(listing.path(i) not in images for i in range(len(listing.keys))) if images else len(listing.keys)
+    if 2 * len(chosen) <= others:
         return None
     found = [name_tool(listing.path(i)) for i in chosen[:_LOOKED_INTO]]
     best = max(found, key=found.count, default=None)
@@ -92,12 +105,12 @@ def name_tool_of_folder(folder: str) -> KnownTool | None:
 
 
 def check_known(path: str, tool: KnownTool | None) -> None:
-    """Refuses files of a known tool.
+    """Refuses files of a known tool that is not read.
 
     Raises:
         UsageError: `tool` is one; names it, and what to export.
     """
-    if tool is not None:
+    if tool is not None and not tool.format:
         raise UsageError(f"input.labels.path: {path}: holds {tool.name}, which is not read. {tool.fix}")
 
 

@@ -4,22 +4,24 @@ VOC counts pixels from 1 and means the last ones too: a box of the whole image i
 the edges 0, 0, width, height (`shardwright.images.boxes.Box`), so 1 is taken off `xmin` and `ymin`. Source: the VOC2012
 development kit, section 8 (host.robots.ox.ac.uk/pascal/VOC). `part` elements (heads, hands, feet) are passed over.
 
-The file may come from anyone: its size is limited and a document type is refused, so no entity is ever expanded and
-nothing else is ever opened.
+The file may come from anyone: its size is limited, and see `safe_xml`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
-from xml.parsers import expat
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from shardwright.errors import UsageError
+from shardwright.formats.image_names import key_stem
+from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing
+from shardwright.formats.safe_xml import XmlError, parse_xml
 from shardwright.images.boxes import Box
 from shardwright.masks.rle import RleError
+from shardwright.storage import list_inputs
 
 MOST_XML_BYTES = 4 << 20
-_DEEPEST = 16
-_LONGEST = 200
 _SHOWN = 40
 _SIZE = ("annotation", "size")
 _OBJECT = ("annotation", "object")
@@ -74,20 +76,35 @@ def read_voc(data: bytes) -> VocImage:
     if len(data) > MOST_XML_BYTES:
         raise VocError(f"it has {len(data)} bytes; an annotation has at most {MOST_XML_BYTES}")
     reader = _Reader()
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = reader.start
-    parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.text
-    parser.StartDoctypeDeclHandler = reader.reject_doctype
-    parser.buffer_text = True
     try:
-        parser.Parse(data, True)
-    except VocError:
-        raise
-    except (expat.ExpatError, LookupError, ValueError) as error:  # The last two for unknown encodings.
-        raise VocError(f"it is not XML ({str(error)[:_LONGEST]})") from None
+        parse_xml([data], reader)
+    except XmlError as error:
+        raise VocError(str(error)) from None
     height, width = (_whole(reader.size, name, "size") for name in ("height", "width"))
     return VocImage(height, width, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
+
+
+class VocBoxes(ObjectFiles):
+    """Boxes in a folder of such files, without masks; see `ObjectFormat`. For VOC's whole tree see `pascal_voc`."""
+
+    format, tool, flags = "voc_boxes", "Pascal VOC", FLAGS
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        listing = list_inputs(given.path)
+        chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(".xml")]
+        if not chosen:
+            raise UsageError(f"input.labels.path: {given.path} contains no XML file. Give the folder Annotations.")
+        self._files = listing.part(chosen)
+
+    def _names_in(self, number: int, data: bytes) -> Sequence[str]:
+        stem = key_stem(self._files.keys[number])
+        return [stem, stem.rpartition("/")[2]]
+
+    def _content(self, raw: Any) -> Content:
+        image = read_voc(raw)
+        things = [Thing(thing.name, None, thing.box, thing.flags) for thing in image.objects]
+        return Content(things, size=(image.height, image.width))
 
 
 class _Reader:
@@ -96,31 +113,18 @@ class _Reader:
     def __init__(self) -> None:
         self.size: dict[str, str] = {}
         self.objects: list[dict[str, str]] = []
-        self._path: list[str] = []
-        self._text = ""
 
-    def reject_doctype(self, *_: object) -> None:
-        raise VocError("it has a document type (<!DOCTYPE>), which may hide entities; remove it")
-
-    def start(self, name: str, _: object) -> None:
-        self._path.append(name)
-        self._text = ""
-        if len(self._path) > _DEEPEST:
-            raise VocError(f"its elements are nested more than {_DEEPEST} deep")
-        if tuple(self._path) == _OBJECT:
+    def start(self, path: tuple[str, ...], attributes: Mapping[str, str]) -> None:
+        del attributes
+        if path == _OBJECT:
             self.objects.append({})
 
-    def text(self, text: str) -> None:
-        self._text += text[: _LONGEST - len(self._text)]
-
-    def end(self, name: str) -> None:
-        folder = tuple(self._path[:-1])
+    def end(self, path: tuple[str, ...], text: str) -> None:
+        folder, name = path[:-1], path[-1]
         if folder == _SIZE:
-            self.size[name] = self._text.strip()
+            self.size[name] = text
         elif folder in (_OBJECT, _BOX) and self.objects:
-            self.objects[-1][name] = self._text.strip()
-        self._path.pop()
-        self._text = ""
+            self.objects[-1][name] = text
 
 
 def _object(fields: dict[str, str], number: int) -> VocObject:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -106,6 +107,13 @@ _UNLISTED_MEANS = {
     "reject": "an image without a row is left out",
     "unlabeled": "an image without a row is written without a class",
 }
+# Files that are next to images on purpose: annotations, lists, descriptions, folder views.
+_SIDECARS = frozenset(
+    (
+        *(".txt", ".json", ".xml", ".csv", ".tsv", ".yaml", ".yml", ".jsonl", ".ndjson", ".names", ".data", ".cfg"),
+        *(".md", ".rst", ".html", ".pdf", ".log", ".ini", ".db", ".toml", ".xmp", ".url"),
+    )
+)
 _LOOK_INTO = 1 << 20
 _LOCAL_TOGETHER = 16
 _SHOWN = 3
@@ -244,7 +252,8 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
         records = _open_records(recipe, listing, evidence)
         return _OpenedInput(records.listing, records, guard, {}, notes, records, further)
     listing = _within(listing, recipe.images.max_bytes)
-    not_images = _not_images(listing)
+    listing, not_images, note = _without_sidecars(listing, _not_images(listing))
+    notes = (*notes, note) if note else notes
     source = open_source(
         task=recipe.task,
         options=recipe.input.labels,
@@ -339,6 +348,29 @@ def _not_images(listing: Listing) -> dict[int, Refusal]:
         for i, reason in zip(unsure, reasons, strict=True)
         if reason is not None
     }
+
+
+def _without_sidecars(listing: Listing, not_images: dict[int, Refusal]) -> tuple[Listing, dict[int, Refusal], str]:
+    """Takes files that people and tools keep next to images out of the listing: they are neither images nor rejects.
+
+    Returns:
+        The listing, the files that are left and are not images, and a note with the count of each ending.
+    """
+    sidecars = {i for i in not_images if _is_sidecar(listing.keys[i])}
+    if not sidecars or len(sidecars) == len(listing.keys):
+        return listing, not_images, ""
+    endings = Counter(os.path.splitext(listing.keys[i])[1].lower() or "no ending" for i in sidecars)
+    counts = ", ".join(f"{ending} {count}" for ending, count in sorted(endings.items()))
+    note = f"images: other files are ignored: {counts}"
+    kept = [i for i in range(len(listing.keys)) if i not in sidecars]
+    checksums = [listing.checksum(i) for i in kept] if len(listing.checksums) else ()
+    part = dataclasses.replace(listing.part(kept), refused=listing.refused, checksums=checksums)
+    return part, {new: not_images[old] for new, old in enumerate(kept) if old in not_images}, note
+
+
+def _is_sidecar(key: str) -> bool:
+    name = os.path.basename(key).lower()
+    return os.path.splitext(name)[1] in _SIDECARS or name.startswith(("readme", "license"))
 
 
 def _why_no_image(path: str, pin: str) -> str | None:

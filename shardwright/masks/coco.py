@@ -83,7 +83,7 @@ class CocoMasks:
         """
         stated_height, stated_width, segmentation = json.loads(text)
         if stated_height is not None:
-            _check_size("the image", (stated_height, stated_width), height, width)
+            check_size("the image", (stated_height, stated_width), height, width)
         if isinstance(segmentation, dict):
             return _read_counts(segmentation, height, width)
         if not isinstance(segmentation, list) or not segmentation:
@@ -115,11 +115,12 @@ def _read_counts(segmentation: dict[str, Any], height: int, width: int) -> Runs:
         raise SegmentationError(
             f'run lengths need {{"size": [height, width], "counts": list or text}}; it contains {keys}'
         )
-    _check_size("the mask", tuple(size), height, width)
+    check_size("the mask", tuple(size), height, width)
     return COCO.parse(json.dumps(counts) if isinstance(counts, list) else counts, height=height, width=width)
 
 
-def _check_size(what: str, stated: tuple[object, ...], height: int, width: int) -> None:
+def check_size(what: str, stated: tuple[object, ...], height: int, width: int) -> None:
+    """Raises `SizeError` where an annotation states another size than the image has."""
     if stated != (height, width):
         shown = "x".join(repr(side)[:_SHOWN] for side in stated)
         turned = "; was the mask drawn on the turned image?" if stated == (width, height) else ""

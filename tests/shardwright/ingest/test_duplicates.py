@@ -91,10 +91,10 @@ def test_they_may_end_the_run(tmp_path, folder):
 
 
 def test_what_is_rejected_is_no_duplicate(tmp_path, folder):
-    for name in ("a/0first.txt", "a/0second.txt"):
+    for name in ("a/0first.bin", "a/0second.bin"):
         put(folder, name, b"no image")
     run(raw(folder, {"exact": "fail"}), tmp_path / "out")
-    assert dropped(tmp_path / "out") == dict.fromkeys(("a/0first.txt", "a/0second.txt"), ("rejected", "not_an_image"))
+    assert dropped(tmp_path / "out") == dict.fromkeys(("a/0first.bin", "a/0second.bin"), ("rejected", "not_an_image"))
 
 
 def test_labels_that_disagree_are_logged(tmp_path, folder):

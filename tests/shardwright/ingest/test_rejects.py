@@ -27,7 +27,10 @@ def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
     raw["images"] = {"max_pixels": 24 * 30}
     (images / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0")
     (images / ".DS_Store").write_bytes(b"x")
-    manifest = run(raw, tmp_path / "out")
+    notes: list[str] = []
+    manifest = run(raw, tmp_path / "out", log=notes.append)
+    # Files that belong next to images are neither images nor rejects.
+    assert "images: other files are ignored: .db 1" in notes
     found = ledger(tmp_path / "out")
     rejected = {key: row.code for key, row in found.items() if row.status == "rejected"}
     assert rejected == {
@@ -37,14 +40,13 @@ def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
         "005.jpg": "truncated",
         "006.jpg": "not_an_image",
         "007.jpg": "too_large",
-        "Thumbs.db": "not_an_image",
         "lost.jpg": "missing_image",
     }
     place = f"labels.csv, row {by_key['002.jpg_Sugar'] + 1}, column EncodedPixels, class Sugar: "
     assert found["002.jpg"].reason.startswith(place)
     assert "99999" in found["002.jpg"].reason
     assert found["001.jpg"].split in manifest.splits
-    assert manifest.totals["inputs"] == len(found) == 26
+    assert manifest.totals["inputs"] == len(found) == 25
     assert manifest.totals["written"] == 18
     assert manifest.totals["rejected/bad_rle"] == 3
     assert len(examples(tmp_path / "out")) == 18

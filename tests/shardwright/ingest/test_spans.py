@@ -314,12 +314,12 @@ def test_what_is_refused_in_several_spans_is_named_with_its_span(tmp_path):
     deliver(tmp_path / "in", 2, range(5, 10))
     for span in (1, 2):
         os.symlink("nowhere", tmp_path / "in" / str(span) / "images" / "broken.png")
-        Path(tmp_path / "in" / str(span) / "images" / "notes.txt").write_text(f"hello {span}")
+        Path(tmp_path / "in" / str(span) / "images" / "notes.bin").write_text(f"hello {span}")
     run(raw(tmp_path / "in", span="all"), tmp_path / "out")
     rows = ledger(tmp_path / "out")
     assert rows["1/broken.png"].code == rows["2/broken.png"].code == "broken_link"
-    assert rows["notes.txt"].code == "not_an_image"
-    assert rows["1/notes.txt"].code == "superseded"
+    assert rows["notes.bin"].code == "not_an_image"
+    assert rows["1/notes.bin"].code == "superseded"
 
 
 def test_folders_of_masks_are_read_of_one_span_and_not_joined(tmp_path):

@@ -381,7 +381,7 @@ def test_the_schema_has_them_as_optional_features(tmp_path, given_input):
         ({"format": "captions"}, r"input\.labels\.path: missing"),
         ({"path": "x", "key_regex": "a"}, r"input\.labels\.key_regex: 'a' has no group"),
         ({"path": "x", "key_regex": "("}, r"input\.labels\.key_regex: '\(' is not a regular expression"),
-        ({"boxes": True}, r"input\.labels\.boxes: only COCO JSON has boxes"),
+        ({"boxes": True}, r"input\.labels\.boxes: only COCO JSON and files of annotation tools have boxes"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(labels, message):

@@ -1,0 +1,177 @@
+"""CVAT for images 1.1: one XML file with an `image` element for each image, and its shapes in it.
+
+| element | is read as |
+|---|---|
+| `box`, with `rotation` a polygon | a box |
+| `polygon`, `ellipse` | an outline |
+| `mask` | run lengths within a box: counts of pixels off, on, off, ..., row by row |
+| `tag` | a class of the whole image |
+| `polyline`, `points`, `skeleton`, `cuboid`, attributes | left out, with their count |
+
+Classes are in the order of the labels in `meta`. The subset of an image is its split. Source: the documentation of the
+format (docs.cvat.ai, formats/format-cvat).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from shardwright.errors import UsageError
+from shardwright.formats.object_values import ObjectError, read_name, read_text_number
+from shardwright.formats.objects import (
+    Content,
+    Entry,
+    ObjectFormat,
+    ObjectInput,
+    Thing,
+    ellipse,
+    polygon,
+    rectangle,
+    shape,
+)
+from shardwright.formats.safe_xml import XmlError, parse_xml
+from shardwright.images.boxes import Box
+from shardwright.storage import check_table, open_file
+
+_CHUNK = 1 << 20
+_IMAGE = ("annotations", "image")
+_WITHOUT_AREA = {"polyline": "polylines", "points": "sets of points", "skeleton": "skeletons", "cuboid": "cuboids"}
+_NO_SUBSET = ("", "default")
+
+_Elements = list[tuple[str, Mapping[str, str]]]
+
+
+class Cvat(ObjectFormat):
+    """See `ObjectFormat`."""
+
+    format, tool = "cvat_xml", "CVAT's labels"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._labels: list[str] = []
+
+    def _entries(self) -> Iterator[Entry]:
+        found = _Images()
+        check_table(self._path)
+        try:
+            with open_file(self._path) as file:
+                parse_xml(iter(lambda: file.read(_CHUNK), b""), found)
+        except XmlError as error:
+            raise UsageError(f"{self._path}: {error}. Export 'CVAT for images 1.1' again.") from None
+        except OSError as error:
+            raise UsageError(f"input.labels.path: {self._path} cannot be opened ({error.strerror}).") from None
+        self._labels = found.labels
+        if found.tracks and not found.images:
+            raise UsageError(f"{self._path}: is 'CVAT for video'. Export 'CVAT for images 1.1'.")
+        for i, (attributes, elements) in enumerate(found.images):
+            name = attributes.get("name", "").replace("\\", "/")
+            where = f"{self.name}, image {attributes.get('id', i)}"
+            yield Entry([name, name.rpartition("/")[2]] if name else [], where, (attributes, elements))
+
+    def _declared(self) -> Sequence[str]:
+        return self._labels
+
+    def _content(self, raw: tuple[Mapping[str, str], _Elements]) -> Content:
+        attributes, elements = raw
+        size = tuple(_whole(attributes, side, "image") for side in ("height", "width"))
+        things: list[Thing] = []
+        tags: list[str] = []
+        left_out: Counter[str] = Counter()
+        for i, (kind, given) in enumerate(elements):
+            where = f"{kind} {i + 1}"
+            if kind == "attribute":
+                left_out["attributes of objects"] += 1
+            elif kind in _WITHOUT_AREA:
+                left_out[_WITHOUT_AREA[kind]] += 1
+            elif kind == "tag":
+                tags.append(_label(given, where))
+            elif kind in _SHAPES:
+                things.append(_SHAPES[kind](given, where))
+            else:
+                raise ObjectError(f"{where}: is not a shape of CVAT for images 1.1")
+        subset = attributes.get("subset", "")
+        split = "" if subset.lower() in _NO_SUBSET else subset
+        return Content(things, list(dict.fromkeys(tags)), (size[0], size[1]), split=split, left_out=left_out)
+
+
+class _Images:
+    """Collects images, their shapes, and the labels of the task."""
+
+    def __init__(self) -> None:
+        self.images: list[tuple[Mapping[str, str], _Elements]] = []
+        self.labels: list[str] = []
+        self.tracks = 0
+
+    def start(self, path: tuple[str, ...], attributes: Mapping[str, str]) -> None:
+        if path == _IMAGE:
+            self.images.append((attributes, []))
+        elif path[:2] == _IMAGE and len(path) > 2:
+            # The points of a skeleton are part of it.
+            if len(path) == 3 or path[-1] == "attribute":
+                self.images[-1][1].append((path[-1], attributes))
+        elif path == ("annotations", "track"):
+            self.tracks += 1
+        elif path[:1] != ("annotations",):
+            raise XmlError(f"its root is <{path[0]}>, not CVAT's <annotations>")
+
+    def end(self, path: tuple[str, ...], text: str) -> None:
+        # Sub-labels of skeletons have a parent, which comes after their name.
+        if path[-3:] == ("labels", "label", "name") and path[1] == "meta":
+            self.labels.append(text)
+        elif path[-3:] == ("labels", "label", "parent") and text and self.labels:
+            self.labels.pop()
+
+
+def _label(given: Mapping[str, str], where: str) -> str:
+    return read_name(given.get("label"), f"{where}: label")
+
+
+def _whole(given: Mapping[str, str], name: str, where: str) -> int:
+    text = given.get(name, "")
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise ObjectError(f"{where}: {name} is {ascii(text)[:40]}, not a whole number")
+    return int(text)
+
+
+def _numbers(given: Mapping[str, str], names: Sequence[str], where: str) -> list[float]:
+    return [read_text_number(given.get(name), f"{where}: {name}") for name in names]
+
+
+def _turn(given: Mapping[str, str], where: str) -> float:
+    return read_text_number(given.get("rotation", "0"), f"{where}: rotation")
+
+
+def _box(given: Mapping[str, str], where: str) -> Thing:
+    edges = _numbers(given, ("xtl", "ytl", "xbr", "ybr"), where)
+    return rectangle(_label(given, where), Box(*edges), _turn(given, where))
+
+
+def _ellipse(given: Mapping[str, str], where: str) -> Thing:
+    x, y, rx, ry = _numbers(given, ("cx", "cy", "rx", "ry"), where)
+    return ellipse(_label(given, where), x, y, rx, ry, _turn(given, where))
+
+
+def _polygon(given: Mapping[str, str], where: str) -> Thing:
+    points = []
+    for text in given.get("points", "").split(";"):
+        numbers = [read_text_number(number, f"{where}: points") for number in text.split(",")]
+        if len(numbers) != 2:
+            raise ObjectError(f"{where}: the point {ascii(text)[:40]} is not x,y")
+        points.append((numbers[0], numbers[1]))
+    return Thing(_label(given, where), polygon(points))
+
+
+def _mask(given: Mapping[str, str], where: str) -> Thing:
+    left, top, width, height = (_whole(given, name, where) for name in ("left", "top", "width", "height"))
+    counts = [_whole({"rle": text.strip()}, "rle", where) for text in given.get("rle", "").split(",")]
+    text = shape(rows=counts, box=[left, top, width, height])
+    return Thing(_label(given, where), text, Box(left, top, left + width, top + height))
+
+
+_SHAPES: Mapping[str, Callable[[Mapping[str, str], str], Thing]] = {
+    "box": _box,
+    "ellipse": _ellipse,
+    "polygon": _polygon,
+    "mask": _mask,
+}

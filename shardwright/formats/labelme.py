@@ -1,0 +1,98 @@
+"""LabelMe: a JSON file for each image, next to it or in a separate folder.
+
+`shapes` holds polygons, rectangles, circles and masks; points and lines have no area and are left out, with their
+count. `flags` of the file that are set are the classes of the whole image. The image is the one of `imagePath`, or the
+one that has the name of the file; the copy of it in `imageData` is not used. Source: the file format of
+wkentaro/labelme (labelme/_label_file.py, labelme/shape.py).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.formats.image_names import key_stem
+from shardwright.formats.object_values import (
+    ObjectError,
+    parse_json,
+    read_list,
+    read_mapping,
+    read_name,
+    read_points,
+    read_side,
+)
+from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, ellipse, polygon, shape
+from shardwright.images.boxes import Box
+from shardwright.storage import list_inputs
+
+_WITHOUT_AREA = {"point": "points", "points": "points", "line": "lines", "linestrip": "lines"}
+
+
+class LabelMe(ObjectFiles):
+    """See `ObjectFormat`."""
+
+    format, tool = "labelme", "LabelMe"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        listing = list_inputs(given.path)
+        chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(".json")]
+        if not chosen:
+            raise UsageError(f"input.labels.path: {given.path} contains no JSON file. Give the folder of LabelMe's.")
+        self._files = listing.part(chosen)
+
+    def _names_in(self, number: int, data: bytes) -> Sequence[str]:
+        key = self._files.keys[number]
+        try:
+            path = parse_json(data).get("imagePath") if data else None
+        except (ObjectError, AttributeError):
+            path = None
+        if not isinstance(path, str) or not path.strip():
+            return [key_stem(key)]
+        path = path.replace("\\", "/")
+        near = posixpath.normpath(posixpath.join(os.path.dirname(key), path))
+        return [near, path, posixpath.basename(path), key_stem(key)]
+
+    def _content(self, raw: Any) -> Content:
+        document = read_mapping(parse_json(raw), "the file")
+        if "shapes" not in document:
+            raise ObjectError("has no `shapes`, so it is not LabelMe's")
+        stated = document.get("imageHeight"), document.get("imageWidth")
+        size = None if None in stated else (read_side(stated[0], "imageHeight"), read_side(stated[1], "imageWidth"))
+        flags = read_mapping(document.get("flags") or {}, "flags")
+        left_out: Counter[str] = Counter()
+        things = []
+        for i, one in enumerate(read_list(document["shapes"], "shapes")):
+            found = _thing(read_mapping(one, f"shapes[{i}]"), f"shapes[{i}]", left_out)
+            if found is not None:
+                things.append(found)
+        return Content(things, [name for name, value in flags.items() if value is True], size, left_out=left_out)
+
+
+def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
+    label, kind = read_name(one.get("label"), f"{where}: label"), one.get("shape_type") or "polygon"
+    if kind in _WITHOUT_AREA:
+        left_out[_WITHOUT_AREA[kind]] += 1
+        return None
+    points = read_points(one.get("points"), f"{where}: points", 3 if kind == "polygon" else 2)
+    if kind == "polygon":
+        return Thing(label, polygon(points))
+    if kind not in ("rectangle", "circle", "mask") or len(points) != 2:
+        raise ObjectError(f"{where}: {ascii(kind)[:40]} with {len(points)} points is not a shape that is read")
+    (ax, ay), (bx, by) = points
+    if kind == "circle":
+        radius = math.hypot(bx - ax, by - ay)
+        return ellipse(label, ax, ay, radius, radius)
+    box = Box(min(ax, bx), min(ay, by), max(ax, bx), max(ay, by))
+    if kind == "rectangle":
+        return Thing(label, None, box)
+    mask = one.get("mask")
+    if not isinstance(mask, str):
+        raise ObjectError(f"{where}: mask is not a PNG in base64")
+    left, top = round(box.xmin), round(box.ymin)
+    return Thing(label, shape(png=mask, at=[left, top]), Box(left, top, round(box.xmax) + 1, round(box.ymax) + 1))

@@ -1,0 +1,119 @@
+"""Checks of the values in annotations of a tool; see `objects`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.formats.image_names import is_text
+from shardwright.images.boxes import AnnotationError
+from shardwright.storage import limits, open_table
+
+_SHOWN = 60
+_LARGEST = 2.0**31
+
+
+class ObjectError(AnnotationError):
+    """An entry is not what the tool writes; the message states what is wrong and where in the entry."""
+
+    code = "bad_object"
+
+
+def read_number(value: object, what: str) -> float:
+    """Returns a coordinate or a length.
+
+    Raises:
+        ObjectError: it is not a finite number.
+    """
+    # True and false are integers to Python; NaN is not below anything.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
+        raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number")
+    return float(value)
+
+
+def read_text_number(value: object, what: str) -> float:
+    """Returns the number that a text is; see `read_number`."""
+    try:
+        return read_number(float(str(value)), what)
+    except ValueError:
+        raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number") from None
+
+
+def read_points(value: object, what: str, least: int = 3) -> list[tuple[float, float]]:
+    """Returns a list of [x, y] pairs.
+
+    Raises:
+        ObjectError: it is something else, or has fewer points than `least`.
+    """
+    if not isinstance(value, list) or len(value) < least:
+        count = f"has {len(value)} points" if isinstance(value, list) else f"is {ascii(value)[:_SHOWN]}"
+        raise ObjectError(f"{what} {count}; it needs at least {least}")
+    points = []
+    for point in value:
+        if not isinstance(point, (list, tuple)) or len(point) != 2:
+            raise ObjectError(f"{what} has the point {ascii(point)[:_SHOWN]}, not [x, y]")
+        points.append((read_number(point[0], what), read_number(point[1], what)))
+    return points
+
+
+def read_side(value: object, what: str) -> int:
+    """Returns a height or a width.
+
+    Raises:
+        ObjectError: it is not a whole number from 1.
+    """
+    if type(value) is not int or not 1 <= value <= _LARGEST:
+        raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number of pixels")
+    return value
+
+
+def read_mapping(value: object, what: str) -> Mapping[str, Any]:
+    """Returns a JSON object.
+
+    Raises:
+        ObjectError: it is something else.
+    """
+    if not isinstance(value, dict):
+        raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not an object")
+    return value
+
+
+def read_list(value: object, what: str) -> list[Any]:
+    """Returns a JSON list; see `read_mapping`."""
+    if not isinstance(value, list):
+        raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a list")
+    return value
+
+
+def read_name(value: object, what: str) -> str:
+    """Returns a text that is not blank; see `read_mapping`."""
+    if not isinstance(value, str) or not value.strip() or not is_text(value):
+        raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a name")
+    return value
+
+
+def load_json(path: str, tool: str) -> Any:
+    """Reads a file of a tool whole.
+
+    Raises:
+        UsageError: it is too large, or not JSON.
+    """
+    try:
+        with open_table(path, limits.MOST_JSON_BYTES) as file:
+            return json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is not JSON in UTF-8 ({error}). Export it from {tool} again.") from None
+
+
+def parse_json(data: bytes) -> Any:
+    """Reads the JSON of one image.
+
+    Raises:
+        ObjectError: it is not JSON.
+    """
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ObjectError(f"it is not JSON in UTF-8 ({str(error)[:_SHOWN]})") from None

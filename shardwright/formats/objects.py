@@ -1,0 +1,427 @@
+"""Annotations of images as drawing tools have them: objects with an outline or a box, and tags of whole images.
+
+A format of a tool finds its entries (`_entries`) and reads one of them (`_content`); everything else is here:
+matching images and classes, masks, boxes, what is rejected and what is left out, with the reason.
+
+- `task: segmentation`: outlines become masks. Where some objects of a set have outlines, boxes are drawn as masks, too.
+- `task: classification`: an image has its tags as classes. With `input.labels.boxes`, it has the classes of its objects
+  as well, and their boxes; an object without one has the box around its outline.
+
+An image with several classes, or with none where others have some, makes the set one of several classes an image.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from shardwright.config.input import CENTER_RULE, LabelsConfig
+from shardwright.dataset.manifest import MULTI, SINGLE
+from shardwright.errors import Reading, UsageError
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
+from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes
+from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.formats.mask_values import have_ids
+from shardwright.formats.object_values import ObjectError
+from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
+from shardwright.masks.coco import mask_text
+from shardwright.masks.drawn import DrawnMasks
+from shardwright.storage import Listing, Refusal, map_threads, read_bytes, readers
+from shardwright.storage.limits import TooLarge
+
+# A file of one image; LabelMe puts the whole picture into it.
+MOST_FILE_BYTES = 64 << 20
+_SHOWN = 60
+
+
+class Thing(NamedTuple):
+    """One object of an image.
+
+    Attributes:
+        label: its class, as the tool writes it.
+        shape: its outline as JSON, see `shardwright.masks.drawn`; `None` where it is only a box.
+        box: its box, in the units of `Content.boxes_in`; `None` to take the one around the outline.
+        flags: name of a flag -> 0 or 1.
+    """
+
+    label: str
+    shape: str | None
+    box: Box | None = None
+    flags: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Content:
+    """The annotations of an image.
+
+    Attributes:
+        things: its objects.
+        tags: its own classes.
+        size: height and width that the tool states.
+        boxes_in: height and width that boxes are in; by default those of the image, in pixels.
+        split: the split that the tool states, or empty.
+        left_out: what else is there and is not read -> how many.
+    """
+
+    things: Sequence[Thing] = ()
+    tags: Sequence[str] = ()
+    size: tuple[int, int] | None = None
+    boxes_in: tuple[int, int] | None = None
+    split: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+class Entry(NamedTuple):
+    """The annotations of one image, not read yet.
+
+    Attributes:
+        names: what may be the name of its image; the first that is one counts.
+        where: place in the annotations, for messages.
+        raw: what `_content` takes.
+    """
+
+    names: Sequence[str]
+    where: str
+    raw: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectInput(FormatInput):
+    """The arguments of these formats.
+
+    Attributes:
+        path: absolute path of the file or the folder.
+        names: how they name images.
+        options: `input.labels`.
+        masks: whether masks are read.
+    """
+
+    path: str
+    names: NameIndex
+    options: LabelsConfig
+    masks: bool
+
+
+class _Kept(NamedTuple):
+    """An image of the listing and its annotations."""
+
+    position: int
+    content: Content
+
+
+class ObjectFormat(AnnotationFormat):
+    """See `shardwright.formats.base.AnnotationFormat`.
+
+    Attributes:
+        flags: names of the flags of boxes.
+        tool: what messages call the annotations.
+    """
+
+    flags: ClassVar[tuple[str, ...]] = ()
+    tool: ClassVar[str] = ""
+    dialect: DrawnMasks
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self.name = os.path.basename(given.path.rstrip("/"))
+        self.dialect = DrawnMasks(centers=given.options.polygons == CENTER_RULE)
+        self._path = given.path
+        self._names = given.names
+        self._masks = given.masks
+        self._boxes = given.options.boxes
+        self._map: ClassMap | None = None
+        self._kept: list[_Kept] = []
+
+    @abstractmethod
+    def _entries(self) -> Iterator[Entry]:
+        """Yields the annotations of each image once.
+
+        Raises:
+            UsageError: the file is not the tool's.
+        """
+
+    @abstractmethod
+    def _content(self, raw: Any) -> Content:
+        """Reads one entry.
+
+        Raises:
+            AnnotationError: it is broken; its image is rejected.
+        """
+
+    def _declared(self) -> Sequence[str]:
+        """Classes in the order that the tool itself gives them, where it does; called after all entries were read."""
+        return ()
+
+    def survey(self) -> Survey:
+        """See `AnnotationFormat.survey`."""
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)))
+        used: dict[str, str] = {}
+        left_out: Counter[str] = Counter()
+        first: dict[int, str] = {}
+        for entry, content in self._read():
+            position = self._position(entry)
+            if len(survey.names) < SHOWN_NAMES and entry.names:
+                survey.names.append(entry.names[0])
+            if isinstance(content, AnnotationError):
+                self._reject(survey, position, entry.where, content.code, f"{entry.where}: {content}")
+            elif position is None:
+                name = entry.names[0] if entry.names else ""
+                reason = f"{entry.where} names {name!a}, but there is no such image{self._names.alike(name)}"
+                survey.refused.append(Refusal(entry.where, "missing_image", reason if name else "names no image"))
+            elif position in first:
+                reason = f"{first[position]} and {entry.where} are both annotations of it; remove one"
+                self._reject(survey, position, entry.where, "annotated_twice", reason)
+            else:
+                first[position] = entry.where
+                self._kept.append(_Kept(position, content))
+                survey.listed[position] = 1
+                if content.split:
+                    survey.splits[position] = content.split
+            if isinstance(content, Content):
+                left_out.update(content.left_out)
+                self._note_classes(used, content, entry.where)
+            if position is not None:
+                survey.listed[position] = 1
+        self._kept = [one for one in self._kept if one.position not in survey.rejected]
+        notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items())]
+        notes += self._check_task(survey)
+        self._map = self._map_classes(used)
+        survey.classes = self._map.names
+        survey.notes = (*self._notes, *self._map.notes, *notes)
+        if self._boxes:
+            survey.features = box_features(self.flags)
+            self._check_boxes(survey)
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `AnnotationFormat.annotations`."""
+        assert self._map is not None, "survey comes first"
+        for position, content in self._kept:
+            if not self._masks:
+                for tag in content.tags:
+                    yield Annotation(position, self._map.index[tag], None, 0)
+            for i, thing in enumerate(content.things if self._masks or self._boxes else ()):
+                labelled = (position, self._map.index[thing.label])
+                text = mask_text(content.size, thing.shape or _rectangle(thing, content)) if self._masks else None
+                try:
+                    values = self._box(position, content, thing) if self._boxes else None
+                except AnnotationError:  # Its image was rejected.
+                    values = None
+                yield Annotation(*labelled, text, i) if values is None else Annotation(*labelled, text, i, values)
+
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        return ((entry, self._try(entry.raw)) for entry in self._entries())
+
+    def _try(self, raw: Any) -> Content | AnnotationError:
+        try:
+            content = self._content(raw)
+        except AnnotationError as error:
+            return error
+        for label in (*content.tags, *(thing.label for thing in content.things)):
+            if not label.strip() or not is_text(label):
+                return ObjectError(f"an object or a tag has no class, but {ascii(label)[:_SHOWN]}")
+        return content
+
+    def _position(self, entry: Entry) -> int | None:
+        """Position of an entry's image; names with more folders come first, so an ambiguous one is the last resort."""
+        return next((at for name in entry.names if name and (at := self._names.find(name)) is not None), None)
+
+    def _reject(self, survey: Survey, position: int | None, where: str, code: str, reason: str) -> None:
+        if position is None:
+            survey.refused.append(Refusal(where, code, reason))
+        else:
+            survey.rejected.setdefault(position, Refusal(self._images.keys[position], code, reason))
+
+    def _note_classes(self, used: dict[str, str], content: Content, where: str) -> None:
+        things = content.things if self._masks or self._boxes else ()
+        for label in (*(thing.label for thing in things), *(() if self._masks else content.tags)):
+            if label not in used:
+                used[label] = where
+                if len(used) > MOST_CLASSES:
+                    raise UsageError(f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!a}.")
+
+    def _check_task(self, survey: Survey) -> list[str]:
+        """Compares what is annotated with what is wanted; returns notes about what is left out.
+
+        Raises:
+            UsageError: there is nothing for the task; with the reading that fits.
+        """
+        things = [thing for _, content in self._kept for thing in content.things]
+        outlines = sum(thing.shape is not None for thing in things)
+        tags = [len(content.tags) for _, content in self._kept]
+        counted = f"{len(things)} objects ({outlines} with an outline), {sum(tags)} tags of images"
+        boxes = {"task": "classification", "input.labels.boxes": True}
+        if self._masks:
+            if self._kept and not outlines and (things or any(tags)):
+                problem = f"{self._path}: holds {counted}, so there are no masks. "
+                if things:
+                    raise UsageError(
+                        f"{problem}Use task: classification with input.labels.boxes: true to ingest boxes."
+                    ).with_readings(Reading("the boxes of images", boxes))
+                raise UsageError(f"{problem}Use task: classification.").with_readings(
+                    Reading("the classes of images", {"task": "classification"})
+                )
+            boxed = len(things) - outlines
+            drawn = [f"{boxed} boxes are drawn as masks, since {outlines} other objects have an outline"]
+            more = [f"left out: {sum(tags)} tags of images, which task: classification reads"]
+            return (drawn if boxed else []) + (more if any(tags) else [])
+        if self._boxes:
+            survey.labels = MULTI
+            return []
+        if self._kept and not any(tags):
+            fix = "Use task: segmentation, or input.labels.boxes: true for boxes without masks."
+            error = UsageError(f"{self._path}: holds {counted}, and task is classification. {fix}")
+            readings = [Reading("the masks of images", {"task": "segmentation"})] if outlines else []
+            raise error.with_readings(*readings, Reading("the boxes of images", boxes)) if things else error
+        survey.labels = SINGLE if max(tags, default=0) <= 1 else MULTI
+        if survey.labels == SINGLE:
+            # An image without its one class is not annotated; `input.unlisted_images` decides what happens to it.
+            for position, content in self._kept:
+                survey.listed[position] = bool(content.tags)
+        read = "input.labels.boxes: true reads boxes, task: segmentation masks"
+        return [f"left out: {len(things)} objects ({read})"] if things else []
+
+    def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
+        declared = tuple(dict.fromkeys(self._declared()))
+        if self._classes is not None or not declared or any(label not in declared for label in used):
+            return map_classes(used, self._classes)
+        check_names(dict.fromkeys(declared, self._path))
+        notes = [f"{len(declared)} classes, in the order of {self.tool}: {shorten(declared, SHOWN_CLASSES)}"]
+        unused = [name for name in declared if name not in used]
+        if unused:
+            notes.append(f"without annotations: {shorten(unused, SHOWN_CLASSES)}; input.classes leaves them out")
+        return ClassMap(declared, {name: i for i, name in enumerate(declared)}, tuple(notes))
+
+    def _has_ids(self) -> bool:
+        """Returns whether `input.classes` gives the numbers of classes."""
+        return self._classes is not None and have_ids(self._classes)
+
+    def _check_boxes(self, survey: Survey) -> None:
+        for position, content in self._kept:
+            for i, thing in enumerate(content.things):
+                try:
+                    self._box(position, content, thing)
+                except AnnotationError as error:
+                    self._reject(survey, position, "", error.code, f"{self.name}, object {i + 1}: {error}")
+                    break
+
+    def _box(self, position: int, content: Content, thing: Thing) -> Values:
+        """The features of an object's box."""
+        assert self._map is not None
+        size = content.boxes_in or content.size or self._images.size_of(position)
+        if size is None:
+            raise BoxError("the size of the image is unknown: it is not stated, and the image cannot be read")
+        box = thing.box or self._around(thing, size, content)
+        index = self._map.index[thing.label]
+        flags = {name: thing.flags.get(name, 0) for name in self.flags}
+        return box_values(box, height=size[0], width=size[1], label=index, text=self._map.names[index], flags=flags)
+
+    def _around(self, thing: Thing, size: tuple[int, int], content: Content) -> Box:
+        """The box around an outline."""
+        shape = json.loads(thing.shape or "[]")
+        corners = shape.get("fractions") if isinstance(shape, dict) else shape
+        if corners:
+            x, y = ([number for one in corners for number in one[i::2]] for i in (0, 1))
+            return Box(min(x), min(y), max(x), max(y))
+        height, width = size
+        runs = self.dialect.parse(mask_text(content.size, thing.shape or ""), height=height, width=width)
+        if not len(runs):
+            raise BoxError("its mask is empty")
+        begins, ends = runs[:, 0], runs.sum(axis=1) - 1
+        columns = begins // height, ends // height
+        whole = bool(np.any(columns[0] != columns[1]))
+        top, bottom = (0, height) if whole else (int((begins % height).min()), int((ends % height).max()) + 1)
+        return Box(int(columns[0].min()), top, int(columns[1].max()) + 1, bottom)
+
+
+class ObjectFiles(ObjectFormat):
+    """A format with a file for each image. `_content` takes the bytes of one."""
+
+    _files: Listing
+
+    def attachments(self) -> Listing | None:
+        """See `AnnotationFormat.attachments`."""
+        return self._files
+
+    @abstractmethod
+    def _names_in(self, number: int, data: bytes) -> Sequence[str]:
+        """Names that the image of a file may have."""
+
+    def _entries(self) -> Iterator[Entry]:
+        raise NotImplementedError("files are read together, by _read")
+
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        numbers = range(len(self._files.keys))
+        threads = readers(self._files.root)
+        yield from map_threads(self._read_file, numbers, threads, lambda i: min(self._files.sizes[i], MOST_FILE_BYTES))
+
+    def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
+        key = self._files.keys[number]
+        try:
+            data = read_bytes(self._files.path(number), self._files.pin(number), MOST_FILE_BYTES)
+        except TooLarge as error:
+            return Entry(self._names_in(number, b""), key, None), ObjectError(str(error.strerror))
+        except OSError:
+            problem = ObjectError("the file cannot be read; check its permissions")
+            return Entry(self._names_in(number, b""), key, None), problem
+        return Entry(self._names_in(number, data), key, None), self._try(data)
+
+
+def polygon(points: Iterable[tuple[float, float]]) -> str:
+    """Returns one polygon in pixels as a shape."""
+    return _json([[number for point in points for number in point]])
+
+
+def fractions(points: Iterable[tuple[float, float]]) -> str:
+    """Returns one polygon in fractions of the image as a shape."""
+    return _json({"fractions": [[number for point in points for number in point]]})
+
+
+def shape(**parts: Any) -> str:
+    """Returns a shape of other parts; see `shardwright.masks.drawn`."""
+    return _json(parts)
+
+
+def ellipse(label: str, x: float, y: float, rx: float, ry: float, degrees: float = 0) -> Thing:
+    """Returns an object that is an ellipse in pixels, turned clockwise around its center."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    across, down = math.hypot(rx * cos, ry * sin), math.hypot(rx * sin, ry * cos)
+    return Thing(label, shape(ellipse=[x, y, rx, ry, degrees]), Box(x - across, y - down, x + across, y + down))
+
+
+def rectangle(label: str, box: Box, degrees: float = 0, around: tuple[float, float] | None = None) -> Thing:
+    """Returns an object that is a box in pixels; turned, by default around its middle, it is a polygon."""
+    if degrees % 360 == 0:
+        return Thing(label, None, box)
+    middle = ((box.xmin + box.xmax) / 2, (box.ymin + box.ymax) / 2)
+    return Thing(label, polygon(_turned(box, degrees, around or middle)))
+
+
+def _corners(box: Box) -> list[tuple[float, float]]:
+    """Returns the corners of a box, clockwise."""
+    return [(box.xmin, box.ymin), (box.xmax, box.ymin), (box.xmax, box.ymax), (box.xmin, box.ymax)]
+
+
+def _turned(box: Box, degrees: float, around: tuple[float, float]) -> list[tuple[float, float]]:
+    """Returns the corners of a box that is turned clockwise around a point."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    moved = [(x - around[0], y - around[1]) for x, y in _corners(box)]
+    return [(around[0] + x * cos - y * sin, around[1] + x * sin + y * cos) for x, y in moved]
+
+
+def _rectangle(thing: Thing, content: Content) -> str:
+    assert thing.box is not None, "an object has an outline or a box"
+    return fractions(_corners(thing.box)) if content.boxes_in == (1, 1) else polygon(_corners(thing.box))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

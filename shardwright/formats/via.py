@@ -1,0 +1,137 @@
+"""VIA (VGG Image Annotator) 2: a JSON object with an entry for each file, alone or as `_via_img_metadata` of a project.
+
+Rectangles are boxes; polygons, circles and ellipses have an outline; points and lines are left out, with their count.
+The class of a region is its only attribute, or the one that is called `class`, `label`, `name`, `category` or `type`;
+`input.labels.columns.label` names another one. Regions without any attribute are of one class, that of `input.classes`
+or else `object`. File attributes of such a name are the classes of the whole image. Source: the annotation format
+(www.robots.ox.ac.uk/~vgg/software/via).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.formats.base import shorten
+from shardwright.formats.object_values import ObjectError, load_json, read_list, read_mapping, read_number
+from shardwright.formats.objects import Content, Entry, ObjectFormat, ObjectInput, Thing, ellipse, polygon, rectangle
+from shardwright.images.boxes import Box
+
+_PROJECT = "_via_img_metadata"
+_CLASS_NAMES = ("class", "label", "name", "category", "type", "classes", "labels")
+_WITHOUT_AREA = {"point": "points", "polyline": "lines"}
+_OBJECT = "object"
+
+
+class ViaJson(ObjectFormat):
+    """See `ObjectFormat`."""
+
+    format, tool = "via_json", "VIA"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._asked = given.options.columns.get("label")
+        self._attribute: str | None = None
+        names = list(given.classes or ())
+        self._only = names[0] if len(names) == 1 else _OBJECT
+
+    def _entries(self) -> Iterator[Entry]:
+        document = load_json(self._path, self.tool)
+        entries = document.get(_PROJECT, document) if isinstance(document, dict) else None
+        if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+            raise UsageError(f"{self._path}: is not VIA's. Export 'Annotations as json' from VIA 2.")
+        self._attribute = self._class_attribute(entries)
+        for i, (key, entry) in enumerate(entries.items()):
+            name = entry.get("filename")
+            name = name.replace("\\", "/") if isinstance(name, str) else ""
+            where = f"{self.name}, entry {i + 1}"
+            yield Entry([name, name.rpartition("/")[2]] if name else [key], where, entry)
+
+    def _class_attribute(self, entries: Mapping[str, Any]) -> str | None:
+        names: Counter[str] = Counter()
+        for entry in entries.values():
+            for region in _regions(entry):
+                attributes = region.get("region_attributes") if isinstance(region, dict) else None
+                names.update(list(attributes) if isinstance(attributes, dict) else ())
+        if self._asked is not None:
+            if self._asked not in names:
+                known = f"there are: {shorten(sorted(names))}" if names else "there are none"
+                raise UsageError(f"input.labels.columns.label: {self._asked!r} is not a region attribute; {known}.")
+            return self._asked
+        if len(names) < 2:
+            return next(iter(names), None)
+        found = [name for word in _CLASS_NAMES for name in names if name.lower() == word]
+        if not found:
+            raise UsageError(
+                f"{self._path}: regions have several attributes: {shorten(sorted(names))}. Name the one of the class: "
+                f"input.labels.columns: {{label: {sorted(names)[0]}}}."
+            )
+        return found[0]
+
+    def _content(self, raw: Mapping[str, Any]) -> Content:
+        things: list[Thing] = []
+        left_out: Counter[str] = Counter()
+        for i, region in enumerate(_regions(raw)):
+            where = f"region {i + 1}"
+            region = read_mapping(region, where)
+            attributes = read_mapping(region.get("region_attributes", {}), f"{where}: region_attributes")
+            drawn = read_mapping(region.get("shape_attributes"), f"{where}: shape_attributes")
+            others = sum(name != self._attribute for name in attributes)
+            left_out.update({"further attributes of regions": others} if others else {})
+            kind = str(drawn.get("name"))
+            if kind in _WITHOUT_AREA:
+                left_out[_WITHOUT_AREA[kind]] += 1
+                continue
+            things += [_thing(kind, label, drawn, where) for label in self._labels(attributes, where)]
+        tags: list[str] = []
+        for name, value in read_mapping(raw.get("file_attributes") or {}, "file_attributes").items():
+            if name.lower() in _CLASS_NAMES:
+                tags += _values(value)
+            elif value:
+                left_out["further attributes of files"] += 1
+        return Content(things, list(dict.fromkeys(tags)), left_out=left_out)
+
+    def _labels(self, attributes: Mapping[str, Any], where: str) -> list[str]:
+        if self._attribute is None:
+            return [self._only]
+        found = _values(attributes.get(self._attribute))
+        if not found:
+            raise ObjectError(f"{where}: has no {ascii(self._attribute)[:40]}, the attribute of its class")
+        return found
+
+
+def _regions(entry: Mapping[str, Any]) -> list[Any]:
+    """The regions: a list, in VIA 1 a mapping of numbers."""
+    regions = entry.get("regions") or []
+    return list(regions.values()) if isinstance(regions, dict) else regions if isinstance(regions, list) else []
+
+
+def _values(value: object) -> list[str]:
+    """The classes in an attribute: a text, or for check boxes a mapping of names to true."""
+    if isinstance(value, dict):
+        return [name for name, chosen in value.items() if chosen is True]
+    return [value.strip()] if isinstance(value, str) and value.strip() else []
+
+
+def _thing(kind: str, label: str, drawn: Mapping[str, Any], where: str) -> Thing:
+    def number(name: str) -> float:
+        return read_number(drawn.get(name), f"{where}: {name}")
+
+    if kind == "polygon":
+        columns, rows = (read_list(drawn.get(f"all_points_{axis}"), f"{where}: all_points_{axis}") for axis in "xy")
+        if len(columns) != len(rows):
+            raise ObjectError(f"{where}: has {len(columns)} x and {len(rows)} y")
+        points = zip(columns, rows, strict=True)
+        return Thing(label, polygon((read_number(x, where), read_number(y, where)) for x, y in points))
+    if kind == "rect":
+        x, y = number("x"), number("y")
+        return rectangle(label, Box(x, y, x + number("width"), y + number("height")))
+    if kind == "circle":
+        return ellipse(label, number("cx"), number("cy"), number("r"), number("r"))
+    if kind == "ellipse":
+        turn = math.degrees(read_number(drawn.get("theta", 0), f"{where}: theta"))
+        return ellipse(label, number("cx"), number("cy"), number("rx"), number("ry"), turn)
+    raise ObjectError(f"{where}: {ascii(kind)[:40]} is not a shape of VIA")

@@ -1,0 +1,187 @@
+"""YOLO: a text file for each image, with a line for each object.
+
+A line is `class x y width height`, a box by its center, or `class x y x y x y ...`, a polygon. All are fractions of the
+image. Class numbers are those of `names` in `data.yaml`, or of the lines of `classes.txt` or `obj.names`. An image
+without a file, or with an empty one, has no objects.
+
+`input.labels.path` is the YAML file of the data set, or the folder of the text files. The text file of an image has
+the image's path, with the folder `labels` in place of `images`, or it is in the folder of the image. With `kpt_shape`
+in the YAML file (key points), boxes are read and key points are left out. Source: the Ultralytics documentation
+(docs.ultralytics.com/datasets).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
+from shardwright.errors import UsageError
+from shardwright.formats.image_names import key_stem
+from shardwright.formats.object_values import ObjectError, read_text_number
+from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, fractions
+from shardwright.images.boxes import Box
+from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
+
+YAML_ENDINGS = (".yaml", ".yml")
+_NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
+_LABELS, _IMAGES = "labels", "images"
+_BOX = 5
+# Rounding of six digits leaves the image by less than this.
+_OVER = 0.01
+_FRACTIONS = (1, 1)
+_SHOWN = 60
+
+
+class Yolo(ObjectFiles):
+    """See `ObjectFormat`."""
+
+    format, tool, unlisted = "yolo", "YOLO's names", "empty"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        path = given.path.rstrip("/")
+        folder = path if is_folder(path) else os.path.dirname(path)
+        self._below = ""
+        described = "" if is_folder(path) else os.path.basename(path)
+        if not described:
+            described = _yaml_in(folder)
+            above = "" if described else _yaml_in(os.path.dirname(folder))
+            if above:
+                described, self._below, folder = above, os.path.basename(folder) + "/", os.path.dirname(folder)
+        listing = list_inputs(folder)
+        self._root = listing.root
+        data = _read_yaml(os.path.join(folder, described)) if described else {}
+        lists = {_base(text) for key in ("train", "val", "test") for text in _texts(data.get(key))}
+        texts = [i for i, key in enumerate(listing.keys) if self._is_text(key) and _base(key) not in lists]
+        named = [i for i, key in enumerate(listing.keys) if _base(key) in _NAME_LISTS and key.startswith(self._below)]
+        self._points = "kpt_shape" in data
+        self._classes_of = _names(data["names"], given.path) if "names" in data else _read_list(listing, named)
+        extra = [i for i, key in enumerate(listing.keys) if key == described]
+        self._files = listing.part(texts)
+        self._all = listing.part(sorted([*texts, *named, *extra]))
+        if not texts:
+            raise UsageError(
+                f"input.labels.path: {given.path}: there are no YOLO text files below {folder}. Give the folder "
+                "`labels`, or the YAML file of the data set."
+            )
+
+    def attachments(self) -> Listing:
+        """See `AnnotationFormat.attachments`."""
+        return self._all
+
+    def _is_text(self, key: str) -> bool:
+        name = _base(key).lower()
+        return (
+            key.startswith(self._below)
+            and name.endswith(".txt")
+            and name not in _NAME_LISTS
+            and not name.startswith(("readme", "license"))
+        )
+
+    def _names_in(self, number: int, data: bytes) -> Sequence[str]:
+        """The image's path, as it follows from that of the text file, without extension."""
+        key = key_stem(self._files.keys[number])
+        root = self._images.root.rstrip("/") + "/"
+        parts = [*self._root.strip("/").split("/"), *key.split("/")]
+        places = [i for i, part in enumerate(parts[:-1]) if part == _LABELS]
+        found = []
+        for swapped in [*reversed(places), None]:
+            at = [*parts]
+            if swapped is not None:
+                at[swapped] = _IMAGES
+            whole = "/" + "/".join(at)
+            if whole.startswith(root):
+                found.append(whole.removeprefix(root))
+        below = key.removeprefix(self._below)
+        return [*found, below] if below == _base(below) or not found else found
+
+    def _declared(self) -> Sequence[str]:
+        return () if self._has_ids() else self._classes_of
+
+    def _content(self, raw: Any) -> Content:
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ObjectError("it is not text in UTF-8") from None
+        things, points = [], 0
+        for i, line in enumerate(text.splitlines()):
+            fields = line.split()
+            if fields:
+                things.append(self._thing(fields, f"line {i + 1}"))
+                points += self._points
+        return Content(things, boxes_in=_FRACTIONS, left_out={"sets of key points": points} if points else {})
+
+    def _thing(self, fields: list[str], where: str) -> Thing:
+        if not fields[0].isdecimal() or not fields[0].isascii() or len(fields[0]) > 9:
+            raise ObjectError(f"{where}: the class is {ascii(fields[0])[:_SHOWN]}, not a number from 0")
+        if len(fields) < _BOX or (len(fields) % 2 == 0 and not self._points):
+            fix = "it needs 5 (a box), or 7, 9, ... (a polygon)"
+            confidence = "; is the last one the confidence of a prediction?" if len(fields) == _BOX + 1 else ""
+            raise ObjectError(f"{where}: has {len(fields)} numbers; {fix}{confidence}")
+        numbers = [read_text_number(text, where) for text in fields[1 : _BOX if self._points else None]]
+        outside = next((number for number in numbers if not -_OVER <= number <= 1 + _OVER), None)
+        if outside is not None:
+            raise ObjectError(f"{where}: {outside:g} is not a fraction of the image, from 0 to 1")
+        label = self._label(int(fields[0]), where)
+        if len(numbers) > _BOX - 1:
+            return Thing(label, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
+        x, y, width, height = numbers
+        return Thing(label, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+
+    def _label(self, number: int, where: str) -> str:
+        if not self._classes_of or self._has_ids():
+            return str(number)
+        if number >= len(self._classes_of):
+            raise ObjectError(f"{where}: the class {number} is not one of the {len(self._classes_of)} names, from 0")
+        return self._classes_of[number]
+
+
+def _yaml_in(folder: str) -> str:
+    """Returns the file of a folder that describes a data set, or an empty text."""
+    for name in list_names(folder):
+        if name.lower().endswith(YAML_ENDINGS) and "names" in _read_yaml(os.path.join(folder, name), strict=False):
+            return name
+    return ""
+
+
+def _read_yaml(path: str, *, strict: bool = True) -> Mapping[Any, Any]:
+    try:
+        document = parse_yaml(read_bytes(path, most=MOST_BYTES).decode("utf-8-sig"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        if strict:
+            problem = str(getattr(error, "problem", None) or error).split("\n")[0]
+            raise UsageError(f"input.labels.path: {path}: cannot be read as YAML ({problem[:_SHOWN]}).") from None
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _names(value: object, path: str) -> tuple[str, ...]:
+    if isinstance(value, dict) and set(value) == set(range(len(value))):
+        value = [value[i] for i in range(len(value))]
+    if not isinstance(value, list) or not value or not all(isinstance(name, (str, int)) for name in value):
+        raise UsageError(f"{path}: names is not a list of classes, nor a mapping of the numbers from 0 to classes.")
+    return tuple(map(str, value))
+
+
+def _read_list(listing: Listing, found: list[int]) -> tuple[str, ...]:
+    if not found:
+        return ()
+    try:
+        text = read_bytes(listing.path(found[0]), listing.pin(found[0]), MOST_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise UsageError(f"{listing.path(found[0])}: is not a list of classes in UTF-8.") from None
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _texts(value: object) -> Iterator[str]:
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, str) and one.endswith(".txt"):
+            yield one
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]

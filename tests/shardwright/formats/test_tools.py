@@ -1,0 +1,94 @@
+"""Files of annotation tools: `init` recognizes them, and the dataset has the masks and boxes that were drawn."""
+
+import numpy as np
+import pytest
+import tool_files
+import yaml
+from ingesting import examples, run
+from layouts import CLASSES, COUNT, HEIGHT, WIDTH
+
+from shardwright.config import load_config
+from shardwright.dataset.reader import ImageDataset
+from shardwright.ingest import ingest
+from shardwright.pipelines.cli import main
+
+MASKS = [name for name, (_, _, masks) in tool_files.TOOLS.items() if masks]
+EDGES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def drawn(flat):
+    """Runs as pixels: start and length, column by column, from 0."""
+    pixels = np.zeros(HEIGHT * WIDTH, np.uint8)
+    for start, length in zip(flat[::2], flat[1::2], strict=True):
+        pixels[start : start + length] = 1
+    return pixels.reshape(WIDTH, HEIGHT).T
+
+
+def around(mask):
+    """The edges of the box around a mask, in pixels."""
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    return columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("tool", tool_files.TOOLS)
+def test_init_recognizes_the_tool_and_its_annotations_become_what_was_drawn(here, tool, capsys):
+    draw, form, masks = tool_files.TOOLS[tool]
+    truth = draw(here / "data")
+    assert main(["init", "data", "--out", "c.yaml"]) == 0, capsys.readouterr().err
+    written = yaml.safe_load((here / "c.yaml").read_text())
+    assert written["input"]["labels"]["format"] == form
+    assert list(written["input"]["classes"]) == list(CLASSES)
+    config = load_config("c.yaml")
+    assert config.task == ("segmentation" if masks else "classification")
+    assert config.input.labels.boxes is not masks
+    assert f"labels: {form}, since" in capsys.readouterr().out
+    manifest = ingest(config, here / "out", quiet=True)
+    assert manifest.totals["rejected"] == 0
+    found = {key.rpartition("/")[2]: example for key, example in examples(here / "out").items()}
+    assert len(found) == COUNT
+    for key, classes in truth.items():
+        example = found[key.rpartition("/")[2]]
+        for name, mask in classes.items() if masks else ():
+            np.testing.assert_array_equal(drawn(example[f"image/segmentation/{name}/rle"]), mask, key)
+        if not masks:
+            check_boxes(example, classes)
+
+
+@pytest.mark.parametrize("tool", MASKS)
+def test_boxes_are_around_what_was_drawn(tmp_path, tool):
+    truth = tool_files.TOOLS[tool][0](tmp_path / "data")
+    source = {"images": str(tmp_path / "data"), "labels": {"path": path_of(tmp_path / "data"), "boxes": True}}
+    run({"task": "classification", "input": source}, tmp_path / "out")
+    found = {key.rpartition("/")[2]: example for key, example in examples(tmp_path / "out").items()}
+    for key, classes in truth.items():
+        check_boxes(found[key.rpartition("/")[2]], classes)
+
+
+def path_of(folder):
+    """The annotations: the only file of the folder that is one, or the folder itself."""
+    files = [*folder.glob("*.xml"), *folder.glob("*.y*ml"), *folder.glob("[!i]*.json")]
+    return str(files[0] if files else folder)
+
+
+def check_boxes(example, classes):
+    assert [text.decode() for text in example["image/object/class/text"]] == list(classes)
+    edges = np.stack([example[f"image/object/bbox/{edge}"] for edge in EDGES], axis=1)
+    wanted = np.array([around(mask) for mask in classes.values()])
+    np.testing.assert_allclose(edges * [WIDTH, HEIGHT, WIDTH, HEIGHT], wanted, atol=0.5)
+
+
+def test_splits_of_the_annotations_are_those_of_the_dataset(here):
+    tool_files.roboflow(here / "data")
+    assert main(["init", "data", "--out", "c.yaml"]) == 0
+    ingest(load_config("c.yaml"), here / "out", quiet=True)
+    assert {split: len(dict(ImageDataset.open(here / "out").records(split))) for split in ("train", "eval")} == {
+        "train": 6,
+        "eval": 2,
+    }

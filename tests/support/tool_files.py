@@ -1,0 +1,289 @@
+"""Data sets as annotation tools export them, each with its truth by a way of its own.
+
+An image has a car, an upright rectangle (a polygon or a box), and a road, a disc (a mask, an ellipse, or a polygon of
+upright and level edges where the tool has nothing else).
+"""
+
+import base64
+import io
+import json
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from layouts import COUNT, HEIGHT, WIDTH, image, mask
+from PIL import Image
+
+
+def car(number):
+    """Edges of the car: left, top, right, bottom."""
+    return 2 + number, 3, 12 + number, 11
+
+
+def filled(left, top, right, bottom):
+    drawn = np.zeros((HEIGHT, WIDTH), np.uint8)
+    drawn[top:bottom, left:right] = 1
+    return drawn
+
+
+def square(number):
+    """A road of level and upright edges: the last 12 columns, in some rows."""
+    return 28, 2 + number, 40, 12 + number
+
+
+def names(root, folder="images", name="i{}.jpg"):
+    keys = [name.format(number) for number in range(COUNT)]
+    for number, key in enumerate(keys):
+        image(root / folder / key, number)
+    return keys
+
+
+def points(edges):
+    left, top, right, bottom = edges
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+
+def truth(keys, road=lambda number: mask(number, 1)):
+    return {key: {"car": filled(*car(i)), "road": road(i)} for i, key in enumerate(keys)}
+
+
+def write(file, content):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+
+
+# --- YOLO
+
+
+def yolo_lines(number, boxes=False):
+    lines = []
+    for index, edges in enumerate((car(number), square(number))):
+        left, top, right, bottom = (edge / side for edge, side in zip(edges, [WIDTH, HEIGHT] * 2, strict=True))
+        numbers = [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top]
+        if not boxes:
+            numbers = [c for x, y in points(edges) for c in (x / WIDTH, y / HEIGHT)]
+        lines.append(" ".join([str(index), *(f"{c:.17g}" for c in numbers)]))
+    return "\n".join(lines) + "\n"
+
+
+def yolo(root: Path, boxes=False):
+    """Ultralytics' layout: data.yaml, images/train, labels/train."""
+    folders = ["train" if number < 6 else "val" for number in range(COUNT)]
+    keys = [f"{folder}/i{number}.jpg" for number, folder in enumerate(folders)]
+    for number, key in enumerate(keys):
+        image(root / "images" / key, number)
+        write(root / "labels" / f"{key[:-4]}.txt", yolo_lines(number, boxes))
+    write(root / "data.yaml", "path: .\ntrain: images/train\nval: images/val\nnc: 2\nnames:\n  0: car\n  1: road\n")
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+def yolo_boxes(root: Path):
+    return yolo(root, boxes=True)
+
+
+def roboflow(root: Path):
+    """Roboflow's layout: a folder of images and one of labels for each split."""
+    keys = [f"{'train' if number < 6 else 'valid'}/images/i{number}.jpg" for number in range(COUNT)]
+    for number, key in enumerate(keys):
+        image(root / key, number)
+        write(root / f"{key.replace('images', 'labels')[:-4]}.txt", yolo_lines(number))
+    write(root / "data.yaml", "train: ../train/images\nval: ../valid/images\n\nnc: 2\nnames: ['car', 'road']\n")
+    write(root / "README.dataset.txt", "exported by a tool")
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+def darknet(root: Path):
+    """Text files next to the images, and the names in obj.names."""
+    keys = names(root, ".")
+    for number in range(COUNT):
+        write(root / f"i{number}.txt", yolo_lines(number))
+    write(root / "obj.names", "car\nroad\n")
+    (root / "obj.names").rename(root / "classes.txt")
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+# --- LabelMe
+
+
+def png(values):
+    buffer = io.BytesIO()
+    Image.fromarray(values).save(buffer, "png")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def within(drawn):
+    """The rows and columns that a mask needs: left, top, right, bottom."""
+    rows, columns = np.flatnonzero(drawn.any(1)), np.flatnonzero(drawn.any(0))
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+def labelme(root: Path):
+    """LabelMe's JSON next to the images."""
+    keys = names(root, ".")
+    for number, key in enumerate(keys):
+        road = mask(number, 1)
+        left, top, right, bottom = within(road)
+        shapes = [
+            {"label": "car", "points": [list(p) for p in points(car(number))], "shape_type": "polygon"},
+            {
+                "label": "road",
+                "points": [[left, top], [right - 1, bottom - 1]],
+                "shape_type": "mask",
+                "mask": png(road[top:bottom, left:right]),
+            },
+            {"label": "car", "points": [[1.5, 2.5]], "shape_type": "point"},
+        ]
+        shapes = [{**one, "group_id": None, "description": "", "flags": {}} for one in shapes]
+        size = {"imageHeight": HEIGHT, "imageWidth": WIDTH}
+        document = {"version": "5.5.0", "flags": {}, "shapes": shapes, "imagePath": key, "imageData": None, **size}
+        write(root / f"i{number}.json", document)
+    return truth(keys)
+
+
+# --- CVAT
+
+
+def rows_from_zeros(drawn):
+    """Counts of equal pixels row by row, the first of pixels that are off."""
+    counts, value = [0], 0
+    for pixel in drawn.reshape(-1).tolist():
+        if pixel != value:
+            counts.append(0)
+            value = pixel
+        counts[-1] += 1
+    return counts
+
+
+def cvat(root: Path):
+    keys = names(root)
+    images = []
+    for number, key in enumerate(keys):
+        road = mask(number, 1)
+        left, top, right, bottom = within(road)
+        runs = ", ".join(map(str, rows_from_zeros(road[top:bottom, left:right])))
+        corners = ";".join(f"{x:.2f},{y:.2f}" for x, y in points(car(number)))
+        images.append(
+            f"""  <image id="{number}" name={quoteattr(key)} subset="train" width="{WIDTH}" height="{HEIGHT}">
+    <polygon label="car" source="manual" occluded="0" points="{corners}" z_order="0">
+      <attribute name="color">red</attribute>
+    </polygon>
+    <mask label="road" source="manual" occluded="0" rle="{runs}" left="{left}" top="{top}" width="{right - left}"
+      height="{bottom - top}" z_order="0"></mask>
+    <points label="car" source="manual" occluded="0" points="1.00,2.00" z_order="0"></points>
+    <tag label="car" source="manual"></tag>
+  </image>"""
+        )
+    labels = "".join(f"<label><name>{name}</name><attributes></attributes></label>" for name in ("car", "road"))
+    head = f"<version>1.1</version><meta><task><name>t</name><labels>{labels}</labels></task></meta>"
+    write(
+        root / "annotations.xml", f'<?xml version="1.0" encoding="utf-8"?>\n<annotations>{head}\n' + "\n".join(images)
+    )
+    with (root / "annotations.xml").open("a") as file:
+        file.write("\n</annotations>\n")
+    return truth(keys)
+
+
+# --- Label Studio
+
+
+def brush(drawn):
+    """Bits of rle-pack: words of 8 bits, counts of 3, 4, 8 or 16 bits; zeros as runs, other pixels as they are."""
+    words = np.repeat(drawn.reshape(-1).astype(np.uint8) * 255, 4)
+    words[::4] //= 2  # As if the brush were of a dark color.
+    bits = f"{len(words):032b}{7:05b}{2:04b}{3:04b}{7:04b}{15:04b}"
+    place = 0
+    while place < len(words):
+        end = place + 1
+        while end < len(words) and end - place < 1 << 16 and (words[end] == 0) == (words[place] == 0):
+            end += 1
+        count, plain = end - place, words[place] != 0
+        bits += f"{0 if plain else 1}{3:02b}{count - 1:016b}"
+        bits += "".join(f"{word:08b}" for word in (words[place:end] if plain else words[place : place + 1]))
+        place = end
+    bits += "0" * (-len(bits) % 8)
+    return [int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)]
+
+
+def label_studio(root: Path):
+    keys = names(root)
+    tasks = []
+    for number, key in enumerate(keys):
+        common = {"original_width": WIDTH, "original_height": HEIGHT, "image_rotation": 0, "to_name": "image"}
+        percents = [[100 * x / WIDTH, 100 * y / HEIGHT] for x, y in points(car(number))]
+        results = [
+            {
+                **common,
+                "id": "a",
+                "type": "polygonlabels",
+                "value": {"points": percents, "closed": True, "polygonlabels": ["car"]},
+            },
+            {
+                **common,
+                "id": "b",
+                "type": "brushlabels",
+                "value": {"format": "rle", "rle": brush(mask(number, 1)), "brushlabels": ["road"]},
+            },
+            {**common, "id": "c", "type": "keypointlabels", "value": {"x": 1, "y": 1, "keypointlabels": ["car"]}},
+        ]
+        annotation = {"id": number, "was_cancelled": False, "ground_truth": False, "result": results}
+        data = {"image": f"/data/upload/3/0a1b2c3d-{key}"}
+        tasks.append({"id": number, "data": data, "annotations": [annotation], "predictions": []})
+    write(root / "project-3.json", tasks)
+    return truth(keys)
+
+
+# --- VIA
+
+
+def via(root: Path):
+    keys = names(root)
+    entries = {}
+    roads = []
+    for number, key in enumerate(keys):
+        corners = points(car(number))
+        x, y, radius = 30 - number, 14, 4.5
+        rows, columns = np.mgrid[:HEIGHT, :WIDTH] + 0.5
+        roads.append(((columns - x) ** 2 + (rows - y) ** 2 < radius**2).astype(np.uint8))
+        size = (root / "images" / key).stat().st_size
+        polygon = {"name": "polygon", "all_points_x": [x for x, _ in corners], "all_points_y": [y for _, y in corners]}
+        regions = [
+            {"shape_attributes": polygon, "region_attributes": {"kind": "car"}},
+            {
+                "shape_attributes": {"name": "circle", "cx": x, "cy": y, "r": radius},
+                "region_attributes": {"kind": "road"},
+            },
+            {"shape_attributes": {"name": "point", "cx": 1, "cy": 2}, "region_attributes": {"kind": "road"}},
+        ]
+        entries[f"{key}{size}"] = {"filename": key, "size": size, "regions": regions, "file_attributes": {}}
+    project = {"_via_settings": {"ui": {}}, "_via_img_metadata": entries, "_via_attributes": {"region": {}, "file": {}}}
+    write(root / "via_project.json", project)
+    return truth(keys, roads.__getitem__)
+
+
+# --- boxes of Pascal VOC
+
+
+def voc_boxes(root: Path):
+    keys = names(root)
+    for number in range(COUNT):
+        things = []
+        for name, (left, top, right, bottom) in (("car", car(number)), ("road", square(number))):
+            box = f"<xmin>{left + 1}</xmin><ymin>{top + 1}</ymin><xmax>{right}</xmax><ymax>{bottom}</ymax>"
+            things.append(f"<object><name>{name}</name><bndbox>{box}</bndbox></object>")
+        size = f"<size><width>{WIDTH}</width><height>{HEIGHT}</height><depth>3</depth></size>"
+        write(root / f"Annotations/i{number}.xml", f"<annotation>{size}{''.join(things)}</annotation>")
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+# Tool -> how it is drawn, the format, whether it has masks.
+TOOLS = {
+    "YOLO segments": (yolo, "yolo", True),
+    "YOLO boxes": (yolo_boxes, "yolo", False),
+    "YOLO of Roboflow": (roboflow, "yolo", True),
+    "YOLO next to images": (darknet, "yolo", True),
+    "LabelMe": (labelme, "labelme", True),
+    "CVAT": (cvat, "cvat_xml", True),
+    "Label Studio": (label_studio, "label_studio", True),
+    "VIA": (via, "via_json", True),
+    "VOC boxes": (voc_boxes, "voc_boxes", False),
+}
