@@ -210,13 +210,13 @@ class ObjectFormat(AnnotationFormat):
                 for tag in content.tags:
                     yield Annotation(position, self._map.index[tag], None, 0)
             for i, thing in enumerate(content.things if self._masks or self._boxes else ()):
-                labelled = (position, self._map.index[thing.label])
+                labeled = (position, self._map.index[thing.label])
                 text = mask_text(content.size, thing.shape or _rectangle(thing, content)) if self._masks else None
                 try:
                     values = self._box(position, content, thing) if self._boxes else None
                 except AnnotationError:  # Its image was rejected.
                     values = None
-                yield Annotation(*labelled, text, i) if values is None else Annotation(*labelled, text, i, values)
+                yield Annotation(*labeled, text, i) if values is None else Annotation(*labeled, text, i, values)
 
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
         return ((entry, self._try(entry.raw)) for entry in self._entries())

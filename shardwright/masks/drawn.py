@@ -116,7 +116,7 @@ def _png(text: str, at: list[int], height: int, width: int) -> Runs:
         raise SegmentationError("the mask is not a PNG in base64") from None
     mask = read_mask(data, max_pixels=height * width)
     if mask.colored:
-        raise SegmentationError("the mask is a PNG of colors; save it as grey")
+        raise SegmentationError("the mask is a PNG of colors; save it as gray")
     values = mask.values
     _check_within(at[0], at[1], values.shape[0], values.shape[1], height, width)
     return _placed(values != 0, at[0], at[1], height, width)
