@@ -6,98 +6,110 @@ backend/src/v2/driver/k8s.go, `extendPodSpecPatch`. Source of the second: the Po
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from shardwright.config.pods import PodConfig, ScratchVolume
 
 _SHARED_MEMORY, _SHARED_MEMORY_PATH = "shared-memory", "/dev/shm"  # noqa: S108 -- a path in a pod
 _ACCESS = "ReadWriteOnce"
 
+_Document = dict[str, Any]
 
-def pod_settings(pod: PodConfig) -> dict[str, Any]:
+
+def pod_settings(pod: PodConfig) -> _Document:
     """Returns the settings as fields of Kubeflow's `KubernetesExecutorConfig`; `env` is in the other document."""
-    found: dict[str, Any] = {}
-    if pod.secret_env:
-        found["secretAsEnv"] = [
-            {"secretName": owner, "keyToEnv": [{"secretKey": key, "envVar": name}]}
-            for name, owner, key in _references(pod.secret_env)
-        ]
-    if pod.config_map_env:
-        found["configMapAsEnv"] = [
-            {"configMapName": owner, "keyToEnv": [{"configMapKey": key, "envVar": name}]}
-            for name, owner, key in _references(pod.config_map_env)
-        ]
-    if pod.labels or pod.annotations:
-        found["podMetadata"] = {
-            key: dict(values) for key, values in (("labels", pod.labels), ("annotations", pod.annotations)) if values
-        }
-    if pod.timeout_hours is not None:
-        found["activeDeadlineSeconds"] = str(_seconds(pod.timeout_hours))
-    if pod.shared_memory is not None:
-        # Nothing in the backend reads `enabledSharedMemory`.
-        found["emptyDirMounts"] = [
-            {
-                "volumeName": _SHARED_MEMORY,
-                "mountPath": _SHARED_MEMORY_PATH,
-                "medium": "Memory",
-                "sizeLimit": str(pod.shared_memory),
-            }
-        ]
-    if pod.scratch:
-        found["genericEphemeralVolume"] = [
-            {
-                "volumeName": f"scratch-{number}",
-                "mountPath": volume.path,
-                "accessModes": [_ACCESS],
-                "size": str(volume.size),
-                **_storage_class(volume),
-            }
-            for number, volume in enumerate(pod.scratch)
-        ]
+    found: _Document = {}
+    for setting in _SETTINGS:
+        if value := getattr(pod, setting.option):
+            for field, part in setting.kubeflow(value).items():
+                found[field] = {**found.get(field, {}), **part} if isinstance(part, dict) else part
     return found
 
 
-def _storage_class(volume: ScratchVolume) -> dict[str, Any]:
-    return {"defaultStorageClass": True} if volume.storage_class is None else {"storageClassName": volume.storage_class}
-
-
-def add_to_pod(pod: PodConfig, template: dict[str, Any]) -> None:
+def add_to_pod(pod: PodConfig, template: _Document) -> None:
     """Adds the settings to the pods of a Job.
 
     Args:
         pod: the settings.
         template: `metadata` and `spec` of the pods, with one container; changed in place.
     """
-    spec = template["spec"]
-    (container,) = spec["containers"]
-    variables = [
-        *({"name": name, "value": value} for name, value in sorted(pod.env.items())),
-        *(
-            {"name": name, "valueFrom": {kind: {"name": owner, "key": key}}}
-            for kind, references in (("secretKeyRef", pod.secret_env), ("configMapKeyRef", pod.config_map_env))
-            for name, owner, key in _references(references)
-        ),
-    ]
-    if variables:
-        container["env"] = [*container.get("env", ()), *variables]
-    for key, values in (("labels", pod.labels), ("annotations", pod.annotations)):
-        if values:
-            template.setdefault("metadata", {})[key] = dict(values)
-    if pod.timeout_hours is not None:
-        spec["activeDeadlineSeconds"] = _seconds(pod.timeout_hours)
-    if pod.shared_memory is not None:
-        memory = {"medium": "Memory", "sizeLimit": str(pod.shared_memory)}
-        _mount(spec, {"name": _SHARED_MEMORY, "emptyDir": memory}, _SHARED_MEMORY_PATH)
-    for number, volume in enumerate(pod.scratch):
-        claim: dict[str, Any] = {"accessModes": [_ACCESS], "resources": {"requests": {"storage": str(volume.size)}}}
+    for setting in _SETTINGS:
+        if value := getattr(pod, setting.option):
+            setting.add(value, template)
+
+
+def _kubeflow_env(owner: str, value: Mapping[str, str]) -> _Document:
+    field = {"secret": "secretAsEnv", "configMap": "configMapAsEnv"}[owner]
+    return {
+        field: [
+            {f"{owner}Name": named, "keyToEnv": [{f"{owner}Key": key, "envVar": variable}]}
+            for variable, named, key in _references(value)
+        ]
+    }
+
+
+def _add_references(owner: str, value: Mapping[str, str], template: _Document) -> None:
+    _add_env(
+        [
+            {"name": variable, "valueFrom": {f"{owner}KeyRef": {"name": named, "key": key}}}
+            for variable, named, key in _references(value)
+        ],
+        template,
+    )
+
+
+def _add_env(variables: Sequence[_Document], template: _Document) -> None:
+    (container,) = template["spec"]["containers"]
+    container["env"] = [*container.get("env", ()), *variables]
+
+
+def _add_metadata(field: str, value: Mapping[str, str], template: _Document) -> None:
+    template.setdefault("metadata", {})[field] = dict(value)
+
+
+def _kubeflow_memory(size: int) -> _Document:
+    # Nothing in the backend reads `enabledSharedMemory`.
+    mount = {"volumeName": _SHARED_MEMORY, "mountPath": _SHARED_MEMORY_PATH}
+    return {"emptyDirMounts": [{**mount, "medium": "Memory", "sizeLimit": str(size)}]}
+
+
+def _add_memory(size: int, template: _Document) -> None:
+    memory = {"medium": "Memory", "sizeLimit": str(size)}
+    _mount({"name": _SHARED_MEMORY, "emptyDir": memory}, _SHARED_MEMORY_PATH, template)
+
+
+def _kubeflow_scratch(volumes: Sequence[ScratchVolume]) -> _Document:
+    return {
+        "genericEphemeralVolume": [
+            {
+                "volumeName": f"scratch-{number}",
+                "mountPath": volume.path,
+                "accessModes": [_ACCESS],
+                "size": str(volume.size),
+                **(
+                    {"defaultStorageClass": True}
+                    if volume.storage_class is None
+                    else {"storageClassName": volume.storage_class}
+                ),
+            }
+            for number, volume in enumerate(volumes)
+        ]
+    }
+
+
+def _add_scratch(volumes: Sequence[ScratchVolume], template: _Document) -> None:
+    for number, volume in enumerate(volumes):
+        claim: _Document = {"accessModes": [_ACCESS], "resources": {"requests": {"storage": str(volume.size)}}}
         if volume.storage_class is not None:
             claim["storageClassName"] = volume.storage_class
         ephemeral = {"volumeClaimTemplate": {"spec": claim}}
-        _mount(spec, {"name": f"scratch-{number}", "ephemeral": ephemeral}, volume.path)
+        _mount({"name": f"scratch-{number}", "ephemeral": ephemeral}, volume.path, template)
 
 
-def _mount(spec: dict[str, Any], volume: dict[str, Any], path: str) -> None:
+def _mount(volume: _Document, path: str, template: _Document) -> None:
+    spec = template["spec"]
     spec["volumes"] = [*spec.get("volumes", ()), volume]
     (container,) = spec["containers"]
     container["volumeMounts"] = [*container.get("volumeMounts", ()), {"name": volume["name"], "mountPath": path}]
@@ -105,13 +117,47 @@ def _mount(spec: dict[str, Any], volume: dict[str, Any], path: str) -> None:
 
 def _references(references: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Returns variable, owner and key of each `OWNER/KEY`, in the order of the variables."""
-    return [(name, *_pair(reference)) for name, reference in sorted(references.items())]
-
-
-def _pair(reference: str) -> tuple[str, str]:
-    owner, _, key = reference.partition("/")
-    return owner, key
+    split = ((variable, *reference.partition("/")) for variable, reference in sorted(references.items()))
+    return [(variable, owner, key) for variable, owner, _, key in split]
 
 
 def _seconds(hours: float) -> int:
     return round(hours * 3600)
+
+
+class _Setting(NamedTuple):
+    """A setting in both documents. One that is not given is in neither.
+
+    Attributes:
+        option: field of `PodConfig`.
+        kubeflow: returns the fields of `KubernetesExecutorConfig`.
+        add: adds it to the template of a Job's pods.
+    """
+
+    option: str
+    kubeflow: Callable[[Any], _Document]
+    add: Callable[[Any, _Document], None]
+
+
+_SETTINGS = (
+    _Setting(
+        "env",
+        lambda value: {},
+        lambda value, pod: _add_env([{"name": name, "value": text} for name, text in sorted(value.items())], pod),
+    ),
+    _Setting("secret_env", partial(_kubeflow_env, "secret"), partial(_add_references, "secret")),
+    _Setting("config_map_env", partial(_kubeflow_env, "configMap"), partial(_add_references, "configMap")),
+    _Setting("labels", lambda value: {"podMetadata": {"labels": dict(value)}}, partial(_add_metadata, "labels")),
+    _Setting(
+        "annotations",
+        lambda value: {"podMetadata": {"annotations": dict(value)}},
+        partial(_add_metadata, "annotations"),
+    ),
+    _Setting(
+        "timeout_hours",
+        lambda hours: {"activeDeadlineSeconds": str(_seconds(hours))},
+        lambda hours, pod: pod["spec"].update(activeDeadlineSeconds=_seconds(hours)),
+    ),
+    _Setting("shared_memory", _kubeflow_memory, _add_memory),
+    _Setting("scratch", _kubeflow_scratch, _add_scratch),
+)

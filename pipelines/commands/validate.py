@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
@@ -58,8 +57,10 @@ def _print_values(config: Config, *, as_json: bool) -> None:
 
 def plain_values(config: Config) -> dict[str, Any]:
     """Returns all values of a configuration under their keys in the file."""
+    from shardwright.config.parsing import plain_value
+
     values = {
-        field.name: _plain(getattr(config, field.name))
+        field.name: plain_value(getattr(config, field.name))
         for field in dataclasses.fields(config)
         if field.metadata.get("key", True)
     }
@@ -67,14 +68,6 @@ def plain_values(config: Config) -> dict[str, Any]:
     if classes and None in classes.values():
         values["input"]["classes"] = list(classes)
     return values
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
 
 
 def _print_data(config: Config, *, quiet: bool) -> None:

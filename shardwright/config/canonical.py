@@ -15,10 +15,10 @@ changes that:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from shardwright.config.parsing import parse_section
+from shardwright.config.parsing import parse_section, plain_value
 from shardwright.errors import ConfigError
 
 # Replaces a location that a section requires and a recipe leaves out.
@@ -36,7 +36,9 @@ def recipe_options(section: Any) -> dict[str, Any]:
         inner = options
         for folder in folders:
             inner = inner.setdefault(folder, {})
-        inner[name] = [list(pair) for pair in value.items()] if _has_pairs(field, value) else _plain(value)
+        inner[name] = (
+            [list(pair) for pair in value.items()] if _has_pairs(field, value) else plain_value(value, recipe_options)
+        )
     return options
 
 
@@ -78,11 +80,3 @@ def _has_pairs(field: Field[Any], value: object) -> bool:
 
 def _default(field: Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not MISSING else field.default
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return recipe_options(value)
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,7 +18,7 @@ from shardwright.config.images import FULL, KEEP, DuplicatesConfig, ImagesConfig
 from shardwright.config.input import IN_FOLDERS, WITHOUT_MASKS, InputConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
-from shardwright.config.parsing import one_of
+from shardwright.config.parsing import one_of, plain_value
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig, check_learning, check_texts
 from shardwright.config.transform import TransformConfig
@@ -194,7 +193,8 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the resolved configuration as plain values, for `build.json`."""
-        return _plain(self)
+        values: dict[str, Any] = plain_value(self)
+        return values
 
 
 def _check_spans(section: InputConfig) -> None:
@@ -206,13 +206,3 @@ def _check_spans(section: InputConfig) -> None:
             raise ConfigError(
                 f"input.{name}", f"{choice!r}, but {' and '.join(paths)} name no spans", f"Remove input.{name}."
             )
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    return value

@@ -21,7 +21,7 @@ from shardwright.config import evaluation, images, loader, pods, split, trainer,
 from shardwright.config import input as labels
 from shardwright.config.cloud import MOST_RETRIES
 from shardwright.config.dataset import PRESETS
-from shardwright.config.parsing import keys_of, section_of
+from shardwright.config.parsing import keys_of, plain_value, section_of
 
 SCHEMA_FILE = "shardwright.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -253,7 +253,7 @@ def _section(section: type[Any], path: str) -> dict[str, Any]:
         if default is dataclasses.MISSING:
             required.append(field.name)
         elif not dataclasses.is_dataclass(default) and default is not None:
-            described["default"] = _plain(default)
+            described["default"] = plain_value(default)
         properties[field.name] = {**described, **found}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
@@ -295,9 +295,3 @@ def _scalar(hint: Any, path: str) -> dict[str, Any]:
     if hint is float:
         return {"anyOf": [number, {"type": "string", "pattern": _NUMBER}]}
     return {"anyOf": [number, {"type": "string", "pattern": _UNIT}]} if _WITH_UNIT.fullmatch(path) else number
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value

@@ -31,6 +31,22 @@ def between(path: str, value: float, low: float, high: float) -> None:
         raise ConfigError(path, f"{value!r} is out of range", f"Use a value from {low} to {high}.")
 
 
+def plain_value(value: Any, of_section: Callable[[Any], Any] | None = None) -> Any:
+    """Returns a value of the configuration as YAML has it: sections and mappings as dicts, tuples as lists.
+
+    Args:
+        value: the value.
+        of_section: makes the dict of a section; by default of all its fields.
+    """
+    if dataclasses.is_dataclass(value):
+        if of_section is not None:
+            return of_section(value)
+        return {field.name: plain_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain_value(inner, of_section) for name, inner in value.items()}
+    return [plain_value(inner, of_section) for inner in value] if isinstance(value, (tuple, list)) else value
+
+
 def may_be_named(name: str) -> bool:
     """Returns whether a class may have this name, which becomes a part of features' names, in UTF-8."""
     return not any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in name)

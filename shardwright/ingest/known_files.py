@@ -19,7 +19,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,12 @@ from shardwright.storage import FileHash, Refusal
 
 # Version of everything that makes a row of an image's bytes: raised whenever one part gives other values.
 ALGORITHM = 2
+# Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
+# picture directly after another one takes a third less time.
+_MOST_DECODED, _MOST_AREA = 16, 1 << 20
+
+_Item = TypeVar("_Item")
+_Other = TypeVar("_Other")
 
 
 @dataclass(frozen=True)
@@ -92,12 +98,37 @@ class Decoded(NamedTuple):
     picture: Image.Image
     pixels: bytes | None
 
+    @property
+    def area(self) -> int:
+        """Pixels of the thumbnail."""
+        return self.picture.width * self.picture.height
 
-def rows_of(decoded: Sequence[Decoded]) -> list[ProbeRow]:
-    """Measures decoded files."""
+
+def measured(files: Iterable[tuple[_Item, Decoded | _Other]]) -> Iterator[tuple[_Item, ProbeRow | _Other]]:
+    """Yields files in their order, with the results of the decoded ones, of which several are measured together."""
+    waiting: list[tuple[_Item, Decoded | _Other]] = []
+    area = 0
+    for item, file in files:
+        waiting.append((item, file))
+        area += file.area if isinstance(file, Decoded) else 0
+        if len(waiting) == _MOST_DECODED or area > _MOST_AREA:
+            yield from _measured(waiting)
+            waiting, area = [], 0
+    yield from _measured(waiting)
+
+
+def _measured(files: Sequence[tuple[_Item, Decoded | _Other]]) -> Iterator[tuple[_Item, ProbeRow | _Other]]:
+    rows = iter(_rows_of([file for _, file in files if isinstance(file, Decoded)]))
+    for item, file in files:
+        yield item, next(rows) if isinstance(file, Decoded) else file
+
+
+def _rows_of(decoded: Sequence[Decoded]) -> list[ProbeRow]:
+    if not decoded:
+        return []
     lumas = [one.picture.convert("L") for one in decoded]
-    measured = zip(decoded, lumas, hashes_of(lumas), strict=True)
-    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in measured]
+    looked = zip(decoded, lumas, hashes_of(lumas), strict=True)
+    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in looked]
 
 
 def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> Decoded | ProbeRow:
@@ -125,9 +156,9 @@ def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pix
 
 
 def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> ProbeRow:
-    """Probes one file: `decode_file` and `rows_of`."""
-    decoded = decode_file(data, header, max_pixels=max_pixels, pixels=pixels)
-    return rows_of([decoded])[0] if isinstance(decoded, Decoded) else decoded
+    """Probes one file: `decode_file` and `measured`."""
+    ((_, row),) = measured([(None, decode_file(data, header, max_pixels=max_pixels, pixels=pixels))])
+    return row
 
 
 def _checksum(digest: bytes, body: str) -> int:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from shardwright.checksum import BLAKE3
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
-from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, rows_of
+from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
 from shardwright.processes import map_processes
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import (
@@ -36,9 +36,6 @@ _FEWEST_AT_ONCE = 16
 _MOST_PARTS = 2000
 # Rows are kept after so many bytes, which takes a millisecond each time; a killed run loses no more than that.
 _BYTES_WORTH_KEEPING = 32 << 20
-# Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
-# picture directly after another one takes a third less time.
-_MOST_DECODED, _MOST_AREA = 16, 1 << 20
 _LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
 
 _Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]
@@ -149,36 +146,13 @@ def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, 
     files = (
         map_threads(read, indices, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, indices)
     )
-    seen: list[_Seen] = []
-    decoded: list[tuple[int, FileHash, Decoded]] = []
     with cache.reading() as find:
-        for file, data in files:
-            if file is None or data is None:
-                seen.append(_Seen(file))
-                continue
-            found = _look(file, data, find, options)
-            if isinstance(found, Decoded):
-                decoded.append((len(seen), file, found))
-                seen.append(_Seen(file))
-                if len(decoded) == _MOST_DECODED or sum(_area(picture) for _, _, picture in decoded) > _MOST_AREA:
-                    _measure(seen, decoded)
-            else:
-                seen.append(found)
-    _measure(seen, decoded)
+        looked = ((file, _look(file, data, find, options)) for file, data in files)
+        seen = [
+            _Seen(file, row, fresh=True) if isinstance(row, ProbeRow) else row or _Seen(file)
+            for file, row in measured(looked)
+        ]
     return part.begin, seen
-
-
-def _measure(seen: list[_Seen], decoded: list[tuple[int, FileHash, Decoded]]) -> None:
-    """Measures the decoded files, fills in their results, and empties the list."""
-    if decoded:
-        rows = rows_of([picture for _, _, picture in decoded])
-        for (index, file, _), row in zip(decoded, rows, strict=True):
-            seen[index] = _Seen(file, row, fresh=True)
-    decoded.clear()
-
-
-def _area(decoded: Decoded) -> int:
-    return decoded.picture.width * decoded.picture.height
 
 
 def _read(part: _Part, algorithm: str, index: int) -> tuple[FileHash | None, bytes | None]:
@@ -193,15 +167,18 @@ def _read(part: _Part, algorithm: str, index: int) -> tuple[FileHash | None, byt
     return hash_bytes(data, algorithm), data
 
 
-def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _Seen | Decoded:
-    """Returns the result of a file, or its picture, which is still to be measured."""
+def _look(
+    file: FileHash | None, data: bytes | None, find: _Find, options: ProbeOptions
+) -> Decoded | ProbeRow | _Seen | None:
+    """Returns the picture of a file, which is still to be measured, or its new row; else its result, if it has one."""
+    if file is None or data is None:
+        return None
     try:
         header = header_of(data, max_pixels=options.max_pixels, convert=options.convert)
         row = find(file.content_id)
         if row is not None and (row.pixels or row.code or not options.pixels):
             return _Seen(file, row)
-        decoded = decode_file(data, header, max_pixels=options.max_pixels, pixels=options.pixels)
-        return decoded if isinstance(decoded, Decoded) else _Seen(file, decoded, fresh=True)
+        return decode_file(data, header, max_pixels=options.max_pixels, pixels=options.pixels)
     except ImageError as error:
         # Not kept: it is found at once, and may depend on an option.
         return _Seen(file, ProbeRow(None, None, None, error.code, error.reason))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import google_crc32c
 
@@ -26,7 +26,7 @@ from shardwright.images.header import ImageError
 from shardwright.ingest.copying import CopySource, Image, Stored, StoredRecord, images_of, probe_json
 from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
 from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
-from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, rows_of
+from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.read import probe_of_values, row_values
 from shardwright.ingest.stored_image import prepare
@@ -35,12 +35,7 @@ from shardwright.staging.commit import commit, completed_shards, open_if_committ
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
 from shardwright.storage import display_path, matches_listed, read_each
 
-# Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
-# picture directly after another one takes a third less time.
-_MOST_DECODED, _MOST_AREA = 16, 1 << 20
 _UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
-
-_Found: TypeAlias = "Decoded | ProbeRow | ImageError | None"
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
@@ -143,34 +138,7 @@ def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Ch
     if options.verify != FULL:
         yield from images
         return
-    waiting: list[tuple[_Checked, _Found]] = []
-    area = 0
-    for checked in images:
-        found = _decoded(checked, options)
-        waiting.append((checked, found))
-        area += found.picture.width * found.picture.height if isinstance(found, Decoded) else 0
-        if len(waiting) == _MOST_DECODED or area > _MOST_AREA:
-            yield from _rows(waiting)
-            waiting, area = [], 0
-    yield from _rows(waiting)
-
-
-def _decoded(checked: _Checked, options: ImagesConfig) -> _Found:
-    data = checked.image.data
-    if data is None or checked.task.probed:
-        return None
-    try:
-        header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
-        return decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
-    except ImageError as error:
-        return error
-
-
-def _rows(waiting: list[tuple[_Checked, _Found]]) -> Iterator[_Checked]:
-    decoded = [found for _, found in waiting if isinstance(found, Decoded)]
-    rows = iter(rows_of(decoded) if decoded else [])
-    for checked, found in waiting:
-        row = next(rows) if isinstance(found, Decoded) else found
+    for checked, row in measured((checked, _decoded(checked, options)) for checked in images):
         if isinstance(row, ImageError):
             yield checked._replace(error=row)
         elif row is None:
@@ -181,6 +149,17 @@ def _rows(waiting: list[tuple[_Checked, _Found]]) -> Iterator[_Checked]:
             sample = checked.task.sample
             values = {**sample.values, **row_values(row)}
             yield checked._replace(task=checked.task._replace(sample=replace(sample, values=values)), row=row)
+
+
+def _decoded(checked: _Checked, options: ImagesConfig) -> Decoded | ProbeRow | ImageError | None:
+    data = checked.image.data
+    if data is None or checked.task.probed:
+        return None
+    try:
+        header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
+        return decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
+    except ImageError as error:
+        return error
 
 
 def _results(

@@ -33,19 +33,20 @@ class Regions(NamedTuple):
     areas: IntArray
 
 
-def find_regions(runs: Runs, height: int) -> Regions:
+def find_regions(runs: Runs, height: int, *, corners: bool = True) -> Regions:
     """Finds the regions of a mask.
 
     Args:
         runs: int64 (n, 2), sorted and disjoint.
         height: rows of the mask, at least 1.
+        corners: whether pixels that touch at a corner belong to one region, too, and not only those that share an edge.
     """
     column, begin, end = column_pieces(runs, height)
     # Keys of different columns stay apart, also of pieces that touch at a corner.
     stride = height + 2
     first, after = column * stride + begin, column * stride + end
-    low = np.searchsorted(after, first + stride, side="left")
-    counts = np.maximum(np.searchsorted(first, after + stride, side="right") - low, 0)
+    low = np.searchsorted(after, first + stride, side="left" if corners else "right")
+    counts = np.maximum(np.searchsorted(first, after + stride, side="right" if corners else "left") - low, 0)
     left = np.repeat(np.arange(len(column)), counts)
     right = np.repeat(low, counts) + run_positions(counts)
     groups = UnionFind(len(column))

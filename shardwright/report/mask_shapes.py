@@ -11,8 +11,8 @@ import numpy.typing as npt
 from shardwright.images.geometry import plan_geometry
 from shardwright.images.orientation import displayed_size
 from shardwright.masks.coordinate_frame import orient_runs
-from shardwright.masks.rle import Runs, area, column_pieces, draw, resample, run_positions, union
-from shardwright.union_find import UnionFind
+from shardwright.masks.regions import find_regions
+from shardwright.masks.rle import Runs, area, draw, resample, union
 
 HEAT_SIDE = 24
 
@@ -24,19 +24,7 @@ def regions(runs: Runs, height: int) -> int:
         runs: int64 (n, 2), column by column.
         height: rows of the mask.
     """
-    if not len(runs):
-        return 0
-    column, begin, end = column_pieces(runs, height)
-    starts, ends = column * height + begin, column * height + end
-    # The pieces of the next column that share rows with one: both ends rise, so they are a range.
-    first = np.searchsorted(ends, starts + height, side="right")
-    last = np.searchsorted(starts, ends + height, side="left")
-    counts = np.maximum(last - first, 0)
-    one = np.repeat(np.arange(len(starts)), counts)
-    other = np.repeat(first, counts) + run_positions(counts)
-    components = UnionFind(len(starts))
-    components.join(one, other)
-    return len(np.unique(components.firsts()))
+    return len(find_regions(runs, height, corners=False).areas)
 
 
 def heat(runs: Runs, height: int, width: int, orientation: int) -> npt.NDArray[np.int64]:

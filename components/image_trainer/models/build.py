@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from shardwright.components.image_trainer.models.compact import compact_cnn, compact_unet
+from shardwright.components.image_trainer.models.compact import ModelShape, compact_cnn, compact_unet
 from shardwright.components.image_trainer.models.custom import build_own_model, import_function
 from shardwright.components.image_trainer.models.deeplab import compact_deeplab
 from shardwright.components.image_trainer.models.encoders import (
@@ -15,14 +15,14 @@ from shardwright.components.image_trainer.models.encoders import (
     classifier,
     load_encoder_weights,
     other_encoders,
-    padded,
+    padded_side,
     segmenter,
 )
 from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.config.trainer import COMPACT, is_import_path
 
-Builder = Callable[[int, int, int, int, str, Words | None], keras.Model]
+Builder = Callable[[ModelShape], keras.Model]
 
 
 def build_model(
@@ -61,7 +61,7 @@ def build_model(
     keras.utils.set_random_seed(seed)
     # Masks may always overlap, so a U-Net has sigmoids anyway.
     activation = "softmax" if name == "cnn" and not multi else "sigmoid"
-    return builders[name](height, width, classes, filters, activation, words)
+    return builders[name](ModelShape(height, width, classes, filters, activation, words))
 
 
 def model_of(spec: TrainSpec) -> keras.Model:
@@ -70,29 +70,19 @@ def model_of(spec: TrainSpec) -> keras.Model:
     Raises:
         UsageError: a custom model does not meet the requirements, or the weights are of another architecture.
     """
-    options, classes, words = spec.recipe.trainer, len(spec.classes), Words.of(spec.texts)
+    options, words = spec.recipe.trainer, Words.of(spec.texts)
     keras.utils.set_random_seed(options.seed)
-    shape: dict[str, Any] = {"height": spec.height, "width": spec.width, "classes": classes, "multi": spec.multi}
-    shape |= {"filters": options.base_filters, "seed": options.seed}
+    sizes = {"height": spec.height, "width": spec.width, "classes": len(spec.classes), "filters": options.base_filters}
     if is_import_path(options.model):
-        return build_own_model(options.model, task=spec.task, **shape)
+        return build_own_model(options.model, task=spec.task, multi=spec.multi, seed=options.seed, **sizes)
     if options.encoder == COMPACT:
-        return build_model(options.model, words=words, **shape)
-    encoder = build_encoder(options.encoder, padded(spec.height), padded(spec.width))
+        return build_model(options.model, multi=spec.multi, seed=options.seed, words=words, **sizes)
+    encoder = build_encoder(options.encoder, padded_side(spec.height), padded_side(spec.width))
     if spec.weights_from:
         load_encoder_weights(encoder, spec.weights_from, options.encoder, other_encoders(options.encoder))
-    if spec.task == "segmentation":
-        return segmenter(
-            encoder,
-            spec.height,
-            spec.width,
-            classes,
-            options.base_filters,
-            words,
-            deeplab=options.model == "deeplab",
-        )
-    activation = "sigmoid" if spec.multi else "softmax"
-    return classifier(encoder, spec.height, spec.width, classes, activation, options.base_filters, words)
+    segments = spec.task == "segmentation"
+    shape = ModelShape(**sizes, activation="sigmoid" if segments or spec.multi else "softmax", words=words)
+    return segmenter(encoder, shape, deeplab=options.model == "deeplab") if segments else classifier(encoder, shape)
 
 
 def load_trained(file: Any, spec: TrainSpec) -> keras.Model:

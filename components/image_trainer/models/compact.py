@@ -7,6 +7,8 @@ and the export agree. Output layers always compute in float32, also with mixed p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -20,57 +22,118 @@ _WIDEST = 8
 _DROPOUT = 0.2
 
 
-def compact_unet(
-    height: int, width: int, classes: int, filters: int, activation: str, words: Words | None = None
-) -> keras.Model:
+@dataclass(frozen=True)
+class ModelShape:
+    """The sizes of a model.
+
+    Attributes:
+        height: rows of the image.
+        width: columns of the image.
+        classes: number of classes, C.
+        filters: channels of the first level; deeper levels have up to 8 times as many.
+        activation: of the scores, `sigmoid` or `softmax`.
+        words: the words that the model reads, see `build.build_model`.
+    """
+
+    height: int
+    width: int
+    classes: int
+    filters: int
+    activation: str
+    words: Words | None = None
+
+
+def compact_unet(shape: ModelShape) -> keras.Model:
     """U-Net (Ronneberger et al., 2015) that works from half the resolution downwards.
 
     On a CPU the full-resolution level takes most of a U-Net's time and adds least. A strided convolution halves the
     image first, and the class scores are enlarged bilinearly at the end.
     """
     stride = 2**_UNET_LEVELS
-    image, text, inputs = model_inputs(height, width, words)
-    bottom, right = -height % stride, -width % stride
-    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
-    x = layers.Conv2D(filters, 4, strides=2, padding="same", use_bias=False, name="stem")(x)
+    image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
+    padding = -shape.height % stride, -shape.width % stride
+    x = layers.Conv2D(shape.filters, 4, strides=2, padding="same", use_bias=False, name="stem")(padded(image, padding))
     x = _normalized(x)
     skips = []
     for level in range(_UNET_LEVELS - 1):
-        x = convolutions(x, filters * min(2**level, _WIDEST))
+        x = convolutions(x, _channels(shape, level))
         skips.append(x)
         x = layers.MaxPooling2D(2)(x)
-    x = convolutions(x, filters * min(2 ** (_UNET_LEVELS - 1), _WIDEST))
-    x = added_to_map(x, text, words, filters)
-    for skip in reversed(skips):
-        x = layers.Conv2D(skip.shape[-1], 1, use_bias=False)(x)
+    x = convolutions(x, _channels(shape, _UNET_LEVELS - 1))
+    x = added_to_map(x, text, shape.words, shape.filters)
+    return unet_on([*skips, x], inputs, padding, shape)
+
+
+def unet_on(features: Sequence[Any], inputs: Any, padding: tuple[int, int], shape: ModelShape) -> keras.Model:
+    """A U-Net's decoder on feature maps.
+
+    Args:
+        features: maps at strides 2, 4, 8, ... of the padded image.
+        inputs: the inputs of the model.
+        padding: see `padded`.
+        shape: the sizes.
+    """
+    *skips, x = features
+    for level, skip in reversed(list(enumerate(skips))):
+        x = layers.Conv2D(_channels(shape, level), 1, use_bias=False)(x)
         x = layers.UpSampling2D(2, interpolation="nearest")(x)
-        x = convolutions(layers.Concatenate()([x, skip]), skip.shape[-1])
-    x = layers.Conv2D(classes, 1, name="scores", dtype="float32")(x)
-    x = layers.UpSampling2D(2, interpolation="bilinear", dtype="float32")(x)
-    x = layers.Cropping2D(((0, bottom), (0, right)), name="crop_to_image", dtype="float32")(x)
-    outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
-    return keras.Model(inputs, outputs, name="unet")
+        x = convolutions(layers.Concatenate()([x, skip]), _channels(shape, level))
+    return pixel_model("unet", inputs, x, 2, padding, shape)
 
 
-def compact_cnn(
-    height: int, width: int, classes: int, filters: int, activation: str, words: Words | None = None
-) -> keras.Model:
+def compact_cnn(shape: ModelShape) -> keras.Model:
     """Four residual stages (He et al., 2016), each at half the resolution of the one before.
 
     The scores depend on the average and the maximum of every channel over the image.
     """
-    image, text, inputs = model_inputs(height, width, words)
-    x = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, name="stem")(image)
+    image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
+    x = layers.Conv2D(shape.filters, 3, strides=2, padding="same", use_bias=False, name="stem")(image)
     x = _normalized(x)
     for stage in range(_CNN_STAGES):
-        x = residual(x, filters * min(2**stage, _WIDEST))
+        x = residual(x, _channels(shape, stage))
         x = layers.MaxPooling2D(2, padding="same")(x)
     x = layers.Concatenate()([layers.GlobalAveragePooling2D()(x), layers.GlobalMaxPooling2D()(x)])
-    x = added_to_vector(x, text, words, filters)
+    return image_model(inputs, x, text, shape)
+
+
+def padded(image: Any, padding: tuple[int, int]) -> Any:
+    """Adds rows below and columns at the right, so that every level halves the image evenly."""
+    bottom, right = padding
+    return layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
+
+
+def pixel_model(
+    name: str, inputs: Any, x: Any, stride: int, padding: tuple[int, int], shape: ModelShape
+) -> keras.Model:
+    """Ends a model with the probabilities of each class in each pixel: float32 [B, height, width, C].
+
+    Args:
+        name: of the model.
+        inputs: its inputs.
+        x: a feature map at `stride`.
+        stride: by how much the scores are enlarged.
+        padding: see `padded`; it is cut off.
+        shape: the sizes.
+    """
+    bottom, right = padding
+    x = layers.Conv2D(shape.classes, 1, name="scores", dtype="float32")(x)
+    x = layers.UpSampling2D(stride, interpolation="bilinear", dtype="float32")(x)
+    x = layers.Cropping2D(((0, bottom), (0, right)), name="crop_to_image", dtype="float32")(x)
+    outputs = layers.Activation(shape.activation, dtype="float32", name="probabilities")(x)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def image_model(inputs: Any, x: Any, text: Any, shape: ModelShape) -> keras.Model:
+    """Ends a model with the probabilities of each class in the image: features [B, F] to float32 [B, C]."""
+    x = added_to_vector(x, text, shape.words, shape.filters)
     x = layers.Dropout(_DROPOUT)(x)
-    x = layers.Dense(classes, name="scores", dtype="float32")(x)
-    outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
+    x = layers.Dense(shape.classes, name="scores", dtype="float32")(x)
+    outputs = layers.Activation(shape.activation, dtype="float32", name="probabilities")(x)
     return keras.Model(inputs, outputs, name="cnn")
+
+
+def _channels(shape: ModelShape, level: int) -> int:
+    return shape.filters * min(2**level, _WIDEST)
 
 
 def residual(x: Any, channels: int) -> Any:

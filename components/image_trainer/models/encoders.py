@@ -18,9 +18,9 @@ import keras
 import numpy as np
 from keras import layers
 
-from shardwright.components.image_trainer.models.compact import convolutions
+from shardwright.components.image_trainer.models.compact import ModelShape, image_model, padded, unet_on
 from shardwright.components.image_trainer.models.deeplab import deeplab_on
-from shardwright.components.image_trainer.models.text_inputs import Words, added_to_map, added_to_vector, model_inputs
+from shardwright.components.image_trainer.models.text_inputs import added_to_map, model_inputs
 from shardwright.components.image_trainer.training.warm_start import difference
 from shardwright.errors import UsageError
 from shardwright.storage import read_bytes
@@ -33,8 +33,6 @@ _FAMILY = {
 }
 _STRIDES = (2, 4, 8, 16, 32)
 _SMALLEST = _STRIDES[-1]
-_WIDEST = 8
-_DROPOUT = 0.2
 
 
 def build_encoder(name: str, height: int, width: int) -> keras.Model:
@@ -63,71 +61,38 @@ def other_encoders(name: str) -> dict[str, Callable[[], keras.Model]]:
     return {other: partial(build_encoder, other, _SMALLEST, _SMALLEST) for other in _FAMILY if other != name}
 
 
-def padded(side: int) -> int:
+def padded_side(side: int) -> int:
     """Returns the side of an image, padded for an encoder."""
     return side + -side % _STRIDES[-1]
 
 
-def segmenter(
-    encoder: keras.Model,
-    height: int,
-    width: int,
-    classes: int,
-    filters: int,
-    words: Words | None = None,
-    *,
-    deeplab: bool = False,
-) -> keras.Model:
-    """A U-Net on an encoder's feature maps: float32 [B, height, width, 3] to one sigmoid per class.
+def segmenter(encoder: keras.Model, shape: ModelShape, *, deeplab: bool = False) -> keras.Model:
+    """A decoder on an encoder's feature maps: float32 [B, height, width, 3] to probabilities of the classes.
 
     Args:
         encoder: of `build_encoder`, for the padded size.
-        height: rows of the image.
-        width: columns of the image.
-        classes: number of classes, C.
-        filters: channels of the decoder's last level, at half the resolution; deeper ones have up to 8 times as many.
-        words: the words that the model reads, see `build.build_model`.
+        shape: the sizes; `filters` are those of the decoder's last level, at half the resolution.
         deeplab: DeepLabV3+'s decoder instead of a U-Net's.
     """
-    bottom, right = encoder.input_shape[1] - height, encoder.input_shape[2] - width
+    padding = _padding(encoder, shape)
     features = keras.Model(encoder.input, _feature_maps(encoder), name="encoder")
-    image, text, inputs = model_inputs(height, width, words)
-    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
-    *skips, x = features(x)
-    x = added_to_map(x, text, words, filters)
+    image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
+    *skips, x = features(padded(image, padding))
+    x = added_to_map(x, text, shape.words, shape.filters)
     if deeplab:
-        return deeplab_on([*skips, x], inputs, (bottom, right), classes, filters)
-    for level, skip in reversed(list(enumerate(skips))):
-        channels = filters * min(2**level, _WIDEST)
-        x = layers.Conv2D(channels, 1, use_bias=False)(x)
-        x = layers.UpSampling2D(2, interpolation="nearest")(x)
-        x = convolutions(layers.Concatenate()([x, skip]), channels)
-    x = layers.Conv2D(classes, 1, name="scores", dtype="float32")(x)
-    x = layers.UpSampling2D(2, interpolation="bilinear", dtype="float32")(x)
-    x = layers.Cropping2D(((0, bottom), (0, right)), name="crop_to_image", dtype="float32")(x)
-    outputs = layers.Activation("sigmoid", dtype="float32", name="probabilities")(x)
-    return keras.Model(inputs, outputs, name="unet")
+        return deeplab_on(skips[1], x, inputs, padding, shape)
+    return unet_on([*skips, x], inputs, padding, shape)
 
 
-def classifier(
-    encoder: keras.Model,
-    height: int,
-    width: int,
-    classes: int,
-    activation: str,
-    filters: int = 16,
-    words: Words | None = None,
-) -> keras.Model:
-    """A classifier: float32 [B, height, width, 3] to [B, classes], through `softmax` or `sigmoid`."""
-    bottom, right = encoder.input_shape[1] - height, encoder.input_shape[2] - width
-    image, text, inputs = model_inputs(height, width, words)
-    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
-    x = keras.Model(encoder.input, encoder.output, name="encoder")(x)
-    x = added_to_vector(layers.GlobalAveragePooling2D()(x), text, words, filters)
-    x = layers.Dropout(_DROPOUT)(x)
-    x = layers.Dense(classes, name="scores", dtype="float32")(x)
-    outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
-    return keras.Model(inputs, outputs, name="cnn")
+def classifier(encoder: keras.Model, shape: ModelShape) -> keras.Model:
+    """A classifier: float32 [B, height, width, 3] to [B, classes]."""
+    image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
+    x = keras.Model(encoder.input, encoder.output, name="encoder")(padded(image, _padding(encoder, shape)))
+    return image_model(inputs, layers.GlobalAveragePooling2D()(x), text, shape)
+
+
+def _padding(encoder: keras.Model, shape: ModelShape) -> tuple[int, int]:
+    return encoder.input_shape[1] - shape.height, encoder.input_shape[2] - shape.width
 
 
 def _feature_maps(encoder: keras.Model) -> list[Any]:

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from shardwright.components.image_trainer.models.compact import ModelShape
 from shardwright.components.image_trainer.models.encoders import (
     build_encoder,
     classifier,
@@ -35,7 +36,7 @@ def small(channels=(4, 6)):
 
 
 def test_masks_come_in_the_size_of_the_image(encoder):
-    model = segmenter(encoder, 50, 40, 3, 4)
+    model = segmenter(encoder, ModelShape(50, 40, 3, 4, "sigmoid"))
     images = np.random.default_rng(0).normal(size=(2, 50, 40, 3)).astype(np.float32)
     answer = np.asarray(model(images))
     assert answer.shape == (2, 50, 40, 3)
@@ -48,17 +49,17 @@ def test_deeplab_and_words_go_with_an_encoder(encoder):
     rng = np.random.default_rng(0)
     image, text = rng.normal(size=(1, 50, 40, 3)).astype(np.float32), np.eye(6, dtype=np.float32)
     for deeplab in (False, True):
-        model = segmenter(encoder, 50, 40, 3, 4, Words(6, "words_x"), deeplab=deeplab)
+        model = segmenter(encoder, ModelShape(50, 40, 3, 4, "sigmoid", Words(6, "words_x")), deeplab=deeplab)
         one, other = (np.asarray(model({"image": image, "text": text[i : i + 1]})) for i in (0, 1))
         assert one.shape == (1, 50, 40, 3)
         assert np.abs(one - other).max() > 1e-6
         assert {id(w) for w in encoder.weights} <= {id(w) for w in model.weights}
-    labels = classifier(encoder, 50, 40, 3, "softmax", 4, Words(6, "words_x"))
+    labels = classifier(encoder, ModelShape(50, 40, 3, 4, "softmax", Words(6, "words_x")))
     assert np.asarray(labels({"image": image, "text": text[:1]})).sum() == pytest.approx(1, rel=1e-5)
 
 
 def test_the_encoder_s_weights_are_the_model_s(encoder, tmp_path):
-    model = classifier(encoder, 50, 40, 3, "softmax")
+    model = classifier(encoder, ModelShape(50, 40, 3, 16, "softmax"))
     answer = np.asarray(model(np.zeros((1, 50, 40, 3), np.float32)))
     assert answer.sum() == pytest.approx(1, rel=1e-5)
     model.save(tmp_path / "model.keras")

@@ -119,14 +119,14 @@ def test_workers_change_nothing(tmp_path, image_input, workers, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "most"), [("_MOST_DECODED", 1), ("_MOST_DECODED", 5), ("_MOST_AREA", 0)])
-@pytest.mark.parametrize(("module", "options"), [(probe, looked), (write, full)])
-def test_how_many_pictures_wait_changes_nothing(tmp_path, image_input, monkeypatch, name, most, module, options):
+@pytest.mark.parametrize("options", [looked, full])
+def test_how_many_pictures_wait_changes_nothing(tmp_path, image_input, monkeypatch, name, most, options):
     raw = options(image_input(tmp_path / "in"))
     # One without a picture is between those that wait.
     (tmp_path / "in" / "images" / "003.jpg").write_bytes(b"BM")
     run(raw, tmp_path / "usual")
     assert ledger(tmp_path / "usual")["003.jpg"].status == "rejected"
-    monkeypatch.setattr(module, name, most)
+    monkeypatch.setattr(known_files, name, most)
     run(raw, tmp_path / "out")
     assert tree(tmp_path / "out") == tree(tmp_path / "usual")
 
