@@ -230,6 +230,6 @@ def _run_options(config: Config) -> dict[str, Any]:
 def _submission(config: Config) -> str:
     """Returns the layout of the table of masks, if `predict` can write it."""
     labels = config.input.labels
-    if config.task != "segmentation" or labels.path is None or labels.code:
+    if config.task != "segmentation" or labels.path is None or labels.code or labels.files:
         return ""
     return layout_of_table(config.resolve(labels.path)) or ""

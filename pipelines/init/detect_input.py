@@ -5,21 +5,23 @@ Every candidate is read as an ingest reads it, so what is detected here is what 
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from shardwright.config import Config, LabelsConfig, parse_section
-from shardwright.config.load import parse_config
+from shardwright.config.load import label_options, parse_config
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.candidates import IMAGE_ENDINGS, Candidate, find_candidates
 from shardwright.formats.detect import BY_FOLDER, CLASSIFICATION, IMAGES_ALONE, SEGMENTATION, WITHOUT_PATH, detect_task
+from shardwright.formats.split_files import find_files
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.storage import is_remote, list_inputs
-from shardwright.storage.listing import has_wildcard
+from shardwright.storage.listing import has_wildcard, is_several
 
 _TASK, _IMAGES, _PATH = "task", "input.images", "input.labels.path"
 _LABELS = "input.labels."
@@ -106,15 +108,24 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
         # The tables are about something else.
         _try(trials.setdefault(None, _Trials()), {_IMAGES: folder, **options})
     possible = {path: one for path, one in trials.items() if one.possible}
+    # A file that is read together with others is not another choice.
+    joined = [path for path in possible if is_several(path)]
+    possible = {path: one for path, one in possible.items() if path in joined or not _in_glob(path, joined)}
     if len(possible) > 1:
         raise _several(folder, [path for path in possible if path is not None])
     chosen = next(iter(possible.values()), next(iter(trials.values())))
     if chosen.detected is None:
         assert chosen.error is not None, "a candidate is read or has an error"
         raise chosen.error
-    passed_over = [one.error for path, one in trials.items() if path is not None and not one.possible]
+    passed_over = [
+        one.error for path, one in trials.items() if path is not None and not one.possible and not is_several(path)
+    ]
     notes = [f"not read as annotations: {error}" for error in passed_over if labels is None and error is not None]
     return replace(chosen.detected, notes=(*chosen.detected.notes, *notes))
+
+
+def _in_glob(path: str | None, globs: Sequence[str | None]) -> bool:
+    return path is not None and any(glob is not None and fnmatch.fnmatchcase(path, glob) for glob in globs)
 
 
 def _candidates(folder: str, labels: str | None) -> list[tuple[str, str | None]]:
@@ -203,7 +214,9 @@ def _task(options: Mapping[str, Any]) -> tuple[str | None, str]:
     if path is None and not _has_images(str(options[_IMAGES])):
         return None, ""
     given = nested({name.removeprefix(_LABELS): value for name, value in options.items() if name.startswith(_LABELS)})
-    section: LabelsConfig = parse_section(LabelsConfig, given, "input.labels")
+    section: LabelsConfig = parse_section(LabelsConfig, label_options(given), "input.labels")
+    if section.path is not None and section.files:
+        path = find_files(_absolute(section.path), section.files)[0].path
     return detect_task(None if path is None else _absolute(path), section)
 
 

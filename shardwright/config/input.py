@@ -90,7 +90,10 @@ class LabelsConfig:
 
     Attributes:
         format: Format of the annotations; `auto` detects it.
-        path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`.
+        path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a
+            glob, or a mapping of splits to files.
+        files: Several files of annotations below `path`, with their splits: what a list, a glob or a mapping in `path`
+            means.
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and
             `key` names an image.
         rle: Form of run lengths in a table.
@@ -117,6 +120,7 @@ class LabelsConfig:
 
     format: str = "auto"
     path: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     rle: RleConfig = field(default_factory=RleConfig)
     regex: str | None = None
@@ -140,6 +144,8 @@ class LabelsConfig:
             raise ConfigError(
                 "input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove input.labels.path."
             )
+        if self.files:
+            self._check_files()
         if self.regex is not None:
             self._check_pattern(self.regex)
         for role in self.columns:
@@ -182,6 +188,15 @@ class LabelsConfig:
         """Names of the given options that only tables have."""
         columns = [f"columns.{role}" for role in self.columns]
         return [*columns, *self.code, *self.of_classes, *(["features"] if self.features else [])]
+
+    def _check_files(self) -> None:
+        if self.path is None or self.format in (*IN_FOLDERS, "yolo", "labelme", "voc_boxes"):
+            problem = f"{self.format} is not in several files" if self.path else "needs the folder of the files"
+            raise ConfigError("input.labels.files", problem, "Set input.labels.path to the folder alone.")
+        for key, name in self.files.items():
+            if not name or name.startswith("/") or "://" in name or ".." in name.split("/"):
+                problem = f"{name!r} does not lead to a file below input.labels.path"
+                raise ConfigError(f"input.labels.files.{key}", problem, "Write a path relative to input.labels.path.")
 
     def _check_tables(self) -> None:
         for name in self.of_classes:

@@ -157,6 +157,7 @@ _FORMS: dict[str, list[dict[str, Any]]] = {
         {"type": "array", "items": {"type": "object", "required": ["id", "name"]}},
         {"type": "object", "additionalProperties": {"type": ["integer", "string"]}},
     ],
+    "input.labels.path": [{"type": "string"}, _TEXTS, {"type": "object", "additionalProperties": {"type": "string"}}],
     "input.labels.features": [
         {"enum": ["auto", "none"]},
         _TEXTS,

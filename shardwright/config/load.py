@@ -27,12 +27,14 @@ from typing import Any
 import yaml
 
 from shardwright.config import config as config_config
+from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.config.parsing import check_keys, parse_section, parse_string
-from shardwright.config.split import EVAL, NAMES_OF_EVAL
+from shardwright.config.split import EVAL, NAMES_OF_EVAL, SplitConfig
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
 from shardwright.images.colors import color_number
 from shardwright.storage.limits import MOST_LIST_BYTES, read_within
+from shardwright.storage.listing import is_several, split_glob
 from shardwright.storage.spans import Choice
 
 _PATH = "input.classes"
@@ -243,8 +245,23 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
         evaluator = values.get("evaluator")
         if isinstance(evaluator, Mapping) and str(evaluator.get("split")) in renamed:
             values["evaluator"] = {**evaluator, "split": renamed[str(evaluator["split"])]}
+        if (judged := _judged_split(values)) is not None:
+            values["evaluator"] = {**(values.get("evaluator") or {}), "split": judged}
+            notes += (f"evaluator.split: {judged}, since there is no split test",)
     config = parse_section(config_config.Config, values, "")
     return dataclasses.replace(config, base=base, notes=notes)
+
+
+def _judged_split(values: Mapping[str, Any]) -> str | None:
+    """Returns the split that takes the place of `evaluator.split`'s default, where there is no such split."""
+    evaluator = values.get("evaluator") or {}
+    if not isinstance(evaluator, Mapping) or "split" in evaluator or not isinstance(values["split"], Mapping):
+        return None
+    try:
+        names = parse_section(SplitConfig, values["split"], SplitConfig.PATH).names
+    except (ConfigError, TypeError):
+        return None  # The whole configuration reports it.
+    return None if EvaluatorConfig().split in names else EVAL if EVAL in names else names[0]
 
 
 def _input_options(raw: Mapping[str, Any], base: str) -> dict[str, Any]:
@@ -263,13 +280,43 @@ def label_options(raw: object) -> object:
     """Reads what people write in `input.labels` as its options.
 
     Raises:
-        ConfigError: it is a text.
+        ConfigError: it is a text, or its files are not.
     """
     if isinstance(raw, str):
         raise ConfigError("input.labels", f"{raw!r} is not a mapping", f"Write labels: {{path: {raw}}}.")
+    if isinstance(raw, Mapping) and (isinstance(raw.get("path"), (list, Mapping)) or is_several(raw.get("path"))):
+        if raw.get("files"):
+            problem = "given, and input.labels.path names several files, too"
+            raise ConfigError("input.labels.files", problem, "Write the folder into input.labels.path.")
+        folder, files = _label_files(raw["path"])
+        raw = {**raw, "path": folder, "files": files}
     if isinstance(raw, Mapping) and "features" in raw:
         return {**raw, "features": _features(raw["features"])}
     return raw
+
+
+def _label_files(path: str | list[Any] | Mapping[Any, Any]) -> tuple[str, dict[str, str]]:
+    """Reads a list, a glob, or a mapping of splits to files as the folder of all of them, and the files below it.
+
+    A key is the split, or where none is given the file itself.
+    """
+    if isinstance(path, str):
+        folders, pattern = split_glob(path)
+        return folders or ".", {"*": "/".join(pattern)}
+    given = path.items() if isinstance(path, Mapping) else [(f"[{i}]", one) for i, one in enumerate(path)]
+    texts = {str(key): parse_string(one, f"input.labels.path.{key}") for key, one in given}
+    if not texts:
+        raise ConfigError("input.labels.path", "names no file", "Give the files of annotations.")
+    parts = [text.split("/")[:-1] for text in texts.values()]
+    shared = 0
+    while all(len(one) > shared and one[shared] == parts[0][shared] for one in parts):
+        shared += 1
+    folder = "/".join(parts[0][:shared])
+    files = {key: "/".join(text.split("/")[shared:]) for key, text in texts.items()}
+    rooted = any(text.startswith("/") for text in texts.values())
+    if (rooted and not folder) or folder in ("gs:", "gs:/", "s3:", "s3:/"):
+        raise ConfigError("input.labels.path", "the files have no folder in common", "Put them into one folder.")
+    return folder or ".", files if isinstance(path, Mapping) else {name: name for name in files.values()}
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:

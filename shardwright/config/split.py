@@ -182,6 +182,12 @@ def split_word(text: str) -> str | None:
     return _CANONICAL.get(folded) or _CANONICAL.get(_YEAR.sub("", folded))
 
 
+def stated_split(path: str) -> str | None:
+    """Returns the split that a word of a path names, the last one first; `None` where none does."""
+    words = re.findall(r"[^\W_]+", path)
+    return next((split for word in reversed(words) if (split := split_word(word))), None)
+
+
 def _check_name(path: str, name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ConfigError(path, "not a split's name", "Use lower-case letters, digits and _.")

@@ -46,6 +46,7 @@ class Images:
         max_pixels: the most pixels an image, or a mask of one, may have.
         root: the folder that the keys are below.
         paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
+        first: folders below `root` in which names are sought first.
     """
 
     keys: Sequence[str]
@@ -54,6 +55,7 @@ class Images:
     max_pixels: int
     root: str = ""
     paths: frozenset[str] = frozenset()
+    first: tuple[str, ...] = ()
 
 
 class Mask(NamedTuple):

@@ -15,12 +15,14 @@ The content of tables is not known here: all are returned, and who reads them se
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from shardwright.config.split import split_word, stated_split
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
 from shardwright.formats.mask_names import SUFFIXES
 from shardwright.formats.pascal_voc import MASKS
@@ -40,6 +42,7 @@ _OF_IMAGES, _YAML = (".txt", ".json", ".xml"), (".yaml", ".yml")
 _NO_ANNOTATIONS = re.compile(r"submission|requirements|package|dataset_info|metadata\.json|licen[cs]e", re.IGNORECASE)
 _MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|(?:^|[_-])gt|^gt", re.IGNORECASE)
 _VOC_IMAGES = "JPEGImages"
+_SPLIT_WORD = re.compile(r"[^\W_]+")
 # More folders than that are classes or patients, not parts of a data set.
 _MOST_PARTS = 8
 
@@ -78,7 +81,7 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     ending, labels_of_tool = _of_tool(keys, images)
     if ending:
         found.append(Candidate(_common_folder(images), labels_of_tool))
-    for table in tables(key for key in keys if not ending or not key.lower().endswith(ending)):
+    for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Candidate(folder, table) for folder in _image_folders(images)]
     return found or [Candidate(_without_annotations(keys), None)]
 
@@ -98,6 +101,22 @@ def tables(keys: Iterable[str]) -> list[str]:
         and os.path.basename(key) not in (RECORD_FILE, FEATURES_FILE)
         and not _NO_ANNOTATIONS.search(os.path.basename(key))
     ]
+
+
+def _with_joined(found: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Adds a glob for tables whose paths differ only in the name of a split, one of them `train`; globs come first."""
+    groups: dict[str, list[str]] = {}
+    for table in found:
+        groups.setdefault(_SPLIT_WORD.sub(lambda word: "*" if split_word(word[0]) else word[0], table), []).append(
+            table
+        )
+    joined = []
+    for pattern, group in groups.items():
+        splits = {stated_split(table) for table in group}
+        alone = [key for key in keys if fnmatch.fnmatchcase(key, pattern)] == group
+        if len(splits) == len(group) > 1 and "train" in splits and alone:
+            joined.append(pattern)
+    return [*joined, *found]
 
 
 def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:

@@ -117,7 +117,9 @@ class _Request:
     def names(self, *, exact: bool = False) -> NameIndex:
         """Returns how annotations name the images."""
         images = self.images
-        return NameIndex(images.keys, images.skip, self.options.key_regex, exact=exact, root=images.root)
+        return NameIndex(
+            images.keys, images.skip, self.options.key_regex, exact=exact, root=images.root, first=images.first
+        )
 
 
 def open_source(

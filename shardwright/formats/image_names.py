@@ -40,6 +40,7 @@ class NameIndex:
             their keys, joined by `_`, and in no other way.
         exact: whether images are named by their whole keys and in no other way, as in an export of ours.
         root: the folder that the keys are below; names may begin with the last parts of its path.
+        first: folders in which names are sought first.
 
     Attributes:
         pattern: the same.
@@ -56,8 +57,10 @@ class NameIndex:
         *,
         exact: bool = False,
         root: str = "",
+        first: Sequence[str] = (),
     ) -> None:
         self._keys = keys
+        self._first = first
         self._root = f"/{root.strip('/')}"
         self.pattern = pattern
         limited = None if pattern is None else LimitedPattern(pattern, "input.labels.key_regex")
@@ -83,7 +86,8 @@ class NameIndex:
         return self._last[1]
 
     def _find(self, name: str) -> int | None:
-        found = self._at(name)
+        found = next((at for folder in self._first if (at := self._at(f"{folder}/{name}")) is not None), None)
+        found = self._at(name) if found is None else found
         if found is not None or self._exact:
             return found
         name = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))

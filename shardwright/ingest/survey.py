@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -22,12 +22,14 @@ from shardwright.config.input import TFRECORD
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
-from shardwright.formats.base import AnnotationFormat, ClassesInText, Images, Survey
+from shardwright.formats.base import AnnotationFormat, ClassesInText, FormatInput, Images, Survey
 from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.detect import open_source
-from shardwright.formats.export_record import find_export
+from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_or_mask import without_masks
 from shardwright.formats.record_listing import holds_records
+from shardwright.formats.split_files import Opening, SplitFile, SplitFiles, find_files
+from shardwright.formats.tables import Spans
 from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
@@ -186,8 +188,10 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         CheckFailed: nothing matched, or images without annotations where `input.unlisted_images` is `fail`.
     """
     previous = None if location.earlier is None else PreviousDataset.open(location.earlier)
-    spans = read_spans(location, recipe.input.on_conflict)
-    labels = spans.labels[-1].path if spans.labels else None
+    files = recipe.input.labels.files
+    # The folder of several files may be that of the images, too: it is not left out of these.
+    spans = read_spans(dataclasses.replace(location, labels=None) if files else location, recipe.input.on_conflict)
+    labels = location.labels if files else spans.labels[-1].path if spans.labels else None
     opened = _open_input(recipe, location, spans, labels)
     listing, source = opened.listing, opened.source
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
@@ -238,12 +242,16 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
     for file in files:
         check_table(file)
     spans = merged.spans(recipe.input.on_conflict)
-    export = None if spans.parts else find_export(labels, listing.root, recipe.task)
+    export = None if spans.parts or recipe.input.labels.files else find_export(labels, listing.root, recipe.task)
     further = tuple(export.files) if export is not None else ()
+    several = find_files(labels, recipe.input.labels.files) if labels and recipe.input.labels.files else []
+    further = (*further, *(file.path for file in several))
+    for file in further:
+        check_table(file)
     guard = SourceGuard.before([*files, *further, *location.lists.values()])
     paths: frozenset[str] = frozenset()
     note = ""
-    if labels is not None and recipe.task == "segmentation":
+    if labels is not None and recipe.task == "segmentation" and not several:
         listing, paths, note = without_masks(listing, recipe.input.labels, labels)
     notes = (note,) if note else ()
     evidence = _detect_records(recipe, location, listing)
@@ -254,24 +262,41 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
     listing = _within(listing, recipe.images.max_bytes)
     listing, not_images, note = _without_sidecars(listing, _not_images(listing))
     notes = (*notes, note) if note else notes
-    source = open_source(
-        task=recipe.task,
-        options=recipe.input.labels,
-        classes=recipe.input.classes,
-        labels=labels,
-        images=Images(
-            keys=listing.keys,
-            skip=frozenset(not_images),
-            size_of=lambda position: _size(listing.path(position), recipe),
-            max_pixels=recipe.images.max_pixels,
-            root=listing.root,
-            paths=paths,
-        ),
-        spans=spans,
-        export=export,
+    images = Images(
+        keys=listing.keys,
+        skip=frozenset(not_images),
+        size_of=lambda position: _size(listing.path(position), recipe),
+        max_pixels=recipe.images.max_pixels,
+        root=listing.root,
+        paths=paths,
     )
+    source = _open_annotations(recipe, labels, images, several, spans, export)
     guard = guard.with_files(source.attachments())
     return _OpenedInput(listing, source, guard, not_images, notes, None, further)
+
+
+def _open_annotations(
+    recipe: IngestRecipe,
+    labels: str | None,
+    images: Images,
+    several: Sequence[SplitFile],
+    spans: Spans,
+    export: FoundExport | None,
+) -> AnnotationFormat:
+    def opened(one: Opening) -> AnnotationFormat:
+        return open_source(
+            task=recipe.task,
+            options=recipe.input.labels,
+            classes=one.classes,
+            labels=one.path,
+            images=one.images,
+            spans=spans,
+            export=export,
+        )
+
+    if several:
+        return SplitFiles(FormatInput(images, recipe.input.classes), several, opened)
+    return opened(Opening(labels, recipe.input.classes, images))
 
 
 def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:

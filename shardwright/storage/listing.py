@@ -277,6 +277,11 @@ def has_wildcard(images: str) -> bool:
     return _WILDCARD.search(images) is not None
 
 
+def is_several(path: object) -> bool:
+    """Returns whether the path of annotations is a glob. A bracket or a brace may be part of a name, or of a span."""
+    return isinstance(path, str) and ("*" in path or "?" in path) and "{" not in path
+
+
 def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
     """Splits a glob into the folder before the first wildcard and the pattern's segments.
 

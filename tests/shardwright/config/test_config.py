@@ -137,7 +137,10 @@ REFUSED = [
     ({"split": {"train": 1}}, r"split\.train: unknown key\. .* write split\.ratios: \{train: 1\}"),
     ({"split": {"ratios": {"Train": 1.0}}}, r"split\.ratios\.Train: not a split's name"),
     ({"split": {"ratios": {"eval": 0.5, "test": 0.5}}}, r"split: no split named train"),
-    ({"split": {"ratios": {"train": 0.9, "eval": 0.1}}}, r"evaluator\.split: 'test' is not a split"),
+    (
+        {"split": {"ratios": {"train": 0.9, "eval": 0.1}}, "evaluator": {"split": "test"}},
+        r"evaluator\.split: 'test' is not a split",
+    ),
     ({"split": {"method": "moon"}}, r"split\.method: 'moon' is not known"),
     ({"shards": {"count": 3, "records": 5}}, r"shards: count and records exclude each other"),
     ({"shards": {"count": 0}}, r"shards\.count: 0 is too small"),

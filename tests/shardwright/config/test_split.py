@@ -96,8 +96,10 @@ def test_what_makes_no_sense_is_refused_with_its_place(options, path, problem):
 
 def test_the_evaluated_split_must_be_one_that_lists_name():
     raw = {"input": {"images": "photos"}, "split": {"method": "predefined", "from_lists": {"train": "a", "eval": "b"}}}
+    # The default, `test`, gives way to `eval`.
+    assert parse_config(raw, base="/").evaluator.split == "eval"
     with pytest.raises(ConfigError, match="evaluator.split: 'test' is not a split"):
-        parse_config(raw, base="/")
+        parse_config({**raw, "evaluator": {"split": "test"}}, base="/")
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "validation"])
