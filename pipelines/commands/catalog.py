@@ -259,7 +259,8 @@ CLOUD = {
 MAINTENANCE = {
     "clean": Entry(
         "remove old runs",
-        "Removes what the last runs neither wrote nor read, never what a blessed model descends from.",
+        "Removes what the last runs neither wrote nor read, never what a blessed model descends from. With --target it "
+        "cleans the bucket of a compiled pipeline.",
         "clean runs/photos --keep 3 --dry-run",
         "how-to/commands.md#room-on-the-disk-clean",
     ),

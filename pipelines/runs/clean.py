@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +85,7 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
         DatasetError: it is not a folder of a run, or an ancestor of a pushed model is damaged.
         StorageError: something cannot be removed.
     """
-    if keep < 1:
-        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run reuses their outputs.")
+    check_keep(keep)
     past_runs(run_root)  # First, so that no lock file is made outside a run's folder.
     with run_lock(Path(run_root)):
         runs = past_runs(run_root)
@@ -103,6 +102,16 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
         return CleanResult(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
 
 
+def check_keep(keep: int) -> None:
+    """Refuses to keep no run.
+
+    Raises:
+        UsageError: `keep` is less than 1.
+    """
+    if keep < 1:
+        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run reuses their outputs.")
+
+
 def _family(run_root: str) -> Family:
     """Returns all artifacts of the folder.
 
@@ -116,7 +125,22 @@ def _family(run_root: str) -> Family:
     blessing = read_blessing(f"{run_root}/{PUSHED}")
     models = {place for place in places if os.path.dirname(place) == f"{run_root}/{PUSHED}"}
     models |= set() if blessing is None else {f"{run_root}/{PUSHED}/{blessing.model}"}
-    if unknown := sorted(models - family.artifacts.keys()):
+    check_family(family, places, models)
+    return family
+
+
+def check_family(family: Family, places: Iterable[str], models: Collection[str]) -> None:
+    """Checks that the ancestors of pushed models are known.
+
+    Args:
+        family: all artifacts.
+        places: the folders that they were read from.
+        models: the folders of the pushed models.
+
+    Raises:
+        DatasetError: they are not, so it is unknown which folders a model needs.
+    """
+    if unknown := sorted(set(models) - family.artifacts.keys()):
         raise DatasetError(
             f"{unknown[0]}: the lineage of this model is missing. Restore its lineage.json, or move the model to "
             "another folder."
@@ -131,7 +155,6 @@ def _family(run_root: str) -> Family:
                         f"{unsure[0]}: is damaged (`shardwright verify`, `shardwright lineage`), and may be the {role} "
                         f"{value[:12]} that {one.place} descends from. Restore it, or move it to another folder."
                     )
-    return family
 
 
 def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterator[str]:

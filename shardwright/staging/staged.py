@@ -17,6 +17,7 @@ from shardwright.storage import buckets, is_remote
 from shardwright.storage.leases import remove_all
 from shardwright.storage.locks import LOCK_FILE, lock_folder
 from shardwright.storage.mirror import working_folder
+from shardwright.storage.objects import ObjectInfo
 from shardwright.storage.paths import split_url
 
 # Names of staged folders: datasets by fingerprint, those of a TensorFlow, checkpoints; and folders that `clean` had
@@ -92,11 +93,17 @@ def _empty_bucket(root: str) -> list[str]:
     return urls
 
 
-def _staged_urls(root: str) -> list[str]:
-    """Returns the URLs of the staged datasets and trainings on a bucket."""
+def staged_objects(root: str) -> Iterator[tuple[str, ObjectInfo]]:
+    """Yields the objects of staged datasets and trainings on a bucket, each with the URL of its folder."""
     start = len(split_url(root)[2]) + 1
-    names = (info.name[start:] for info in buckets.list_objects(f"{root}/"))
-    return sorted({f"{root}/{_place(name)}" for name in names if _is_ours(name) and _place(name) != name})
+    for info in buckets.list_objects(f"{root}/"):
+        name = info.name[start:]
+        if _is_ours(name) and _place(name) != name:
+            yield f"{root}/{_place(name)}", info
+
+
+def _staged_urls(root: str) -> list[str]:
+    return sorted({folder for folder, _ in staged_objects(root)})
 
 
 def _place(name: str) -> str:

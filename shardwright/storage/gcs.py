@@ -111,7 +111,9 @@ class GcsStore:
         with self._errors("read"):
             blob = self._bucket.blob(name)
             blob.reload(timeout=_TIMEOUT, retry=None)
-            return ObjectInfo(blob.name, blob.size, str(blob.generation), _checksum(blob.md5_hash, blob.crc32c))
+            checksum = _checksum(blob.md5_hash, blob.crc32c)
+            updated = blob.updated.timestamp() if blob.updated else 0.0
+            return ObjectInfo(blob.name, blob.size, str(blob.generation), checksum, updated)
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
         """See `ObjectStore.read`; the checksum of a whole object is verified."""

@@ -17,12 +17,14 @@ class ObjectInfo(NamedTuple):
         size: its bytes.
         pin: its version.
         checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists no hash of the bytes.
+        updated: when it was written, in seconds since 1970; 0 in listings, which leave it out.
     """
 
     name: str
     size: int
     pin: str
     checksum: str = ""
+    updated: float = 0.0
 
 
 class Transient(Exception):

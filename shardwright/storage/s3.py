@@ -95,7 +95,7 @@ class S3Store:
         """See `ObjectStore.stat`."""
         with self._errors("read"):
             found = self._client.head_object(Bucket=self._bucket, Key=name)
-        return ObjectInfo(name, found["ContentLength"], found["ETag"])
+        return ObjectInfo(name, found["ContentLength"], found["ETag"], updated=found["LastModified"].timestamp())
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
         """See `ObjectStore.read`; boto3 verifies length and checksum."""
