@@ -29,6 +29,7 @@ _COMMANDS = (
     "diff",
     "doctor",
     "drift",
+    "estimate",
     "export",
     "forget",
     "get",

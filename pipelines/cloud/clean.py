@@ -4,7 +4,7 @@ The promises are those of `pipelines.runs.clean`. A run is a folder that the ser
 `ROOT/PROJECT_NUMBER/NAME-TIME/`, on Kubeflow `ROOT/NAME/RUN_ID/` (kubeflow/pipelines at 7b70c7b,
 backend/src/v2/driver/root_dag.go). Folders of other names are not touched.
 
-The services' caches let a run use outputs of earlier runs, and nothing on the bucket tells which. So runs are removed
+The services' caches let a run use outputs of earlier runs, and nothing on the bucket shows which. So runs are removed
 and kept whole. These are kept: the last runs that evaluated a model, every later run, every run with an ancestor of one
 of their artifacts or of a blessed model, and every run that wrote anything in the last days and may still be active.
 """
@@ -78,7 +78,7 @@ def bucket_places(config: Config, target: str, pushed: str | None = None) -> Buc
         known = " or ".join(scheme.prefix for scheme in SCHEMES)
         raise UsageError(
             f"{target}.pipeline_root: {section.pipeline_root!r} is not a bucket that can be cleaned from here. Write "
-            f"{known}; a store inside of a cluster has lifecycle rules of its own."
+            f"{known}; a store inside of a cluster has its own lifecycle rules."
         )
     own = section.push_directory or f"{root}/pushed"
     models = str(pushed or own).rstrip("/")
@@ -234,7 +234,7 @@ def _delete(root: str, run: _Run) -> None:
 def lifecycle_rules(places: BucketPlaces) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yields bucket, rules and the command that sets them, for each bucket with temporary files.
 
-    There is no rule for artifacts: their age does not tell whether a blessed model descends from them.
+    There is no rule for artifacts: their age does not show whether a blessed model descends from them.
     """
     folders: dict[str, list[str]] = {}
     for folder in (places.staging, *places.temporary):

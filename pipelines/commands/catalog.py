@@ -231,6 +231,12 @@ CLOUD = {
         "compile photos.yaml --target vertex --out photos.json",
         "deploy/vertex.md",
     ),
+    "estimate": Entry(
+        "estimate what a run in the cloud would cost",
+        "Multiplies the number of images by measured rates and by the prices of a file. Sends nothing.",
+        "estimate photos.yaml --target vertex --prices prices.yaml",
+        "deploy/costs.md#estimate-a-run",
+    ),
     "submit": Entry(
         "run on Vertex AI now",
         "Compiles and submits, with your own credentials. Prints the address of the run.",

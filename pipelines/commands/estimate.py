@@ -1,0 +1,46 @@
+"""`shardwright estimate`: estimates the cost of a run before it is submitted."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+
+from shardwright.pipelines.commands.parsers import Commands
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    command = commands.add("estimate")
+    command.add_argument("config", metavar="CONFIG", help="YAML file")
+    command.add_argument("--target", required=True, choices=("vertex", "kubeflow"), help="platform that runs it")
+    command.add_argument("--prices", required=True, metavar="FILE", help="YAML file with your prices and rates")
+    command.add_argument("--images", type=int, metavar="N", help="number of images (default: they are listed)")
+    command.add_argument("--image-size", type=int, metavar="BYTES", help="with --images: mean size of an image")
+    command.add_argument("--json", action="store_true", help="print the parts as JSON")
+    command.set_defaults(command=_estimate)
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright.errors import UsageError
+    from shardwright.pipelines.cloud.estimate import estimate, estimate_text, read_prices
+
+    if (options.images is None) != (options.image_size is None):
+        raise UsageError("--images and --image-size need each other.")
+    config = load_config(options.config)
+    prices = read_prices(options.prices)
+    if options.images is None:
+        from shardwright.storage import list_inputs
+
+        sizes = list_inputs(config.resolve(config.input.images)).sizes
+        images, size = len(sizes), int(sum(sizes))
+    else:
+        images, size = options.images, options.images * options.image_size
+    found = estimate(config, options.target, prices, images, size)
+    if options.json:
+        row = {**dataclasses.asdict(found), "total": found.total, "unknown": list(found.unknown)}
+        print(json.dumps(row, indent=1))
+    else:
+        print(estimate_text(found))
+    return 0
