@@ -14,6 +14,12 @@ def add(commands: Commands) -> None:
     export.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     export.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     export.add_argument(
+        "--to",
+        default="csv",
+        choices=("csv", "arrayrecord", "coco", "imagefolder", "labelme", "parquet", "voc", "webdataset", "yolo"),
+        help="format (default csv: images, labels.csv, features.jsonl)",
+    )
+    export.add_argument(
         "--layout",
         default="keys",
         choices=("keys", "classes"),
@@ -58,6 +64,7 @@ def _export(options: argparse.Namespace) -> int:
         options.table,
         tuple(options.splits),
         tuple(options.classes),
+        options.to,
     )
     dataset = ImageDataset.open(options.dataset)
     total = sum(shard.records for shard in dataset.manifest.shards)
@@ -68,9 +75,13 @@ def _export(options: argparse.Namespace) -> int:
     else:
         again = "; they were there already" if exported["existed"] else ""
         written = f"{exported['images']} images, {exported['rows']} rows, {exported['masks']} masks as pictures"
+        if options.to != "csv":
+            written = f"{exported['images']} images, {exported['masks']} masks, {exported['boxes']} boxes"
         print(f"{options.out}: {written}{again}")
         if exported["features"]:
             print(f"{exported['features']} images have captions, boxes or further features: they are in features.jsonl")
-        if exported["left_out"]:
+        if exported["left_out"] and options.to != "csv":
+            print(f"not exported, since {options.to} cannot hold them: {', '.join(exported['left_out'])}")
+        elif exported["left_out"]:
             print(f"not exported, since they are not text: {', '.join(exported['left_out'])}")
     return 0

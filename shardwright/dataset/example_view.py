@@ -37,6 +37,7 @@ class ExampleReader:
     """
 
     def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
         stored, features = manifest.stored, manifest.features
         self.classes = manifest.classes
         self.names = {name: stored(name) for name in _SCALARS}

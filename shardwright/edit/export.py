@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,6 +24,8 @@ from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.export_annotations import FurtherFeatures, class_folders, class_separator, exported_folders
+from shardwright.edit.export_formats import WRITERS, check_labels, left_out
+from shardwright.edit.export_writer import exported_image
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.formats.export_record import (
@@ -83,6 +85,7 @@ class ExportOptions:
         table: columns of the CSV of masks, of `image_label`, `image_class`, `image`.
         splits: only images of these; empty for all.
         classes: only images that have one of these; empty for all.
+        to: `csv`, for which the options above are, or a format of `shardwright.edit.export_formats`.
     """
 
     layout: str = BY_KEY
@@ -93,8 +96,11 @@ class ExportOptions:
     table: str = IMAGE_LABEL
     splits: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    to: str = TABLE
 
     def __post_init__(self) -> None:
+        if self.to != TABLE and replace(self, to=TABLE) != ExportOptions(splits=self.splits, classes=self.classes):
+            raise UsageError(f"--to: {self.to} has one layout. Omit the options of the CSV, such as --masks.")
         for name, value, known in (
             ("--layout", self.layout, (BY_KEY, BY_CLASS)),
             ("--masks", self.masks, (TABLE, PICTURES, NEITHER)),
@@ -102,6 +108,7 @@ class ExportOptions:
             ("--order", self.order, (COLUMN, ROW)),
             ("--start", self.base, (0, 1)),
             ("--table", self.table, tuple(_MASK_HEADS)),
+            ("--to", self.to, (TABLE, *WRITERS)),
         ):
             if value not in known:
                 raise UsageError(f"{name}: {value!r} is not known. Use one of: {', '.join(map(str, known))}.")
@@ -146,7 +153,8 @@ def export(dataset: ImageDataset, out: str, options: ExportOptions, shown: Progr
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
     check_not_inside(out, dataset.root)
     target = Path(out).absolute()
-    given = {name: value for name, value in asdict(options).items() if (name, value) != ("table", IMAGE_LABEL)}
+    usual = {("table", IMAGE_LABEL), ("to", TABLE)}
+    given = {name: value for name, value in asdict(options).items() if (name, value) not in usual}
     known = fingerprint({"digest": dataset.manifest.digest, "options": given})
     found = _done(target, known)
     if found is not None:
@@ -158,7 +166,10 @@ def export(dataset: ImageDataset, out: str, options: ExportOptions, shown: Progr
         found = _done(target, known)
         if found is not None:
             return {**found, "existed": True}
-        written = _Writer(dataset, partial, options).write(shown)
+        if options.to == TABLE:
+            written = _Writer(dataset, partial, options).write(shown)
+        else:
+            written = _write_format(dataset, partial, options, shown)
         row = {**written, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
         (partial / RECORD_FILE).write_text(json.dumps(row, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         if target.exists():
@@ -250,14 +261,8 @@ class _Writer:
 
     def _records(self, shown: Progress) -> Iterator[tuple[ExampleView, list[str]]]:
         """Yields the records to export, and the names of their classes."""
-        for split in self._options.splits or self._dataset.splits:
-            for key, payload in self._dataset.records(split, proven=True):
-                shown.advance()
-                view = self._reader.read(key, payload)
-                names = [self._reader.classes[label] for label in view.labels]
-                if not self._options.classes or set(self._options.classes) & set(names):
-                    _check(view)
-                    yield view, names
+        for _, view, _ in _chosen(self._dataset, self._options, shown):
+            yield view, [view.reader.classes[label] for label in view.labels]
 
     def _record(self) -> ExportRecord:
         manifest, options = self._dataset.manifest, self._options
@@ -317,6 +322,34 @@ class _Writer:
                 Image.fromarray(mask).save(path, "png")
                 written += 1
         return written
+
+
+def _chosen(dataset: ImageDataset, options: ExportOptions, shown: Progress) -> Iterator[tuple[str, ExampleView, bytes]]:
+    """Yields the records to export: split, view and payload."""
+    reader = ExampleReader(dataset.manifest)
+    for split in options.splits or dataset.splits:
+        for key, payload in dataset.records(split, proven=True):
+            shown.advance()
+            view = reader.read(key, payload)
+            if not options.classes or set(options.classes) & {reader.classes[label] for label in view.labels}:
+                _check(view)
+                yield split, view, payload
+
+
+def _write_format(dataset: ImageDataset, folder: Path, options: ExportOptions, shown: Progress) -> dict[str, Any]:
+    """Writes another format than the CSV; returns the values for `export.json`."""
+    counts = {"images": 0, "rows": 0, "masks": 0, "boxes": 0, "features": 0}
+    further = FurtherFeatures(dataset.manifest)
+    lost = left_out(dataset.manifest, options.to, further.some)
+    writer = WRITERS[options.to](lambda name: _new_file(folder, name), dataset.manifest)
+    for split, view, payload in _chosen(dataset, options, shown):
+        image = exported_image(view, split, payload)
+        check_labels(image, dataset.manifest, options.to)
+        writer.add(image)
+        for name, count in (("images", 1), ("masks", len(image.masks)), ("boxes", len(image.boxes))):
+            counts[name] += count
+    writer.finish()
+    return {**counts, "format": options.to, "left_out": lost}
 
 
 def _check(view: ExampleView) -> None:

@@ -12,6 +12,7 @@ from shardwright.dataset.features import COMMON_FEATURES, ONE_HOT, SIZE
 from shardwright.dataset.manifest import IGNORED, Manifest
 from shardwright.errors import UsageError
 from shardwright.formats.export_record import UNLABELED
+from shardwright.images.boxes import PREFIX
 from shardwright.tfrecords.records import DecodedFeature
 
 FILE_NAME = "image/filename"
@@ -39,6 +40,11 @@ class FurtherFeatures:
         self._file_name = self._stored.get(FILE_NAME)
         self.kinds: dict[str, str] = {}
         self.left_out: set[str] = set()
+
+    @property
+    def some(self) -> bool:
+        """True if the dataset has captions or further features, boxes aside."""
+        return any(not name.startswith(PREFIX) for name in self._names)
 
     def read(self, view: ExampleView, image: str) -> dict[str, list[Any]]:
         """Returns the values of a record.

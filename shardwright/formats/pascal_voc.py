@@ -42,7 +42,7 @@ MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
 # A union of two others.
 _UNION = "trainval"
-_CLASSES = (
+VOC_CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
@@ -275,11 +275,11 @@ class PascalVoc(AnnotationFormat):
             others, read = without_palette(self.dialect, masks)
             if others:
                 return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
-            other = next((name for name in used if name not in _CLASSES), None)
+            other = next((name for name in used if name not in VOC_CLASSES), None)
             if other is not None:
                 problem = f"missing, and {used[other]} names {other!r}, which is not one of Pascal VOC's twenty classes"
                 raise ConfigError("input.classes", problem, _WRITE_CLASSES)
-            mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
+            mapped = map_ids({name: i + 1 for i, name in enumerate(VOC_CLASSES)})
             note = "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others"
         # An exporter may write the palette's colors instead of its indices.
         colors = {palette_color(value): label for value, label in mapped.labels.items() if value < COLOR}

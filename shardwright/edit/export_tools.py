@@ -1,0 +1,245 @@
+"""Writers for annotation tools and class folders: COCO, Pascal VOC, YOLO, LabelMe, ImageFolder."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+import yaml
+
+from shardwright.dataset.manifest import MASKS, MULTI, SINGLE, Manifest
+from shardwright.edit.export_annotations import class_folders
+from shardwright.edit.export_writer import (
+    BOXES,
+    IGNORED,
+    IMAGES,
+    ExportedBox,
+    ExportedImage,
+    NewFile,
+    Writer,
+    extension,
+    extent,
+    png,
+    stem,
+)
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.formats.pascal_voc import VOC_CLASSES, palette_color
+from shardwright.images.colors import COLOR, class_color
+from shardwright.masks.dialects import compress_counts, to_counts
+from shardwright.masks.rle import Runs, area, draw, encode
+
+_BORDER = 255
+
+
+class Coco(Writer):
+    """`annotations.json`: COCO's instances, masks as compressed run lengths."""
+
+    HOLDS = frozenset((MASKS, BOXES))
+
+    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
+        super().__init__(new_file, manifest)
+        self._ids = {name: number for number, name in enumerate(self._classes, 1)}
+        self._images: list[dict[str, Any]] = []
+        self._annotations: list[dict[str, Any]] = []
+
+    def add(self, image: ExportedImage) -> None:
+        """See `Writer.add`."""
+        self._write(f"{IMAGES}/{image.key}", image.data)
+        number = len(self._images) + 1
+        shape = {"height": image.height, "width": image.width}
+        self._images.append({"id": number, "file_name": image.key, **shape})
+        by_label: dict[int, list[ExportedBox]] = {label: [] for label in image.masks}
+        for box in image.boxes:
+            label = self._ids.setdefault(box.name, len(self._ids) + 1) - 1
+            by_label.setdefault(label, []).append(box)
+        for label, boxes in by_label.items():
+            whole = image.masks.get(label)
+            masks = _cut(whole, boxes, image) if self._manifest.labels == MASKS else [None] * len(boxes)
+            for box, runs in zip(boxes, masks, strict=True):
+                sides = [box.xmin, box.ymin, box.xmax - box.xmin, box.ymax - box.ymin]
+                self._annotate(number, label, image, runs, sides)
+            if whole is not None and not boxes:
+                self._annotate(number, label, image, whole, extent(whole, image.height))
+
+    def _annotate(
+        self, image: int, label: int, shown: ExportedImage, runs: Runs | None, sides: Sequence[float]
+    ) -> None:
+        row: dict[str, Any] = {"id": len(self._annotations) + 1, "image_id": image, "category_id": label + 1}
+        row |= {"iscrowd": 0, "bbox": list(sides), "area": sides[2] * sides[3]}
+        if runs is not None:
+            counts = compress_counts(to_counts(runs, shown.height * shown.width))
+            row |= {"segmentation": {"size": [shown.height, shown.width], "counts": counts}, "area": area(runs)}
+        self._annotations.append(row)
+
+    def finish(self) -> None:
+        """See `Writer.finish`."""
+        categories = [{"id": number, "name": name} for name, number in self._ids.items()]
+        document = {"images": self._images, "annotations": self._annotations, "categories": categories}
+        self._write("annotations.json", json.dumps(document, ensure_ascii=False) + "\n")
+
+
+def _cut(whole: Runs | None, boxes: Sequence[ExportedBox], image: ExportedImage) -> list[Runs]:
+    """Returns the part of a class's mask in each of its boxes; the first one also has the pixels outside of all."""
+    shape = (image.height, image.width)
+    mask = np.zeros(shape, bool) if whole is None else draw(whole, *shape) > 0
+    rows, columns = np.arange(image.height)[:, None] + 0.5, np.arange(image.width)[None] + 0.5
+    inside = [(rows > box.ymin) & (rows < box.ymax) & (columns > box.xmin) & (columns < box.xmax) for box in boxes]
+    parts = [mask & one for one in inside]
+    if parts:
+        parts[0] |= mask & ~np.any(inside, axis=0)
+    return [encode(part) for part in parts]
+
+
+class Voc(Writer):
+    """Pascal VOC: `JPEGImages`, `Annotations`, `SegmentationClass`, `ImageSets`."""
+
+    HOLDS = frozenset((MASKS, IGNORED, BOXES))
+
+    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
+        super().__init__(new_file, manifest)
+        self._lists: dict[str, list[str]] = {}
+        if manifest.labels == MASKS and len(self._classes) >= _BORDER:
+            raise UsageError(f"--to: voc has {_BORDER - 1} classes at most, and the dataset {len(self._classes)}.")
+        # With VOC's palette, readers take the values for VOC's classes.
+        self._palette = _voc_palette() if self._classes == VOC_CLASSES else _own_palette(len(self._classes))
+
+    def add(self, image: ExportedImage) -> None:
+        """See `Writer.add`."""
+        name = stem(image.key).replace("/", "_")
+        self._write(f"JPEGImages/{name}.{extension(image)}", image.data)
+        self._lists.setdefault(image.split, []).append(name)
+        if self._manifest.labels == MASKS:
+            pixels = np.zeros((image.height, image.width), np.uint8)
+            for label, runs in image.masks.items():
+                mask = draw(runs, image.height, image.width) > 0
+                if pixels[mask].any():
+                    raise CheckFailed(
+                        f"{image.key}: masks of two classes overlap, and voc has one class a pixel. Use --to coco."
+                    )
+                pixels[mask] = label + 1
+            pixels[draw(image.ignored, image.height, image.width) > 0] = _BORDER
+            self._write(f"SegmentationClass/{name}.png", png(pixels, self._palette))
+        if image.boxes:
+            self._write(f"Annotations/{name}.xml", self._xml(f"{name}.{extension(image)}", image))
+
+    @staticmethod
+    def _xml(name: str, image: ExportedImage) -> str:
+        objects = "".join(
+            f"<object><name>{escape(box.name)}</name><bndbox><xmin>{box.xmin + 1!r}</xmin><ymin>{box.ymin + 1!r}</ymin>"
+            f"<xmax>{box.xmax!r}</xmax><ymax>{box.ymax!r}</ymax></bndbox></object>"
+            for box in image.boxes
+        )
+        size = f"<size><width>{image.width}</width><height>{image.height}</height><depth>3</depth></size>"
+        return f"<annotation><filename>{escape(name)}</filename>{size}{objects}</annotation>\n"
+
+    def finish(self) -> None:
+        """See `Writer.finish`."""
+        for split, names in self._lists.items():
+            folder = "Segmentation" if self._manifest.labels == MASKS else "Main"
+            self._write(f"ImageSets/{folder}/{split}.txt", "".join(f"{name}\n" for name in names))
+        # VOC has no list of classes; value 1 is the first.
+        self._write("classes.txt", "".join(f"{name}\n" for name in self._classes))
+
+
+def _voc_palette() -> list[int]:
+    return [channel for value in range(256) for channel in (palette_color(value) - COLOR).to_bytes(3, "big")]
+
+
+def _own_palette(classes: int) -> list[int]:
+    colors = [(0, 0, 0), *(class_color(label)[:3] for label in range(classes))]
+    colors += [(224, 224, 192)] * (256 - len(colors))
+    return [channel for color in colors for channel in color]
+
+
+class Yolo(Writer):
+    """YOLO's boxes: `images/SPLIT`, `labels/SPLIT` and `data.yaml`."""
+
+    HOLDS = frozenset((BOXES,))
+
+    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
+        super().__init__(new_file, manifest)
+        self._names = dict.fromkeys(self._classes)
+
+    def add(self, image: ExportedImage) -> None:
+        """See `Writer.add`."""
+        self._write(f"{IMAGES}/{image.split}/{image.key}", image.data)
+        lines = []
+        for box in image.boxes:
+            self._names.setdefault(box.name)
+            number = list(self._names).index(box.name)
+            center = (box.xmin + box.xmax) / 2 / image.width, (box.ymin + box.ymax) / 2 / image.height
+            sides = (box.xmax - box.xmin) / image.width, (box.ymax - box.ymin) / image.height
+            lines.append(" ".join(map(repr, (number, *center, *sides))) + "\n")
+        self._write(f"labels/{image.split}/{stem(image.key)}.txt", "".join(lines))
+
+    def finish(self) -> None:
+        """See `Writer.finish`."""
+        known = {"eval": "val"}
+        splits = {known.get(split, split): f"{IMAGES}/{split}" for split in self._manifest.splits}
+        names = dict(enumerate(self._names))
+        self._write("data.yaml", yaml.safe_dump({"path": ".", **splits, "names": names}, allow_unicode=True))
+
+
+class LabelMe(Writer):
+    """LabelMe: a JSON file next to each image; masks as its shape `mask`, which is exact; labels as `flags`."""
+
+    HOLDS = frozenset((MASKS, MULTI, BOXES))
+
+    def add(self, image: ExportedImage) -> None:
+        """See `Writer.add`."""
+        self._write(f"{IMAGES}/{image.key}", image.data)
+        shapes = []
+        for label, runs in image.masks.items():
+            left, top, width, height = extent(runs, image.height)
+            part = draw(runs, image.height, image.width)[top : top + height, left : left + width]
+            mask = base64.b64encode(png(np.ascontiguousarray(part) * np.uint8(255))).decode("ascii")
+            corners = [[left, top], [left + width - 1, top + height - 1]]
+            shapes.append(_shape(self._classes[label], "mask", corners, mask))
+        shapes += [
+            _shape(box.name, "rectangle", [[box.xmin, box.ymin], [box.xmax, box.ymax]], None) for box in image.boxes
+        ]
+        flags = {name: label in image.labels for label, name in enumerate(self._classes)}
+        document = {
+            "version": "5.5.0",
+            "flags": flags if self._manifest.labels == MULTI else {},
+            "shapes": shapes,
+            "imagePath": image.key.rpartition("/")[2],
+            "imageData": None,
+            "imageHeight": image.height,
+            "imageWidth": image.width,
+        }
+        self._write(f"{IMAGES}/{stem(image.key)}.json", json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+
+
+def _shape(label: str, kind: str, points: Sequence[Sequence[float]], mask: str | None) -> dict[str, Any]:
+    return {
+        "label": label,
+        "points": points,
+        "group_id": None,
+        "description": "",
+        "shape_type": kind,
+        "flags": {},
+        "mask": mask,
+    }
+
+
+class ImageFolder(Writer):
+    """`images/SPLIT/CLASS/…`, as torchvision, Keras and Hugging Face read it."""
+
+    HOLDS = frozenset((SINGLE,))
+
+    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
+        super().__init__(new_file, manifest)
+        self._folders = class_folders(manifest.classes, manifest.ignores)
+
+    def add(self, image: ExportedImage) -> None:
+        """See `Writer.add`."""
+        if not image.labels:
+            raise CheckFailed(f"{image.key}: has no class, and imagefolder has no place for it. Use --to csv.")
+        folder = self._folders[self._classes[image.labels[0]]]
+        key = image.key.removeprefix(f"{image.split}/").removeprefix(f"{folder}/")
+        self._write(f"{IMAGES}/{image.split}/{folder}/{key}", image.data)

@@ -1,0 +1,157 @@
+"""The parts that the writers of all export formats share, and the image that they get; see `export_formats`."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from shardwright.dataset.example_view import ExampleView
+from shardwright.dataset.manifest import Manifest
+from shardwright.images.boxes import TEXT, XMAX, XMIN, YMAX, YMIN
+from shardwright.masks.rle import Runs, column_pieces, draw
+
+BOXES, IGNORED, FURTHER = "boxes", "ignored pixels", "captions and further features"
+IMAGES = "images"
+
+
+class ExportedBox(NamedTuple):
+    """A box: edges in pixels of the stored image, and the name of its class."""
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+    name: str
+
+
+@dataclass(frozen=True)
+class ExportedImage:
+    """An image to write.
+
+    Attributes:
+        key: its key, a path.
+        split: its split.
+        data: the stored file.
+        format: `jpeg` or `png`.
+        height: rows of the stored pixels.
+        width: their columns.
+        labels: numbers of its classes.
+        masks: number of a class -> its mask, of those that are not empty.
+        ignored: the pixels that are not counted.
+        boxes: its boxes.
+        payload: the record.
+    """
+
+    key: str
+    split: str
+    data: bytes
+    format: str
+    height: int
+    width: int
+    labels: tuple[int, ...]
+    masks: Mapping[int, Runs]
+    ignored: Runs
+    boxes: Sequence[ExportedBox]
+    payload: bytes
+
+
+NewFile = Callable[[str], Path]
+
+
+class Writer(ABC):
+    """Writes one export.
+
+    Args:
+        new_file: returns the path of a new file by its name below the folder of the export.
+        manifest: of the dataset.
+    """
+
+    HOLDS: ClassVar[frozenset[str]]
+
+    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
+        self._new_file = new_file
+        self._manifest = manifest
+        self._classes = manifest.classes
+
+    @abstractmethod
+    def add(self, image: ExportedImage) -> None:
+        """Writes an image."""
+
+    def finish(self) -> None:
+        """Writes all that follows the last image."""
+        return
+
+    def _write(self, name: str, data: bytes | str) -> None:
+        self._new_file(name).write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+def extent(runs: Runs, height: int) -> tuple[int, int, int, int]:
+    """Returns left, top, width and height of the smallest box around a mask, which is not empty."""
+    column, begin, end = column_pieces(runs, height)
+    left, top = int(column.min()), int(begin.min())
+    return left, top, int(column.max()) + 1 - left, int(end.max()) - top
+
+
+def mask_png(runs: Runs, height: int, width: int, value: int = 255) -> bytes:
+    """Returns a mask as a PNG of 0 and `value`."""
+    return png(np.ascontiguousarray(draw(runs, height, width)) * np.uint8(value))
+
+
+def png(pixels: npt.NDArray[np.uint8], palette: Sequence[int] = ()) -> bytes:
+    """Returns pixels as a PNG; with a palette, of indices."""
+    image = Image.fromarray(pixels)
+    if palette:
+        image.putpalette(bytes(palette))
+    file = io.BytesIO()
+    image.save(file, "png")
+    return file.getvalue()
+
+
+def stem(key: str) -> str:
+    """Returns a key without its extension."""
+    path = PurePosixPath(key)
+    return str(path.with_suffix("")) if path.suffix else key
+
+
+def extension(image: ExportedImage) -> str:
+    """Returns the extension of an image's file."""
+    return "jpg" if image.format == "jpeg" else image.format
+
+
+def has_boxes(manifest: Manifest) -> bool:
+    """Returns whether examples have boxes with the names of their classes."""
+    return all(manifest.stored(name) in manifest.features for name in (XMIN, YMIN, XMAX, YMAX, TEXT))
+
+
+def exported_image(view: ExampleView, split: str, payload: bytes) -> ExportedImage:
+    """Returns a record as an image to write."""
+    height, width = view.size
+    stored = view.reader.manifest.stored
+    names = view.example.texts(stored(TEXT)) if has_boxes(view.reader.manifest) else []
+    edges = [view.example.get(stored(name)) for name in (XMIN, YMIN, XMAX, YMAX)] if names else []
+    sides = zip(*(np.asarray(edge, np.float64).tolist() for edge in edges), strict=True)
+    masks = {label: view.runs(label) for label in range(len(view.reader.classes))}
+    return ExportedImage(
+        key=view.key,
+        split=split,
+        data=view.encoded,
+        format=view.format,
+        height=height,
+        width=width,
+        labels=view.labels,
+        masks={label: runs for label, runs in masks.items() if len(runs)},
+        ignored=view.ignored,
+        boxes=[
+            ExportedBox(left * width, top * height, right * width, bottom * height, name)
+            for (left, top, right, bottom), name in zip(sides, names, strict=True)
+        ],
+        payload=payload,
+    )

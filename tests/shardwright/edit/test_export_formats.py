@@ -1,0 +1,251 @@
+"""`export --to FORMAT`: what our ingest, or the format's own reader, reads back is what the dataset had."""
+
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ingesting import run
+from PIL import Image
+from recording import picture, reading, write_records
+
+from shardwright.config.input import LABEL_FORMATS
+from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.source import source
+from shardwright.edit.export import ExportOptions, export
+from shardwright.masks import rle
+from shardwright.tfrecords.encode import byte_strings, encode_example, floats, ints
+
+CLASSES = ["potted plant", "person", "tv monitor"]
+COUNT, HEIGHT, WIDTH = 6, 10, 12
+PARTS = ("image bytes", "labels", "masks", "ignored pixels", "boxes", "splits")
+PAGE = Path(__file__).parents[3] / "docs/how-to/other-programs.md"
+
+
+def mask(number, i):
+    """Masks of the classes do not overlap; image 4 has none."""
+    pixels = np.zeros((HEIGHT, WIDTH), np.uint8)
+    if (number + i) % 3 and number != 4:
+        pixels[number : number + 2 + i % 2, 3 * i : 3 * i + 2] = 1
+        pixels[9, 3 * i] = 1
+    return pixels
+
+
+def record(number, *, labels=None, masks=False, boxes=False):
+    # A name with a blank, and one image below a folder.
+    key = ("a b/0.png", "1.jpg", "2.png", "3.jpg", "4.png", "5.jpg")[number]
+    data = picture(number, "png" if key.endswith("png") else "jpeg", (WIDTH, HEIGHT))
+    found = {"image/encoded": data, "image/key": key.encode()}
+    if masks:
+        for i, name in enumerate([*CLASSES, "ignore"]):
+            found[f"image/segmentation/{name}/rle"] = ints(rle.encode(mask(number, i)).reshape(-1))
+    if labels is not None:
+        found["image/class/text"] = byte_strings([CLASSES[label].encode() for label in labels])
+    if boxes and number != 4:
+        # COCO has no mask without a box: a class with a mask has one here.
+        numbers = [i for i in range(3) if mask(number, i).any()] if masks else [number % 3]
+        numbers.append(1)
+        sides = {
+            "xmin": [0.0, 1 / 3, 0.1],
+            "ymin": [0.25, 0.1, 0.0],
+            "xmax": [0.5, 0.99, 0.9],
+            "ymax": [0.99, 0.7, 0.9],
+        }
+        for side, values in sides.items():
+            found[f"image/object/bbox/{side}"] = floats([value + number / 999 for value in values][: len(numbers)])
+        found["image/object/class/label"] = ints([i + 1 for i in numbers])
+        found["image/object/class/text"] = byte_strings([CLASSES[i].encode() for i in numbers])
+    return found
+
+
+def dataset(root, task="classification", **options):
+    records = [
+        encode_example(record(i, **{k: v(i) if callable(v) else v for k, v in options.items()})) for i in range(6)
+    ]
+    write_records(root / "records/a.tfrecord", records)
+    raw = reading(root / "records", task, classes=CLASSES)
+    run(raw, root / "ds", workers=1)
+    return ImageDataset.open(root / "ds")
+
+
+KINDS = {
+    "masks": {"task": "segmentation", "masks": True, "boxes": True},
+    "one class": {"labels": lambda number: [number % 3]},
+    "several classes": {"labels": lambda number: [[2, 0], [1], [], [0], [1, 0], [2]][number]},
+    "boxes": {"labels": lambda number: sorted({number % 3, 1}) if number != 4 else [], "boxes": True},
+}
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory):
+    return {name: dataset(tmp_path_factory.mktemp("given"), **options) for name, options in KINDS.items()}
+
+
+def content(found):
+    """Checksum of the image's bytes -> its parts."""
+    parts = {}
+    for split in found.splits:
+        for (_, payload), item in zip(found.records(split), source(found.root, split), strict=True):
+            row = {"splits": split}
+            data = found.example(item["key"]).encoded
+            classes = found.manifest.classes
+            if "label" in item:
+                row["labels"] = [classes[int(item["label"])]]
+            elif "labels" in item:
+                row["labels"] = sorted(name for name, there in zip(classes, item["labels"], strict=True) if there)
+            if "masks" in item:
+                row["masks"] = {name: (item["masks"][..., i] == 1).tolist() for i, name in enumerate(classes)}
+                row["ignored pixels"] = (item["masks"] == 255).any(axis=-1).tolist()
+            names = [classes[label] for label in item.get("box_labels", ())]
+            row["boxes"] = sorted([name, *box.tolist()] for name, box in zip(names, item.get("boxes", ()), strict=True))
+            parts[hashlib.sha256(data).hexdigest()] = row
+            assert payload
+    return parts
+
+
+def ingested(folder, out, task="segmentation", **given):
+    run({"task": task, "input": {**given, "images": str(folder / given["images"])}}, out, workers=1)
+    found = ImageDataset.open(out)
+    assert found.manifest.totals["written"] == COUNT, [row.reason for row in found.ledger()]
+    return content(found)
+
+
+def labels(folder, path="", **options):
+    return {"path": str(folder / path), **options}
+
+
+def by_coco(folder, out, kind):
+    given = labels(folder, "annotations.json", **({"boxes": True} if kind in ("masks", "boxes") else {}))
+    return ingested(folder, out, "segmentation" if kind == "masks" else "classification", images="images", labels=given)
+
+
+def by_voc(folder, out, kind):
+    given = labels(folder) if kind == "masks" else labels(folder, "Annotations")
+    task = "segmentation" if kind == "masks" else "classification"
+    return ingested(folder, out, task, images="JPEGImages", labels=given, classes=CLASSES, unlisted_images="empty")
+
+
+def by_labelme(folder, out, kind):
+    boxes = {"boxes": True} if kind in ("masks", "boxes") else {}
+    task = "segmentation" if kind == "masks" else "classification"
+    return ingested(folder, out, task, images="images", labels=labels(folder, "images", **boxes), classes=CLASSES)
+
+
+def by_yolo(folder, out, kind):
+    assert kind == "boxes"
+    given = labels(folder, "data.yaml", boxes=True)
+    return ingested(folder, out, "classification", images="images", labels=given)
+
+
+def by_imagefolder(folder, out, kind):
+    del kind
+    return ingested(folder, out, "classification", images="images")
+
+
+def by_csv(folder, out, kind):
+    task = "segmentation" if kind == "masks" else "classification"
+    return ingested(folder, out, task, images="images", labels=labels(folder, "labels.csv"))
+
+
+def decoded(data):
+    return (np.asarray(Image.open(io.BytesIO(data))) > 0).tolist()
+
+
+def parts_of(split, row, masks, classes):
+    """The parts of an image as `content` has them, for formats that are read by their own programs."""
+    empty = np.zeros((HEIGHT, WIDTH), bool).tolist()
+    boxes = [
+        [name, *np.float32([box[0] / WIDTH, box[1] / HEIGHT, box[2] / WIDTH, box[3] / HEIGHT]).tolist()]
+        for name, box in zip(row["box_classes"], row["boxes"], strict=True)
+    ]
+    found = {"splits": split, "labels": sorted(row["classes"]), "boxes": sorted(boxes)}
+    if masks is not None:
+        found["masks"] = {name: masks.get(i, empty) for i, name in enumerate(classes)}
+        found["ignored pixels"] = masks.get("ignored", empty)
+    return found
+
+
+def by_webdataset(folder, out, kind):
+    del out
+    classes, found = json.loads((folder / "classes.json").read_text()), {}
+    for path in sorted(folder.glob("*.tar")):
+        samples = {}
+        with tarfile.open(path) as tar:
+            for member in tar:
+                name, _, extension = member.name.partition(".")
+                samples.setdefault(name, {})[extension] = tar.extractfile(member).read()
+        for sample in samples.values():
+            masks = {}
+            for extension, data in sample.items():
+                if extension.startswith("mask"):
+                    masks[int(extension.removeprefix("mask").removesuffix(".png"))] = decoded(data)
+                elif extension == "ignored.png":
+                    masks["ignored"] = decoded(data)
+            (image,) = (data for extension, data in sample.items() if extension in ("jpg", "png"))
+            row = parts_of(
+                path.name.rpartition("-")[0], json.loads(sample["json"]), masks if kind == "masks" else None, classes
+            )
+            found[hashlib.sha256(image).hexdigest()] = row
+    return found
+
+
+def by_parquet(folder, out, kind):
+    del out
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found = {}
+    for path in sorted((folder / "data").glob("*.parquet")):
+        table = parquet.read_table(path)
+        features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
+        assert list(features) == table.column_names
+        for row in table.to_pylist():
+            masks = {
+                i: decoded(row[f"mask_{name}"]["bytes"]) for i, name in enumerate(CLASSES) if row.get(f"mask_{name}")
+            }
+            masks |= {"ignored": decoded(row["ignored"]["bytes"])} if row.get("ignored") else {}
+            numbers = row.get("labels", [row.get("label")])
+            names = [features["label"]["names"][i] for i in numbers] if "label" in row else None
+            names = [features["labels"]["feature"]["names"][i] for i in numbers] if "labels" in row else names
+            names = [name for i, name in enumerate(CLASSES) if row.get(f"mask_{name}")] if names is None else names
+            listed = {"classes": names, "boxes": row.get("boxes", []), "box_classes": row.get("box_classes", [])}
+            parts = parts_of(path.name.partition("-")[0], listed, masks if kind == "masks" else None, CLASSES)
+            found[hashlib.sha256(row["image"]["bytes"]).hexdigest()] = parts
+    return found
+
+
+READERS = {name.removeprefix("by_"): value for name, value in dict(globals()).items() if name.startswith("by_")}
+# Format -> the kinds of annotations that it holds, and the parts that are lost on the way. Splits that are folders are
+# read with `split.method: predefined`, which these configurations do not ask for.
+ROUND_TRIPS = {
+    "csv": (KINDS, {"splits"}),
+    "coco": (("masks", "boxes"), {"ignored pixels", "splits"}),
+    "voc": (("masks", "boxes"), {"splits"}),
+    "labelme": (("masks", "several classes", "boxes"), {"ignored pixels", "splits"}),
+    "yolo": (("boxes",), {"splits"}),
+    "imagefolder": (("one class",), {"splits"}),
+    "webdataset": (KINDS, set()),
+    "parquet": (KINDS, set()),
+}
+# By `labels.format`: the readers that a tree may not have yet.
+CASES = [pytest.param(name, kind, id=f"{name}-{kind}") for name, (kinds, _) in ROUND_TRIPS.items() for kind in kinds]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_round_trip(datasets, tmp_path, name, kind):
+    if {"labelme": "labelme", "yolo": "yolo", "voc-boxes": "voc_boxes"}.get(
+        name if name != "voc" else f"{name}-{kind}", "auto"
+    ) not in LABEL_FORMATS:
+        pytest.skip("no reader yet")
+    given = datasets[kind]
+    exported = export(given, str(tmp_path / "out"), ExportOptions(to=name))
+    assert exported["images"] == COUNT
+    before, after = content(given), READERS[name](tmp_path / "out", tmp_path / "again", kind)
+    # The keys are checksums of the images' bytes.
+    assert after.keys() == before.keys()
+    lost = ROUND_TRIPS[name][1]
+    for image, parts in before.items():
+        for part, value in parts.items():
+            if part not in lost:
+                assert after[image][part] == value, part
