@@ -7,6 +7,7 @@ import json
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, ClassVar
 
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE, Manifest
@@ -168,10 +169,11 @@ class ArrayRecord(Writer):
     def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
         super().__init__(new_file, manifest)
         try:
-            from array_record.python.array_record_module import ArrayRecordWriter
+            # Not a dependency: few people need it.
+            module = import_module("array_record.python.array_record_module")
         except ImportError:
             raise UsageError("--to: arrayrecord needs a package. Run `pip install array_record`.") from None
-        self._writer = ArrayRecordWriter
+        self._writer = module.ArrayRecordWriter
         self._files: dict[str, Any] = {}
         self._counts: dict[str, list[int]] = {}
 

@@ -44,6 +44,8 @@ def left_out(manifest: Manifest, name: str, further: bool) -> list[str]:
             f"--to: {name} cannot hold {_WORDS[manifest.labels]}, and the dataset has "
             f"{'no boxes' if BOXES in holds else 'nothing else'}. Use one of: {', '.join(['csv', *others])}."
         )
+    if manifest.labels == MASKS and not WRITERS[name].BOXES_WITH_MASKS:
+        holds = holds - {BOXES}
     parts = {BOXES: boxes, IGNORED: manifest.ignores, FURTHER: further}
     return [part for part, there in parts.items() if there and part not in holds]
 

@@ -188,20 +188,20 @@ class LabelMe(Writer):
     """LabelMe: a JSON file next to each image; masks as its shape `mask`, which is exact; labels as `flags`."""
 
     HOLDS = frozenset((MASKS, MULTI, BOXES))
+    BOXES_WITH_MASKS = False
 
     def add(self, image: ExportedImage) -> None:
         """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.key}", image.data)
         shapes = []
+        boxes = [] if self._manifest.labels == MASKS else image.boxes
         for label, runs in image.masks.items():
             left, top, width, height = extent(runs, image.height)
             part = draw(runs, image.height, image.width)[top : top + height, left : left + width]
             mask = base64.b64encode(png(np.ascontiguousarray(part) * np.uint8(255))).decode("ascii")
             corners = [[left, top], [left + width - 1, top + height - 1]]
             shapes.append(_shape(self._classes[label], "mask", corners, mask))
-        shapes += [
-            _shape(box.name, "rectangle", [[box.xmin, box.ymin], [box.xmax, box.ymax]], None) for box in image.boxes
-        ]
+        shapes += [_shape(box.name, "rectangle", [[box.xmin, box.ymin], [box.xmax, box.ymax]], None) for box in boxes]
         flags = {name: label in image.labels for label, name in enumerate(self._classes)}
         document = {
             "version": "5.5.0",

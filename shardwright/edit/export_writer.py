@@ -75,6 +75,8 @@ class Writer(ABC):
     """
 
     HOLDS: ClassVar[frozenset[str]]
+    # False where readers take a box for a mask, so that boxes are left out of an export of masks.
+    BOXES_WITH_MASKS: ClassVar[bool] = True
 
     def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
         self._new_file = new_file
