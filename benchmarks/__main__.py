@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _add_subjects(subjects: _Subjects) -> None:
     ingest = _add(subjects, "ingest", "ingest of images and masks, and reading the dataset", _ingest)
     _add_images(ingest, "photographs", 2000)
-    month = _add(subjects, "month", "one hundredth more images on an object store, with `previous`", _month)
+    month = _add(subjects, "month", "one hundredth more images on an object store, with `reuse_from`", _month)
     month.add_argument("--stores", nargs="+", choices=("gs", "s3"), default=("s3", "gs"), help="default: both")
     _add_images(month, "small images", 20_000)
     loader = _add(subjects, "loader", "loading of drawn photographs, compared with decoding alone", _loader)

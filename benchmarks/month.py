@@ -1,4 +1,4 @@
-"""Measures the ingest of one hundredth more images on an object store, with `previous` and without.
+"""Measures the ingest of one hundredth more images on an object store, with `reuse_from` and without.
 
 The store is an emulator in a separate process, with 30 ms added to each request; the client is the real one. The
 emulator also takes processor time of the same machine for every request, which a real store does not.
@@ -49,7 +49,7 @@ def month_figures(folder: Path, images: int, schemes: Sequence[str] = tuple(STOR
 
 
 def _figure(folder: Path, images: int, scheme: str) -> Figure:
-    name = f"1% more on {STORE_NAMES[scheme]} storage, {DELAY * 1000:.0f} ms a request: with previous / full"
+    name = f"1% more on {STORE_NAMES[scheme]} storage, {DELAY * 1000:.0f} ms a request: with reuse_from / full"
     try:
         import tests.support.emulators as emulators
     except ImportError as error:
@@ -98,10 +98,10 @@ def measure(bucket: str, folder: Path, images: int) -> dict[str, Any]:
         config = _config(source, source.paths, bucket, out)
         notes: list[str] = []
         full, full_work = _timed(lambda: ingest(config, out / "full", quiet=True))
-        earlier = _config(source, source.paths, bucket, out, previous=f"{bucket}/one")
+        earlier = _config(source, source.paths, bucket, out, reuse_from=f"{bucket}/one")
         copied, copied_work = _timed(lambda: ingest(earlier, out / "copied", quiet=True, log=notes.append))
         if _files(out / "full") != _files(out / "copied"):
-            raise CheckFailed("`previous` has made another dataset than a full ingest.")
+            raise CheckFailed("`reuse_from` has made another dataset than a full ingest.")
     finally:
         shutil.rmtree(out, ignore_errors=True)
     return {
@@ -126,14 +126,14 @@ def _upload(paths: Sequence[str], bucket: str) -> None:
     )
 
 
-def _config(source: Photographs, paths: Sequence[str], bucket: str, out: Path, previous: str | None = None) -> Config:
+def _config(source: Photographs, paths: Sequence[str], bucket: str, out: Path, reuse_from: str | None = None) -> Config:
     names = {os.path.basename(path) for path in paths}
     table = out / "labels.csv"
     header, *rows = Path(source.labels).read_text(encoding="utf-8").splitlines()
     kept = [row for row in rows if row.partition(",")[0] in names]
     table.write_text("\n".join([header, *kept, ""]), encoding="utf-8")
     section = {"images": f"{bucket}/in", "labels": {"path": str(table)}}
-    raw = {"task": "classification", "input": section, "shards": _SHARDS, "previous": previous}
+    raw = {"task": "classification", "input": section, "shards": _SHARDS, "reuse_from": reuse_from}
     return parse_config(raw, base="/")
 
 
