@@ -13,11 +13,11 @@ def raw(tmp_path, image_input):
 
 
 @pytest.mark.slow
-def test_twenty_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
-    killed, resumed = kills(raw, tmp_path / "kills", 20, random.Random(20), monkeypatch)
+def test_ten_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
+    killed, resumed = kills(raw, tmp_path / "kills", 10, random.Random(20), monkeypatch)
     # Some of the kills after a time come when the run is over.
-    assert killed >= 15
-    assert resumed >= 5
+    assert killed >= 7
+    assert resumed >= 2
 
 
 @pytest.mark.slow
