@@ -14,9 +14,9 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import connection, forkserver, util
 from multiprocessing.context import BaseContext
@@ -62,12 +62,20 @@ _NONE_BEGAN = (
     "it has that, the machine has too little memory for them."
 )
 
+# Packages that start threads of their own or keep connections open.
+_THREADED = frozenset(
+    "apache_beam boto3 botocore cv2 grpc jax pyarrow requests tensorflow torch urllib3 google.cloud.storage".split()
+)
+
 # The longest name of a folder in which the server of `_context` can have its socket: the system takes 107 bytes.
 _LONGEST = 107 - len("/listener-12345678")
 
 
 def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
     """Calls a function for each item in worker processes, or in this one if `workers` is 1; yields results when done.
+
+    The workers start at once, before the first result is asked for: a progress bar, whose thread keeps this process
+    from being forked, may follow.
 
     Args:
         function: a picklable function.
@@ -76,18 +84,25 @@ def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers
         lost: message of the error when a process dies, e.g. because of too little memory.
 
     Raises:
-        ShardwrightError: a process has died, or none could begin.
+        ShardwrightError: a process has died, or none could begin; as results are taken.
     """
     if workers <= 1:
-        yield from map(function, items)
-        return
+        return map(function, items)
     warm_up(function)
     context = _context()
     begun = context.Event()
-    start = partial(_start, dict(os.environ), begun)
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
+    pool = ProcessPoolExecutor(workers, context, partial(_start, dict(os.environ), begun))
+    calls: set[Future[_Out]] = set()
+    with suppress(BrokenProcessPool):  # The calls before, of which there is at least one, fail with it.
+        for item in items:
+            calls.add(pool.submit(function, item))
+    return _results(pool, calls, begun, lost)
+
+
+def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], begun: Event, lost: str) -> Iterator[_Out]:
+    with pool:
         try:
-            for future in as_completed({pool.submit(function, item) for item in items}):
+            for future in as_completed(calls):
                 yield future.result()
         except BrokenProcessPool:
             raise ShardwrightError(lost if begun.is_set() else _NONE_BEGAN) from None
@@ -97,6 +112,8 @@ def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers
 
 def warm_up(function: Callable[..., Any]) -> None:
     """Starts the server that workers are forked from, and returns at once; does nothing where it runs already.
+
+    Where workers are forks of this process (`_can_fork`), there is nothing to start.
 
     Args:
         function: the function that they will call; its module is imported there.
@@ -115,8 +132,22 @@ def _context() -> BaseContext:
     A process that has started TensorFlow or threads cannot be forked safely. A server that has only imported the
     modules of the workers can, so that they are imported once, and not by each worker.
     """
+    if _can_fork():
+        return multiprocessing.get_context("fork")
     fits = len(os.fsencode(util.get_temp_dir())) <= _LONGEST
     return multiprocessing.get_context("forkserver" if fits else "spawn")
+
+
+def _can_fork() -> bool:
+    """Returns whether workers can be forks of this process, which costs a hundredth of what the server's imports do.
+
+    A fork has one thread, and locks that other threads held at that moment stay locked in it. So no other thread may
+    run but those of numpy's linear algebra, which ends them before a fork. Packages that start threads of their own at
+    any time, or have connections that a fork would share, exclude it too. On macOS system libraries do.
+    """
+    if not sys.platform.startswith("linux") or threading.active_count() > 1 or not _THREADED.isdisjoint(sys.modules):
+        return False
+    return len(os.listdir("/proc/self/task")) <= max(1, os.cpu_count() or 1)
 
 
 def _start(environment: Mapping[str, str], begun: Event) -> None:

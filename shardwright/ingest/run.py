@@ -163,8 +163,9 @@ def _write(
     """Writes the missing shards of a staged plan, and commits the dataset."""
     shards = plan.dataset.shards
     missing = [number for number, result in enumerate(staging.results(shards)) if result is None]
+    written = _write_all(plan, staging, missing, workers)
     with progress(len(missing), "writing shards", quiet=quiet) as shown:
-        for _ in _write_all(plan, staging, missing, workers):
+        for _ in written:
             shown.advance()
     copied = reuse_notes(plan, staging.results(shards))
     manifest = commit_ingest(plan, staging, out, {"config": config.to_dict(), "runner": "ingest"})
@@ -175,13 +176,10 @@ def _write(
 def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: int | None) -> Iterator[ShardResult]:
     """Writes the shards that are not finished yet; yields each as it is done."""
     workers = min(_processes(plan.total_bytes, workers), len(missing))
-    if workers <= 1:
-        for number in missing:
-            yield write_shard(number, plan, staging)
-        return
-    # The longest first, so that the last ones to be written are short and no worker waits long for another.
-    missing = sorted(missing, key=lambda number: -plan.shard_bytes[number])
-    yield from map_processes(partial(write_shard, plan=plan, staging=staging), missing, workers, _LOST)
+    if workers > 1:
+        # The longest first, so that the last ones to be written are short and no worker waits long for another.
+        missing = sorted(missing, key=lambda number: -plan.shard_bytes[number])
+    return map_processes(partial(write_shard, plan=plan, staging=staging), missing, workers, _LOST)
 
 
 def _processes(total: int, workers: int | None) -> int:

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -35,7 +35,35 @@ def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) 
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
+    if not shared:
+        _note_locked(file if isinstance(file, int) else file.fileno())
     return True
+
+
+# Descriptor -> device and inode of each file that this process has locked alone.
+_locked: dict[int, tuple[int, int]] = {}
+
+
+def _note_locked(descriptor: int) -> None:
+    """Notes a file that forks of this process let go: its lock is to end with this process, not with the last fork."""
+    if not _locked:
+        os.register_at_fork(after_in_child=_let_go)
+    _locked[descriptor] = _identity(descriptor)
+
+
+def _let_go() -> None:
+    for descriptor, identity in _locked.items():
+        with suppress(OSError):
+            # Another file may have the number by now.
+            if _identity(descriptor) == identity:
+                nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+                os.dup2(nothing, descriptor, inheritable=False)
+                os.close(nothing)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    state = os.fstat(descriptor)
+    return state.st_dev, state.st_ino
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def test_a_plan_that_goes_on_with_earlier_task_files_is_held_to_the_same_table(t
 
     raw, file, before, after = table(tmp_path, image_input)
 
-    def killed(*given):
+    def killed(*given, **named):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ingest_run, "write_shard", killed)

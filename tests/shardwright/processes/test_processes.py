@@ -37,7 +37,9 @@ def test_a_script_without_a_guard_gets_an_explanation(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from asked import state\nfrom shardwright.errors import ShardwrightError\n"
+        "import threading\n"
         "from shardwright.processes import map_processes\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()  # So it is not forked.\n"
         "try:\n    list(map_processes(state, ['HOME'] * 2, 2, 'lost'))\n"
         "except ShardwrightError as error:\n    print(error)\n"
     )

@@ -55,3 +55,22 @@ def test_a_lock_on_a_deleted_folder_is_taken_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", late)
     with lock_folder(folder) as file:
         assert os.path.samestat(os.fstat(file.fileno()), (folder / LOCK_FILE).stat())
+
+
+def test_a_lock_ends_with_the_process_that_has_it_although_a_fork_lives_on(tmp_path: Path) -> None:
+    lock = lock_folder(tmp_path / "x")
+    ready, end = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(end[1])
+        os.write(ready[1], b".")
+        os.read(end[0], 1)
+        os._exit(0)
+    try:
+        assert os.read(ready[0], 1)
+        lock.close()
+        lock_folder(tmp_path / "x").close()
+    finally:
+        for descriptor in (*ready, *end):
+            os.close(descriptor)
+        os.waitpid(child, 0)
