@@ -21,7 +21,7 @@ from shardwright.images.quality import Quality
 from shardwright.images.read_header import read_header
 from shardwright.masks.rle import Runs, from_flat
 from shardwright.tfrecords.encode import RecordError
-from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.lazy_example import ExampleFeatures, LazyExample
 
 # The images of a dataset were checked when it was written.
 _ANY_SIZE = 2**31
@@ -90,7 +90,7 @@ class ExampleView:
 
     reader: ExampleReader
     key: str
-    example: LazyExample
+    example: ExampleFeatures
 
     @property
     def encoded(self) -> bytes:

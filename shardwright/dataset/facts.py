@@ -35,8 +35,8 @@ from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json
 from shardwright.images.quality import Quality
 from shardwright.masks.rle import RleError, Runs, from_flat
-from shardwright.tfrecords.encode import RecordError
-from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.encode import FeatureValue
+from shardwright.tfrecords.lazy_example import ExampleFeatures, FeatureValues, LazyExample
 from shardwright.tfrecords.wire import WireError, unpack_int64
 from shardwright.untrusted import MOST, parse_untrusted_json
 
@@ -49,8 +49,6 @@ MILLIONTHS = 10**6
 MASKS_OF = 600
 # An image whose masks have more bytes is left out of the sample, so that a writer needs little memory.
 _MOST_MASK_BYTES = 96 << 10
-# Pieces of an Example from this length on are not copied.
-_LARGE = 1 << 17
 # Values are below these, so that the product of two sides fits into int64.
 _MOST = {"bytes": MOST, "height": 1 << 31, "width": 1 << 31, "channels": 1 << 31, "orientation": 9}
 _NUMBERS = tuple(_MOST)
@@ -80,22 +78,25 @@ class FactsCollector:
         mean = MASKS_OF / max(1, shards)
         # Shards have their share of the sample and some more, since shares vary.
         self._sample = _LowestMasks(math.ceil(mean + 4 * math.sqrt(mean)) + 8) if self._reader.runs else None
-        # The size is in the header of the image where it is not a feature.
-        self._whole = not {self._reader.names["image/height"], self._reader.names["image/width"]} <= set(
-            outline.features
-        )
 
-    def add(self, key: str, payload: bytes | Sequence[bytes]) -> None:
+    def add(
+        self, key: str, payload: bytes | Sequence[bytes], features: Mapping[str, FeatureValue] | None = None
+    ) -> None:
         """Adds a record.
 
         Args:
             key: its key.
             payload: the serialized example, or its pieces.
+            features: those that it was made of, where they are known: then it is not parsed.
 
         Raises:
             RecordError: it is not an Example.
         """
-        view = self._view(key, payload)
+        if features is not None:
+            example: ExampleFeatures = FeatureValues(features)
+        else:
+            example = LazyExample(payload if isinstance(payload, bytes) else b"".join(payload))
+        view = ExampleView(self._reader, key, example)
         record = len(self._format)
         height, width = view.size
         values = (view.bytes, height, width, view.channels, view.orientation)
@@ -139,17 +140,6 @@ class FactsCollector:
             "masks": None if self._sample is None else self._sample.rows(),
         }
         return canonical_json(facts).encode("utf-8") + b"\n"
-
-    def _view(self, key: str, payload: bytes | Sequence[bytes]) -> ExampleView:
-        if not isinstance(payload, bytes) and not self._whole and any(len(piece) >= _LARGE for piece in payload):
-            try:
-                view = ExampleView(self._reader, key, LazyExample.without_large(payload, _LARGE))
-                if view.bytes:
-                    return view
-            except RecordError:
-                pass  # Pieces that something else cut: they are joined.
-        data = payload if isinstance(payload, bytes) else b"".join(payload)
-        return ExampleView(self._reader, key, LazyExample(data))
 
 
 @dataclass

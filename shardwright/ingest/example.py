@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from shardwright.images.orientation import UPRIGHT
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, union
-from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, floats, ints
+from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, floats, ints, pack_arrays
 
 # Limit for one image: far more than any data set has, few enough to be drawn.
 _MOST_MASKS = 100_000
@@ -122,7 +123,8 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
                     most = max(_JOINED_AT, 2 * count)
         except AnnotationError as error:
             raise BadMask(error.code, f"{spec.origin(label, row)}: {error}") from None
-    return {label: _joined(stored, displayed, frame) for label, (stored, displayed) in parts.items()}
+    plain = isinstance(spec.dialect, Dialect)
+    return {label: _joined(stored, displayed, frame, plain=plain) for label, (stored, displayed) in parts.items()}
 
 
 def _join(parts: dict[int, tuple[list[Runs], list[Runs]]]) -> int:
@@ -144,15 +146,29 @@ def is_displayed(spec: ExampleSpec, text: str, frame: CoordinateFrame) -> bool:
     return frame.is_displayed(spec.frame, size)
 
 
-def _joined(stored: list[Runs], displayed: list[Runs], frame: CoordinateFrame) -> Runs:
-    moved = [frame.move_runs(union(runs), drawn) for drawn, runs in ((False, stored), (True, displayed)) if runs]
+def _joined(stored: list[Runs], displayed: list[Runs], frame: CoordinateFrame, *, plain: bool) -> Runs:
+    """Joins the runs of a class; `plain` is whether those of each code are sorted and merged already."""
+    both = ((False, stored), (True, displayed))
+    moved = [frame.move_runs(runs[0] if plain and len(runs) == 1 else union(runs), drawn) for drawn, runs in both if runs]
     return moved[0] if len(moved) == 1 else union(moved)
+
+
+class EncodedSample(NamedTuple):
+    """An example.
+
+    Attributes:
+        pieces: serialized, in pieces.
+        values: its features.
+    """
+
+    pieces: list[bytes]
+    values: Mapping[str, FeatureValue]
 
 
 def encode_sample(
     spec: ExampleSpec, sample: ImageSample, data: bytes, digest: str, header: ImageHeader, frame: CoordinateFrame
-) -> list[bytes]:
-    """Serializes one image with its annotations, in pieces.
+) -> EncodedSample:
+    """Serializes one image with its annotations.
 
     Args:
         spec: task, classes, stored features and the name of the table in errors.
@@ -189,7 +205,8 @@ def encode_sample(
     features["image/class/label"] = ints(labels)
     features["image/class/text"] = byte_strings([spec.classes[label].encode("utf-8") for label in labels])
     texts = _run_texts(spec, sample) if spec.preset == RLE_TEXT else None
-    return encode_pieces(spec.stored.apply(features, texts))
+    values = pack_arrays(spec.stored.apply(features, texts))
+    return EncodedSample(encode_pieces(values), values)
 
 
 def _run_texts(spec: ExampleSpec, sample: ImageSample) -> dict[str, list[str]]:

@@ -175,16 +175,17 @@ def _results(
                 raise checked.error
             assert image.stored is not None or image.data is not None
             stored, header, frame = image.stored or Stored(*prepare(image.data or b"", options))
-            payload = encode_sample(spec, sample, stored, task.content_id, header, frame)
+            encoded = encode_sample(spec, sample, stored, task.content_id, header, frame)
             marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, sample, frame)))
             same = stored is image.data or stored == image.data
             yield RecordResult(
                 sample.key,
-                payload,
+                encoded.pieces,
                 marks=tuple(name for name, counts in marks if counts),
                 origin="" if same else StoredRecord.of(task.content_id, tools, header, frame, stored).to_json(),
                 copied=image.copied,
                 damaged=image.damaged,
+                values=encoded.values,
             )
         except (ImageError, BadMask) as error:
             result = RecordResult(sample.key, None, REJECTED, error.code, error.reason)

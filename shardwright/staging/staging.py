@@ -43,6 +43,7 @@ from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import locked_folder
 from shardwright.storage.mirror import Mirror, working_folder
 from shardwright.storage.whole_files import WholeFile
+from shardwright.tfrecords.encode import FeatureValue
 from shardwright.tfrecords.records import RecordWriter
 from shardwright.untrusted import inside
 
@@ -66,6 +67,7 @@ class RecordResult(NamedTuple):
         origin: JSON to keep in the shard's file of origins, or empty.
         copied: whether its image was copied from an earlier dataset.
         damaged: whether its record there was damaged, so that it was not copied.
+        values: the features that `payload` was made of, where they are known.
     """
 
     key: str
@@ -77,6 +79,7 @@ class RecordResult(NamedTuple):
     origin: str = ""
     copied: bool = False
     damaged: bool = False
+    values: Mapping[str, FeatureValue] | None = None
 
     @property
     def row(self) -> tuple[str, str, str, str]:
@@ -160,7 +163,7 @@ class _Written:
         if payload is None:
             return None
         if self.facts is not None:
-            self.facts.add(key, payload)
+            self.facts.add(key, payload, outcome.values)
         offset, length = data.write(*((payload,) if isinstance(payload, bytes) else payload))
         line = canonical_json({"key": key, "offset": offset, "length": length})
         index.write(line.encode("utf-8") + b"\n")
@@ -297,7 +300,7 @@ class Staging:
         rows, written = RowSorter(self._scratch()), _Written(facts)
         shard = shard_names.shard_path(*planned)
         index = shard_names.index_path(shard)
-        with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
+        with self._file(shard, flushed=False, direct=True) as data, self._file(index, flushed=False) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
                 number = written.add(outcome, writer, positions)
@@ -343,9 +346,10 @@ class Staging:
             file.write(facts.encode())
         return file.size, file.checksum
 
-    def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
-        # If files are kept on a bucket, the local one is temporary.
-        return WholeFile(self.path(name), flushed=flushed and self.mirror is None)
+    def _file(self, name: str, *, flushed: bool = True, direct: bool = False) -> WholeFile:
+        # If files are kept on a bucket, the local one is temporary, and sent from the system's cache.
+        kept = self.mirror is None
+        return WholeFile(self.path(name), flushed=flushed and kept, direct=direct and kept)
 
     def _store(self, names: Sequence[str]) -> None:
         """Makes files durable, so that a `done` row may name them."""

@@ -39,7 +39,7 @@ def flush_file(file: IO[Any]) -> None:
         OSError: the data cannot be written.
     """
     file.flush()
-    _flush(file.fileno())
+    flush_descriptor(file.fileno())
 
 
 def flush(paths: Iterable[str | os.PathLike[str]]) -> None:
@@ -132,12 +132,17 @@ def _flush_path(path: str) -> None:
             return
         raise
     try:
-        _flush(descriptor)
+        flush_descriptor(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _flush(descriptor: int) -> None:
+def flush_descriptor(descriptor: int) -> None:
+    """Flushes an open file or folder, as far as its file system can.
+
+    Raises:
+        OSError: the data cannot be written.
+    """
     if _FULL_FLUSH is not None:
         with suppress(OSError):
             fcntl.fcntl(descriptor, _FULL_FLUSH)

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from shardwright.checksum import new_checksum
-from shardwright.storage.durable import flush, flush_file, make_folder
+from shardwright.storage.block_file import BlockFile
+from shardwright.storage.durable import flush, flush_descriptor, make_folder
 
 
 class WholeFile:
@@ -18,37 +18,42 @@ class WholeFile:
         target: its name; folders above it are made.
         flushed: whether it is on stable storage when the block has ended. Pass `False` for a file that may be lost, or
             that the caller flushes together with others.
+        direct: see `BlockFile`.
     """
 
-    def __init__(self, target: Path, *, flushed: bool = True) -> None:
+    def __init__(self, target: Path, *, flushed: bool = True, direct: bool = False) -> None:
         self._target = target
         self._flushed = flushed
+        self._direct = direct
         # Unique, so that two attempts of a runner at the same shard never write into each other's file.
         self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
-        self._hash = new_checksum()
-        self.size = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes written so far."""
+        return self._file.size
 
     @property
     def checksum(self) -> str:
         """The BLAKE3 of the bytes written so far."""
-        return self._hash.hexdigest()
+        return self._file.checksum
 
     def __enter__(self) -> WholeFile:
         make_folder(self._target.parent)
-        self._file = self._temporary.open("wb")
+        self._file = BlockFile(self._temporary, direct=self._direct)
         return self
 
     def write(self, data: bytes) -> None:
         """Appends bytes."""
         self._file.write(data)
-        self._hash.update(data)
-        self.size += len(data)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             try:
-                if kind is None and self._flushed:
-                    flush_file(self._file)
+                if kind is None:
+                    self._file.finish()
+                    if self._flushed:
+                        flush_descriptor(self._file.fileno())
             finally:
                 self._file.close()
             if kind is None:
@@ -56,7 +61,7 @@ class WholeFile:
                 if self._flushed:
                     flush([self._target.parent])
         finally:
-            # There is one still when the block failed, or closing did for want of room.
+            # There is one still when the block failed, or writing its end did for want of room.
             self._temporary.unlink(missing_ok=True)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.tfrecords.wire import DELIMITED, delimited, delimited_start, pack_int64, pack_int64_lists, varint
+from shardwright.tfrecords.wire import DELIMITED, delimited, delimited_start, pack_int64, pack_int64_lists, unpack_int64, varint
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _UINT64 = 2**64 - 1
@@ -24,6 +24,9 @@ BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
 _KINDS = {"bytes": BYTES_LIST, "float32": FLOAT_LIST, "int64": INT64_LIST}
 # Name and values of nearly all entries have so few bytes together that every length within is one byte.
 _SHORT = 0x7F - 4
+# Lists of so many numbers are encoded one by one.
+_FEW = 7
+_BEYOND = "a number is beyond int64"
 # Shorter pieces are cheaper to copy than to pass one by one.
 _WORTH_A_PIECE = 1 << 15
 
@@ -71,6 +74,17 @@ class EncodedFeature:
     feature: bytes
 
 
+@dataclass(frozen=True)
+class PackedInts:
+    """Whole numbers that are packed already.
+
+    Args:
+        packed: varints, one after the other.
+    """
+
+    packed: bytes
+
+
 FeatureValue = (
     bytes
     | int
@@ -81,6 +95,7 @@ FeatureValue = (
     | npt.NDArray[Any]
     | TypedList
     | EncodedFeature
+    | PackedInts
 )
 
 
@@ -118,19 +133,20 @@ def encode_entry(name: str, value: FeatureValue) -> bytes:
     return b"".join(_encode_entry(name, value))
 
 
-def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
-    """Serializes all features of an Example like `encode_entry`, arrays of whole numbers in one pass."""
+def pack_arrays(features: Mapping[str, FeatureValue]) -> dict[str, FeatureValue]:
+    """Packs the arrays of whole numbers, in one pass; all other features stay."""
     arrays: dict[str, npt.NDArray[np.int64]] = {}
-    entries: dict[str, bytes] = {}
     for name, value in features.items():
         values = value.values if isinstance(value, TypedList) and value.kind == "int64" else None
         if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
             arrays[name] = values
-        else:
-            entries[name] = encode_entry(name, value)
-    for name, packed in zip(arrays, pack_int64_lists([*arrays.values()]), strict=True):
-        entries[name] = b"".join(_entry(name, INT64_LIST, [delimited(1, packed)] if packed else []))
-    return entries
+    packed = pack_int64_lists([*arrays.values()]) if arrays else []
+    return {**features, **dict(zip(arrays, map(PackedInts, packed), strict=True))}
+
+
+def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
+    """Serializes all features of an Example like `encode_entry`, arrays of whole numbers in one pass."""
+    return {name: encode_entry(name, value) for name, value in pack_arrays(features).items()}
 
 
 def join_entries(entries: Mapping[str, bytes]) -> bytes:
@@ -139,8 +155,35 @@ def join_entries(entries: Mapping[str, bytes]) -> bytes:
     return delimited_start(1, len(body)) + body
 
 
+def stored_values(name: str, value: FeatureValue) -> list[bytes] | npt.NDArray[np.int64] | npt.NDArray[np.float32]:
+    """Returns the values of a feature as they are read from the Example later.
+
+    Raises:
+        RecordError: as of `encode_example`, or the feature is encoded already.
+    """
+    if isinstance(value, EncodedFeature):
+        raise RecordError(f"feature {name}: its values are encoded")
+    if isinstance(value, PackedInts):
+        return unpack_int64(value.packed)
+    kind, values = _typed(name, value)
+    if kind == BYTES_LIST:
+        return list(values)
+    if kind == INT64_LIST:
+        return _as_int64(name, values) if len(values) else np.empty(0, np.int64)
+    return _as_float32(name, values)
+
+
 def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
     """Encodes an entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
+    if type(value) is int:
+        return [_int_entry(name, value)]
+    if isinstance(value, PackedInts):
+        return _entry(name, INT64_LIST, [delimited(1, value.packed)] if value.packed else [])
+    if isinstance(value, TypedList) and value.kind == "int64" and len(value.values) <= _FEW:
+        # The classes of an image, or an empty mask.
+        few = [number for number in value.values if type(number) is int]
+        if len(few) == len(value.values):
+            return [_int_entry(name, *few)]
     if type(value) is EncodedFeature:
         start = _named(name) + delimited_start(2, len(value.feature))
         return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
@@ -158,6 +201,16 @@ def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
     start = delimited_start(2, len(start) + size) + start
     start = named + start
     return [delimited_start(1, len(start) + size) + start, *body]
+
+
+@lru_cache(maxsize=4096)
+def _int_entry(name: str, *values: int) -> bytes:
+    """Encodes an entry of a few whole numbers: many are the same in all images of a dataset."""
+    for value in values:
+        if not _INT64_MIN <= value <= _INT64_MAX:
+            raise RecordError(f"feature {name}: {_BEYOND}")
+    packed = b"".join([varint(value & _UINT64) for value in values])
+    return b"".join(_entry(name, INT64_LIST, [delimited(1, packed)] if packed else []))
 
 
 @lru_cache(maxsize=4096)
@@ -184,8 +237,6 @@ def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
     """Returns field number and body of the list with a value, the body in pieces."""
     if type(value) is bytes:
         return BYTES_LIST, [delimited_start(1, len(value)), value]
-    if type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
-        return INT64_LIST, [delimited(1, varint(value & _UINT64))]
     kind, values = _typed(name, value)
     if len(values) == 1 and (single := _single(kind, values[0])):
         return kind, [delimited(1, single)]
@@ -239,7 +290,7 @@ def _as_int64(name: str, values: Any) -> npt.NDArray[np.int64]:
         raise RecordError(f"feature {name}: an array of shape {array.shape} must be flat to be stored")
     if array.dtype.kind not in "iu":
         whole = all(type(item) is int for item in values)
-        raise RecordError(f"feature {name}: {'a number is beyond int64' if whole else 'not all are whole numbers'}")
+        raise RecordError(f"feature {name}: {_BEYOND if whole else 'not all are whole numbers'}")
     if array.dtype.kind == "u" and int(array.max()) > _INT64_MAX:
         raise RecordError(f"feature {name}: {int(array.max())} is beyond int64")
     return array.astype(np.int64, copy=False)

@@ -8,13 +8,14 @@ one reads the layout that writers make (a tag, a length, the values in one piece
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from shardwright.tfrecords.encode import EncodedFeature, RecordError
+from shardwright.tfrecords.encode import EncodedFeature, FeatureValue, PackedInts, RecordError, stored_values
 from shardwright.tfrecords.records import DecodedFeature, decode_example, find_feature
-from shardwright.tfrecords.wire import WireError, unpack_int64, unpack_int64_lists
+from shardwright.tfrecords.wire import WireError, pack_int64, unpack_int64, unpack_int64_lists
 
 _MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
 _VALUE = 0x12  # Field 2, likewise: the value of the map's entry.
@@ -23,7 +24,48 @@ _FLOAT = struct.Struct("<f")
 _ALL_BITS = (1 << 64) - 1
 
 
-class LazyExample:
+class ExampleFeatures(ABC):
+    """The features of one Example, of which only those that are asked for are parsed."""
+
+    @abstractmethod
+    def get(self, name: str) -> DecodedFeature | None:
+        """Returns a feature's values like `records.find_feature`; `None` where there is no such feature.
+
+        Raises:
+            RecordError: the bytes are not an Example.
+        """
+
+    @abstractmethod
+    def packed(self, name: str) -> bytes | None:
+        """Returns the packed numbers of an int64 feature as they are stored; `None` where there are none."""
+
+    @abstractmethod
+    def first(self, name: str) -> bytes | int | float | None:
+        """Returns the first of a feature's values as a Python value; `None` where there is none."""
+
+    @abstractmethod
+    def length(self, name: str) -> int:
+        """Returns the length of the first value of a bytes feature, without copying it; 0 where there is none."""
+
+    def number(self, name: str) -> float | None:
+        """Returns the first of a numeric feature's values; `None` where there is none, or it is not numeric."""
+        value = self.first(name)
+        return None if isinstance(value, bytes) else value
+
+    def texts(self, name: str) -> list[str]:
+        """Returns a bytes feature as texts; bytes that are not UTF-8 are replaced. Empty where there is none."""
+        values = self.get(name)
+        return [value.decode("utf-8", "replace") for value in values or ()] if isinstance(values, list) else []
+
+    def integers(self, name: str) -> list[int]:
+        """Returns an int64 feature as a list; empty where there is none."""
+        values = self.get(name)
+        if values is None or isinstance(values, list):
+            return []
+        return [int(value) for value in values.tolist()]
+
+
+class LazyExample(ExampleFeatures):
     """A serialized `tf.train.Example`.
 
     Args:
@@ -36,46 +78,12 @@ class LazyExample:
     def __init__(self, data: bytes) -> None:
         self._data = data
         try:
-            self._places = _places(data, ())
+            self._places = _places(data)
         except IndexError:
             raise RecordError(f"{len(data)} bytes are not a tf.train.Example: they end within a field") from None
 
-    @classmethod
-    def without_large(cls, pieces: Sequence[bytes], large: int) -> LazyExample:
-        """Returns an Example that `encode_pieces` made, without its large pieces, which are not copied.
-
-        Only the `length` of a feature with a large piece is right, not its values.
-
-        Args:
-            pieces: the Example; every large piece is a whole value.
-            large: length from which a piece is left out.
-
-        Raises:
-            RecordError: they are not an Example in the layout of `encode_pieces`.
-        """
-        example = cls(b"")
-        small, cuts, size = [], [], 0
-        for piece in pieces:
-            if len(piece) < large:
-                small.append(piece)
-                size += len(piece)
-            else:
-                cuts.append((size, len(piece)))
-        example._data = b"".join(small)
-        try:
-            example._places = _places(example._data, cuts)
-        except IndexError:
-            example._places = None
-        if example._places is None:
-            raise RecordError(f"{size} bytes without the large values are not a tf.train.Example. Encode it again.")
-        return example
-
     def get(self, name: str) -> DecodedFeature | None:
-        """Returns a feature's values like `records.find_feature`; `None` where there is no such feature.
-
-        Raises:
-            RecordError: the bytes are not an Example.
-        """
+        """See `ExampleFeatures.get`."""
         if self._places is None:
             return find_feature(self._data, name)
         place = self._places.get(name.encode("utf-8"))
@@ -122,13 +130,13 @@ class LazyExample:
         return found
 
     def packed(self, name: str) -> bytes | None:
-        """Returns the packed numbers of an int64 feature as they are stored; `None` for others and unusual layouts."""
+        """See `ExampleFeatures.packed`; `None` for unusual layouts, too."""
         place = (self._places or {}).get(name.encode("utf-8"))
         numbers = None if place is None else _packed_int64(self._data, *place)
         return None if numbers is None else bytes(numbers)
 
     def first(self, name: str) -> bytes | int | float | None:
-        """Returns the first of a feature's values as a Python value; `None` where there is none."""
+        """See `ExampleFeatures.first`."""
         place = (self._places or {}).get(name.encode("utf-8"))
         number = None if place is None else _single(self._data, *place)
         if number is not None:
@@ -140,7 +148,7 @@ class LazyExample:
         return value if isinstance(value, bytes) else value.item()
 
     def length(self, name: str) -> int:
-        """Returns the length of the first value of a bytes feature, without copying it; 0 where there is none."""
+        """See `ExampleFeatures.length`."""
         place = (self._places or {}).get(name.encode("utf-8"))
         if place is not None and place[0] < place[1] and self._data[place[0]] == _BYTES_LIST:
             _, at = _length(self._data, place[0] + 1)
@@ -149,48 +157,64 @@ class LazyExample:
         value = self.first(name)
         return len(value) if isinstance(value, bytes) else 0
 
-    def number(self, name: str) -> float | None:
-        """Returns the first of a numeric feature's values; `None` where there is none, or it is not numeric."""
-        value = self.first(name)
-        return None if isinstance(value, bytes) else value
 
-    def texts(self, name: str) -> list[str]:
-        """Returns a bytes feature as texts; bytes that are not UTF-8 are replaced. Empty where there is none."""
-        values = self.get(name)
-        return [value.decode("utf-8", "replace") for value in values or ()] if isinstance(values, list) else []
-
-    def integers(self, name: str) -> list[int]:
-        """Returns an int64 feature as a list; empty where there is none."""
-        values = self.get(name)
-        if values is None or isinstance(values, list):
-            return []
-        return [int(value) for value in values.tolist()]
-
-
-def _places(data: bytes, cuts: Sequence[tuple[int, int]]) -> dict[bytes, tuple[int, int]] | None:
-    """Returns name -> begin and end of the value of every entry; `None` for an unusual layout.
+class FeatureValues(ExampleFeatures):
+    """The features of an Example that is about to be serialized, as a `LazyExample` has them after.
 
     Args:
-        data: the bytes that are there.
-        cuts: where bytes are left out and how many, by place; each place is within the value of an entry.
+        features: as for `encode_example`.
     """
+
+    def __init__(self, features: Mapping[str, FeatureValue]) -> None:
+        self._features = features
+
+    def get(self, name: str) -> DecodedFeature | None:
+        """See `ExampleFeatures.get`."""
+        value = self._features.get(name)
+        return None if value is None else stored_values(name, value)
+
+    def packed(self, name: str) -> bytes | None:
+        """See `ExampleFeatures.packed`."""
+        value = self._features.get(name)
+        if isinstance(value, PackedInts):
+            return value.packed or None
+        values = self.get(name)
+        if not isinstance(values, np.ndarray) or values.dtype.kind != "i":
+            return None
+        return pack_int64(values.astype(np.int64, copy=False)) or None
+
+    def first(self, name: str) -> bytes | int | float | None:
+        """See `ExampleFeatures.first`."""
+        value = self._features.get(name)
+        if value is None or type(value) is bytes or type(value) is int:
+            return value
+        values = stored_values(name, value)
+        if not len(values):
+            return None
+        first = values[0]
+        return first if isinstance(first, bytes) else first.item()
+
+    def length(self, name: str) -> int:
+        """See `ExampleFeatures.length`."""
+        value = self.first(name)
+        return len(value) if isinstance(value, bytes) else 0
+
+
+def _places(data: bytes) -> dict[bytes, tuple[int, int]] | None:
+    """Returns name -> begin and end of the value of every entry; `None` for an unusual layout."""
     if not data:
         return {}
     if data[0] != _MESSAGE:
         return None
-    left = list(reversed(cuts))
     length, at = _length(data, 1)
-    if at + length != len(data) + sum(size for _, size in cuts):
+    if at + length != len(data):
         return None
     found: dict[bytes, tuple[int, int]] = {}
     while at < len(data):
         if data[at] != _MESSAGE:
             return None
         length, at = _length(data, at + 1)
-        end, missing = at + length, 0
-        while left and left[-1][0] < end - missing:
-            missing += left.pop()[1]
-        end -= missing
+        end = at + length
         if end > len(data) or data[at] != _MESSAGE:
             return None
         length, at = _length(data, at + 1)
@@ -199,7 +223,7 @@ def _places(data: bytes, cuts: Sequence[tuple[int, int]]) -> dict[bytes, tuple[i
         if at >= end or data[at] != _VALUE:
             return None
         length, at = _length(data, at + 1)
-        if at + length - missing != end or name in found:
+        if at + length != end or name in found:
             return None
         found[name] = at, end
         at = end

@@ -76,6 +76,9 @@ def _pack(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.uint8]]:
             spread |= (words & np.uint32(0x7F << 7 * group)) << np.uint32(group)
             sizes += words >= np.uint32(1 << 7 * group)
         spread |= _MORE_FOLLOW[sizes]
+        if numbers.all():
+            # Only a byte that is not used is zero.
+            return spread.tobytes().translate(None, b"\0"), sizes
         octets = spread.view(np.uint8).reshape(-1, _IN_A_WORD)
         return octets[np.arange(_IN_A_WORD, dtype=np.uint8) < sizes[:, None]].tobytes(), sizes
     # A column for every seven bits, of which those in use are kept.
