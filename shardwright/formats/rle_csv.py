@@ -360,15 +360,19 @@ class RleCsv(CsvFormat):
 
     def _split(self, value: str) -> tuple[str, str]:
         """Splits `file_Class` where both may hold underscores: the shortest class whose file exists wins."""
-        cuts = [i for i, c in enumerate(value) if c == "_"]
-        pairs = [(value[:i], value[i + 1 :]) for i in reversed(cuts) if value[i + 1 :]]
-        known = [pair for pair in pairs if self._may_be_class(pair[1])]
-        for pair in known:
-            if self._names.find(pair[0]) is not None:
-                return pair
-        if known or pairs:
-            return (known or pairs)[0]
-        return value, ""
+        likely: tuple[str, str] | None = None
+        possible: tuple[str, str] | None = None
+        cut = value.rfind("_")
+        while cut >= 0:
+            pair = value[:cut], value[cut + 1 :]
+            if pair[1] and self._may_be_class(pair[1]):
+                if self._names.find(pair[0]) is not None:
+                    return pair
+                likely = likely or pair
+            elif pair[1]:
+                possible = possible or pair
+            cut = value.rfind("_", 0, cut)
+        return likely or possible or (value, "")
 
     def _may_be_class(self, text: str) -> bool:
         known = self._classes is None or text in self._classes or as_integer(text) is not None

@@ -26,7 +26,6 @@ _KINDS = {"bytes": BYTES_LIST, "float32": FLOAT_LIST, "int64": INT64_LIST}
 _SHORT = 0x7F - 4
 # Lists of so many numbers are encoded one by one.
 _FEW = 7
-_BEYOND = "a number is beyond int64"
 # Shorter pieces are cheaper to copy than to pass one by one.
 _WORTH_A_PIECE = 1 << 15
 
@@ -175,13 +174,13 @@ def stored_values(name: str, value: FeatureValue) -> list[bytes] | npt.NDArray[n
 
 def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
     """Encodes an entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
-    if type(value) is int:
+    if type(value) is int and _fits(value):
         return [_int_entry(name, value)]
     if isinstance(value, PackedInts):
         return _entry(name, INT64_LIST, [delimited(1, value.packed)] if value.packed else [])
     if isinstance(value, TypedList) and value.kind == "int64" and len(value.values) <= _FEW:
         # The classes of an image, or an empty mask.
-        few = [number for number in value.values if type(number) is int]
+        few = [number for number in value.values if type(number) is int and _fits(number)]
         if len(few) == len(value.values):
             return [_int_entry(name, *few)]
     if type(value) is EncodedFeature:
@@ -206,9 +205,6 @@ def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
 @lru_cache(maxsize=4096)
 def _int_entry(name: str, *values: int) -> bytes:
     """Encodes an entry of a few whole numbers: many are the same in all images of a dataset."""
-    for value in values:
-        if not _INT64_MIN <= value <= _INT64_MAX:
-            raise RecordError(f"feature {name}: {_BEYOND}")
     packed = b"".join([varint(value & _UINT64) for value in values])
     return b"".join(_entry(name, INT64_LIST, [delimited(1, packed)] if packed else []))
 
@@ -249,9 +245,14 @@ def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
     return kind, [delimited(1, _as_float32(name, values).astype("<f4", copy=False).tobytes())]
 
 
+def _fits(value: int) -> bool:
+    """Returns whether a number fits into int64."""
+    return _INT64_MIN <= value <= _INT64_MAX
+
+
 def _single(kind: int, value: Any) -> bytes:
     """Returns one packed number, ten times as fast as an array does; nothing where the array has to check it."""
-    if kind == INT64_LIST and type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
+    if kind == INT64_LIST and type(value) is int and _fits(value):
         return varint(value & _UINT64)
     if kind == FLOAT_LIST and type(value) is float:
         with suppress(OverflowError):
@@ -290,7 +291,7 @@ def _as_int64(name: str, values: Any) -> npt.NDArray[np.int64]:
         raise RecordError(f"feature {name}: an array of shape {array.shape} must be flat to be stored")
     if array.dtype.kind not in "iu":
         whole = all(type(item) is int for item in values)
-        raise RecordError(f"feature {name}: {_BEYOND if whole else 'not all are whole numbers'}")
+        raise RecordError(f"feature {name}: {'a number is beyond int64' if whole else 'not all are whole numbers'}")
     if array.dtype.kind == "u" and int(array.max()) > _INT64_MAX:
         raise RecordError(f"feature {name}: {int(array.max())} is beyond int64")
     return array.astype(np.int64, copy=False)
