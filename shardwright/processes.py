@@ -64,7 +64,8 @@ _NONE_BEGAN = (
 
 # Packages that start threads of their own or keep connections open.
 _THREADED = frozenset(
-    "apache_beam boto3 botocore cv2 grpc jax pyarrow requests tensorflow torch urllib3 google.cloud.storage".split()
+    ("apache_beam", "boto3", "botocore", "cv2", "google.cloud.storage", "grpc", "jax", "pyarrow", "requests")
+    + ("tensorflow", "torch", "urllib3")
 )
 
 # The longest name of a folder in which the server of `_context` can have its socket: the system takes 107 bytes.

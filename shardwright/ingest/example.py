@@ -149,7 +149,9 @@ def is_displayed(spec: ExampleSpec, text: str, frame: CoordinateFrame) -> bool:
 def _joined(stored: list[Runs], displayed: list[Runs], frame: CoordinateFrame, *, plain: bool) -> Runs:
     """Joins the runs of a class; `plain` is whether those of each code are sorted and merged already."""
     both = ((False, stored), (True, displayed))
-    moved = [frame.move_runs(runs[0] if plain and len(runs) == 1 else union(runs), drawn) for drawn, runs in both if runs]
+    moved = [
+        frame.move_runs(runs[0] if plain and len(runs) == 1 else union(runs), drawn) for drawn, runs in both if runs
+    ]
     return moved[0] if len(moved) == 1 else union(moved)
 
 

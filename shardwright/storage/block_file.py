@@ -36,7 +36,8 @@ class BlockFile:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         self._direct = direct and _DIRECT != 0
         self._hash = new_checksum()
-        self._block, self._spare = mmap.mmap(-1, _BLOCK), None
+        self._block = mmap.mmap(-1, _BLOCK)
+        self._spare: mmap.mmap | None = None
         self._used = self._hashed = self._written = 0
         self._pool: ThreadPoolExecutor | None = None
         self._writing: Future[None] | None = None

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.tfrecords.wire import DELIMITED, delimited, delimited_start, pack_int64, pack_int64_lists, unpack_int64, varint
+from shardwright.tfrecords.wire import (
+    DELIMITED,
+    delimited,
+    delimited_start,
+    pack_int64,
+    pack_int64_lists,
+    unpack_int64,
+    varint,
+)
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _UINT64 = 2**64 - 1

@@ -18,7 +18,7 @@ from shardwright.report import collect, contact_sheets
 from shardwright.report.page import collect_page, render
 from shardwright.staging.commit import DatasetPlan
 from shardwright.staging.staging import PlannedShard
-from shardwright.tfrecords.encode import byte_strings, encode_example, encode_pieces, ints
+from shardwright.tfrecords.encode import byte_strings, encode_example, encode_pieces, ints, pack_arrays
 from shardwright.tfrecords.records import decode_example
 
 CLASSES = ("Fish", "Sugar")
@@ -90,13 +90,16 @@ def example_of(encoded, starts):
 
 @pytest.mark.parametrize("size", [10, 100_000, 1 << 17, 700_000])
 @pytest.mark.parametrize("masks", [3, 9_000, 40_000, 90_000])
-def test_large_pieces_are_not_copied_and_change_nothing(size, masks, monkeypatch):
+def test_facts_of_values_are_those_of_the_record(size, masks):
     features = example_of(b"\x0a\x12" * (size // 2), np.arange(masks) * 4)
     plan = plan_of(features)
-    whole, pieces = plan.facts(SHARD), plan.facts(SHARD)
+    whole, pieces, values, packed = (plan.facts(SHARD) for _ in range(4))
     whole.add("a", encode_example(features))
     pieces.add("a", encode_pieces(features))
-    assert pieces.encode() == whole.encode()
+    # A record that would not do shows that it is not parsed.
+    values.add("a", b"", features)
+    packed.add("a", b"", pack_arrays(features))
+    assert pieces.encode() == values.encode() == packed.encode() == whole.encode()
     found = ShardFacts.decode(whole.encode(), plan.outline(), 1, "facts")
     assert found.numbers["bytes"].tolist() == [size]
     # An image with too large masks is not in the sample.

@@ -27,7 +27,9 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
     monkeypatch.setattr(ingest_run, "_write_all", write_all)
     written = []
     write_shard = write.write_shard
-    monkeypatch.setattr(ingest_run, "write_shard", lambda *args: written.append(args[0]) or write_shard(*args))
+    monkeypatch.setattr(
+        ingest_run, "write_shard", lambda number, **given: written.append(number) or write_shard(number, **given)
+    )
     resumed = run(raw, tmp_path / "out")
     assert len(written) == len(resumed.shards) - 2
     assert resumed == run(raw, tmp_path / "whole")
