@@ -63,10 +63,8 @@ _NONE_BEGAN = (
 )
 
 # Packages that start threads of their own or keep connections open.
-_THREADED = frozenset(
-    ("apache_beam", "boto3", "botocore", "cv2", "google.cloud.storage", "grpc", "jax", "pyarrow", "requests")
-    + ("tensorflow", "torch", "urllib3")
-)
+_CLIENTS = {"boto3", "botocore", "google.cloud.storage", "grpc", "requests", "urllib3"}
+_THREADED = _CLIENTS | {"apache_beam", "cv2", "jax", "pyarrow", "tensorflow", "torch"}
 
 # The longest name of a folder in which the server of `_context` can have its socket: the system takes 107 bytes.
 _LONGEST = 107 - len("/listener-12345678")
