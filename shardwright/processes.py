@@ -62,7 +62,7 @@ _NONE_BEGAN = (
     "it has that, the machine has too little memory for them."
 )
 
-# Packages that start threads of their own or keep connections open.
+# Packages that start threads or keep connections open.
 _CLIENTS = {"boto3", "botocore", "google.cloud.storage", "grpc", "requests", "urllib3"}
 _THREADED = _CLIENTS | {"apache_beam", "cv2", "jax", "pyarrow", "tensorflow", "torch"}
 
@@ -141,7 +141,7 @@ def _can_fork() -> bool:
     """Returns whether workers can be forks of this process, which costs a hundredth of what the server's imports do.
 
     A fork has one thread, and locks that other threads held at that moment stay locked in it. So no other thread may
-    run but those of numpy's linear algebra, which ends them before a fork. Packages that start threads of their own at
+    run but those of numpy's linear algebra, which ends them before a fork. Packages that start threads at
     any time, or have connections that a fork would share, exclude it too. On macOS system libraries do.
     """
     if not sys.platform.startswith("linux") or threading.active_count() > 1 or not _THREADED.isdisjoint(sys.modules):
