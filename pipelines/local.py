@@ -32,6 +32,7 @@ from shardwright.ingest.baseline import run_root as root_of
 from shardwright.lineage.ancestry import Family
 from shardwright.lineage.blessing import baseline_digest
 from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED, find_artifacts
+from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
 from shardwright.pipelines.runs.logs import last_line, log_to_file, shardwright_error
@@ -83,7 +84,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     with run_lock(run_root), _run_environment(run_root, config, resolved), log_to_file(log_file, verbose=verbose):
         summary = _run(config, resolved, run_root, shown_log)
     if as_json:
-        print(json.dumps({"root": str(run_root), "log": shown_log, **summary.to_dict()}, indent=1, ensure_ascii=False))
+        print_json({"root": str(run_root), "log": shown_log, **summary.to_dict()})
     else:
         print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {shown_log}", flush=True)
     if not summary.blessed:

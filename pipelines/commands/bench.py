@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import math
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.loader.profile import LoaderReport
@@ -64,7 +64,7 @@ def _loader(options: argparse.Namespace) -> int:
         for row in plain["encodings"]:
             # JSON has no infinite numbers.
             row.update({name: None for name, value in row.items() if value == math.inf})
-        print(json.dumps(plain, indent=1, ensure_ascii=False))
+        print_json(plain)
     else:
         _print(report)
     return 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.pipelines.runs.clean import CleanResult
@@ -84,7 +84,7 @@ def _print(options: argparse.Namespace, root: str, done: CleanResult) -> None:
     from shardwright.display.html import plain
 
     if options.json:
-        print(json.dumps({**dataclasses.asdict(done), "bytes": done.bytes}, indent=1, sort_keys=True))
+        print_json({**dataclasses.asdict(done), "bytes": done.bytes})
         return
     for one in done.old:
         print(f"  {one.bytes / 1e6:>10,.1f} MB  {plain(one.place)}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note
 
 _LOG = "compile.log"
@@ -56,7 +56,7 @@ def _compile(options: argparse.Namespace) -> int:
     if options.json:
         parameters = {DATA_ROOT: compiled.data_root, SPAN: config.input.span}
         row = {"file": str(out), "tasks": sorted(tasks), "parameters": parameters, "notes": list(compiled.notes)}
-        print(json.dumps(row, indent=1, ensure_ascii=False))
+        print_json(row)
         return 0
     for note in compiled.notes:
         print_note(note)

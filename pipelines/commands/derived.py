@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import dataset_row, print_json
 from shardwright.progress import counted
 
 if TYPE_CHECKING:
@@ -153,14 +153,7 @@ def write_derived(
     manifest = derive(sources, options.out, how, shards=_shards(options), quiet=options.json)
     more, lines = more_output()
     if options.json:
-        row = {
-            "dataset": options.out,
-            "existed": existed,
-            "fingerprint": manifest.fingerprint,
-            "shards": len(manifest.shards),
-            "totals": dict(manifest.totals),
-        }
-        print(json.dumps({**row, **more}, indent=1, sort_keys=True, ensure_ascii=False))
+        print_json({**dataset_row(options.out, manifest), "existed": existed, **more})
         return 0
     splits = ", ".join(
         f"{n} {name.split('/', 1)[1]}" for name, n in sorted(manifest.totals.items()) if "records/" in name

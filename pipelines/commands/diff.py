@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.edit.diff import Differences
@@ -41,7 +41,7 @@ def _diff(options: argparse.Namespace) -> int:
 
         write_page(page, render_differences(found, one, other))
     if options.json:
-        print(json.dumps(found.to_dict(), indent=1, sort_keys=True, ensure_ascii=False))
+        print_json(found.to_dict())
     else:
         print(_text(found))
     return 1 if found.any else 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 from shardwright.version import __version__
 
 
@@ -22,7 +22,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
     found = diagnose()
     if options.json:
-        print(json.dumps({"healthy": found.healthy, **dataclasses.asdict(found)}, indent=1))
+        print_json({"healthy": found.healthy, **dataclasses.asdict(found)})
     else:
         print(f"shardwright {__version__}, Python {found.python}")
         print(f"{found.system}, {found.processors} processors")

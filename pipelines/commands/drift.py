@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.drift.compare import Comparison
@@ -39,7 +39,7 @@ def _drift(options: argparse.Namespace) -> int:
         _write_page(options, checks)
     if options.json:
         rows = [comparison.to_dict() for comparison in found]
-        print(json.dumps({"drifted": drifted, "comparisons": rows}, indent=1, ensure_ascii=False))
+        print_json({"drifted": drifted, "comparisons": rows})
     else:
         print("\n\n".join(_text(comparison) for comparison in found))
         if options.html is not None:

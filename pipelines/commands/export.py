@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 
 def add(commands: Commands) -> None:
@@ -71,7 +71,7 @@ def _export(options: argparse.Namespace) -> int:
     with progress(total, "writing files", quiet=options.json) as shown:
         exported = export(dataset, options.out, how, shown)
     if options.json:
-        print(json.dumps(exported, indent=1, sort_keys=True, ensure_ascii=False))
+        print_json(exported)
     else:
         again = "; they were there already" if exported["existed"] else ""
         written = f"{exported['images']} images, {exported['rows']} rows, {exported['masks']} masks as pictures"

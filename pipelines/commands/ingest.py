@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import dataset_row, print_json
 from shardwright.progress import counted, print_note
 
 
@@ -33,9 +33,7 @@ def _ingest(options: argparse.Namespace) -> int:
     config = resolve_baseline(load_config(options.config))
     manifest = ingest(config, options.out, workers=options.workers, log=log)
     if options.json:
-        row = {"dataset": options.out, "fingerprint": manifest.fingerprint, "shards": len(manifest.shards)}
-        row |= {"classes": list(manifest.classes), "totals": dict(manifest.totals), "notes": notes}
-        print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
+        print_json({**dataset_row(options.out, manifest), "classes": list(manifest.classes), "notes": notes})
         return 0
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {counted(len(manifest.shards), 'shard')}; {totals}; fingerprint {manifest.fingerprint}")

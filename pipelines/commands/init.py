@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.pipelines.init.detect_input import DetectedInput
@@ -71,7 +72,7 @@ def _print(options: argparse.Namespace, resolved: ResolvedInput, out: str, text:
         from shardwright.pipelines.commands.validate import plain_values
 
         found = {"file": None if out == _STDOUT else out, "detected": list(resolved.notes)}
-        print(json.dumps({**found, "configuration": plain_values(resolved.config)}, indent=1, ensure_ascii=False))
+        print_json({**found, "configuration": plain_values(resolved.config)})
         return
     stream = sys.stderr if out == _STDOUT else sys.stdout
     for note in resolved.notes if not options.quiet else ():

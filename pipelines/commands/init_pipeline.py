@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 
 def add(commands: Commands) -> None:
@@ -29,7 +29,7 @@ def _init_pipeline(options: argparse.Namespace) -> int:
         images = os.path.abspath(images)
     files = write_project(options.folder, pipeline_name(options.folder), images or "data", classes)
     if options.json:
-        print(json.dumps({"folder": options.folder, "files": files, "classes": classes}, indent=1, ensure_ascii=False))
+        print_json({"folder": options.folder, "files": files, "classes": classes})
         return 0
     for file in files if not options.quiet else ():
         print(f"  {file}")

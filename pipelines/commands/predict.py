@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import sys
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.components.predictor.predict import RunParts
@@ -58,7 +58,7 @@ def _predict(options: argparse.Namespace) -> int:
     )
     if options.json:
         failures = [failure._asdict() for failure in found.failures]
-        print(json.dumps({**vars(found), "failures": failures}, indent=1, ensure_ascii=False))
+        print_json({**vars(found), "failures": failures})
     else:
         layout = f" in the layout of {found.dialect}" if found.dialect else ""
         print(f"{found.out}: {found.images} images, {found.rows} rows{layout}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.pipelines.preflight.facts import Facts
@@ -54,13 +54,16 @@ def _preflight(options: argparse.Namespace) -> int:
     if options.dataset is not None:
         facts = with_dataset(facts, options.dataset, seconds=options.seconds)
     report = check(RULES, facts)
-    print(_json(report, facts) if options.json else _text(report, facts))
+    if options.json:
+        print_json(_as_dict(report, facts))
+    else:
+        print(_text(report, facts))
     return 1 if report.failed else 0
 
 
-def _json(report: PreflightReport, facts: Facts) -> str:
+def _as_dict(report: PreflightReport, facts: Facts) -> dict[str, Any]:
     head = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
-    return json.dumps({"ready": not report.failed, **head, **dataclasses.asdict(report)}, indent=1, ensure_ascii=False)
+    return {"ready": not report.failed, **head, **dataclasses.asdict(report)}
 
 
 def _text(report: PreflightReport, facts: Facts) -> str:

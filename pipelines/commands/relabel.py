@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import dataset_row, print_json
 from shardwright.progress import print_note
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def _relabel(options: argparse.Namespace) -> int:
         quiet=options.json,
     )
     if options.json:
-        row = {"dataset": options.out, "existed": existed, "fingerprint": manifest.fingerprint}
-        row |= {"totals": dict(manifest.totals), "notes": list(notes)}
-        print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
+        print_json({**dataset_row(options.out, manifest), "existed": existed, "notes": list(notes)})
         return 0
     for note in notes:
         print_note(note)

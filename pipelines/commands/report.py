@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.report.page import Chapter
@@ -35,7 +35,7 @@ def _report(options: argparse.Namespace) -> int:
     file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size
     if options.json:
-        print(json.dumps({"report": str(file), "bytes": size}, ensure_ascii=False))
+        print_json({"report": str(file), "bytes": size})
     else:
         print(f"{file}: {size / 1e6:.1f} MB; open it in a browser")
     return 0

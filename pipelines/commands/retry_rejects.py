@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import dataset_row, print_json
 from shardwright.progress import print_note
 
 _SHOWN = 5
@@ -50,8 +50,7 @@ def _retry(options: argparse.Namespace) -> int:
             }
             for one in retried
         ]
-        made = {"dataset": options.out, "fingerprint": manifest.fingerprint, "totals": dict(manifest.totals)}
-        print(json.dumps({**made, "notes": notes, "retried": rows}, indent=1, sort_keys=True, ensure_ascii=False))
+        print_json({**dataset_row(options.out, manifest), "notes": notes, "retried": rows})
         return 0
     for note in notes:
         print_note(note)

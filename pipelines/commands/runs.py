@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 
 def add(commands: Commands) -> None:
@@ -32,7 +32,7 @@ def _status(options: argparse.Namespace) -> int:
     if options.run is None:
         runs = list_runs(config, options.limit)
         if options.json:
-            print(json.dumps([dataclasses.asdict(run) for run in runs], indent=1))
+            print_json([dataclasses.asdict(run) for run in runs])
         else:
             for run in runs:
                 print(f"{run.state:<11} {run.created:<28} {run.name}  {run.link}")
@@ -41,7 +41,7 @@ def _status(options: argparse.Namespace) -> int:
         return 0
     run = get_run(config, options.run)
     if options.json:
-        print(json.dumps(dataclasses.asdict(run), indent=1))
+        print_json(dataclasses.asdict(run))
     else:
         print(f"{run.name}: {run.state}  {run.link}")
         for task in run.tasks:
@@ -57,7 +57,7 @@ def _cancel(options: argparse.Namespace) -> int:
 
     run = cancel_run(load_config(options.config), options.run)
     if options.json:
-        print(json.dumps(dataclasses.asdict(run), indent=1))
+        print_json(dataclasses.asdict(run))
         return 0
     print(f"{run.name}: Vertex AI was asked to cancel it  {run.link}")
     return 0

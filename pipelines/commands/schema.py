@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 
 def add(commands: Commands) -> None:
@@ -58,7 +59,7 @@ def _infer(options: argparse.Namespace) -> int:
     if target is not None:
         write_page(target, text)
     if options.json:
-        print(json.dumps({"file": options.out, "schema": text}, indent=1, ensure_ascii=False))
+        print_json({"file": options.out, "schema": text})
     else:
         print(text if target is None else f"{options.out}\n", end="")
     return 0
@@ -76,7 +77,7 @@ def _diff(options: argparse.Namespace) -> int:
             raise UsageError(f"{name}: cannot be read ({error}). Give a file that `schema render` wrote.") from None
     lines = schema_difference(texts[0], texts[1], options.one, options.other)
     if options.json:
-        print(json.dumps(lines, indent=1, ensure_ascii=False))
+        print_json(lines)
     else:
         print("\n".join(lines) if lines else "no difference")
     return 1 if lines else 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.report.page import PageInput
@@ -33,7 +33,7 @@ def _stats(options: argparse.Namespace) -> int:
     with progress(total, "reading records", quiet=options.json) as shown:
         figures = figures_of(collect_page(dataset, progress=shown))
     if options.json:
-        print(json.dumps(figures, indent=1, sort_keys=True, ensure_ascii=False))
+        print_json(figures)
     else:
         print("\n".join(_lines(figures)))
     return 0

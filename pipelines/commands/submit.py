@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.config import Config
@@ -88,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
         print(run.link)
     code = _wait(config, run.name) if options.wait else 0
     if options.json:
-        print(json.dumps({"name": run.name, "link": run.link, "succeeded": code == 0 if options.wait else None}))
+        print_json({"name": run.name, "link": run.link, "succeeded": code == 0 if options.wait else None})
     return code
 
 
@@ -113,7 +114,7 @@ def _change_schedules(config: Config, action: str, *, as_json: bool) -> int:
 
     found = list_schedules(config) if action == "list" else change_schedules(config, action)
     if as_json:
-        print(json.dumps([dataclasses.asdict(one) for one in found], indent=1))
+        print_json([dataclasses.asdict(one) for one in found])
         return 0
     done = {"pause": "paused", "resume": "resumed", "delete": "deleted"}.get(action)
     for one in found:

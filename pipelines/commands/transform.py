@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import dataset_row, print_json
 from shardwright.progress import counted
 
 _LOG = "transform.log"
@@ -43,13 +43,7 @@ def _transform(options: argparse.Namespace) -> int:
         recipe = transform_recipe(config)
         manifest = transform_dataset(options.dataset, recipe, options.out, staging=staging, beam=beam)
     if options.json:
-        row = {
-            "dataset": str(Path(options.out, EXAMPLES)),
-            "fingerprint": manifest.fingerprint,
-            "shards": len(manifest.shards),
-            "totals": dict(manifest.totals),
-        }
-        print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
+        print_json(dataset_row(Path(options.out, EXAMPLES), manifest))
     else:
         images, shards = counted(manifest.totals["written"], "image"), counted(len(manifest.shards), "shard")
         print(f"{Path(options.out, EXAMPLES)}: {images} in {shards}")

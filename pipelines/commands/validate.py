@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.config import Config
@@ -30,7 +30,7 @@ def _validate(options: argparse.Namespace) -> int:
     if config is None:
         if options.json:
             rows = [{"key": error.path, "problem": error.problem, "fix": error.fix} for error in errors]
-            print(json.dumps(rows, indent=1, ensure_ascii=False))
+            print_json(rows)
         else:
             print("\n".join(str(error) for error in errors))
         return errors[0].exit_code
@@ -50,7 +50,7 @@ def _print_values(config: Config, *, as_json: bool) -> None:
 
     values = plain_values(config)
     if as_json:
-        print(json.dumps(values, indent=1, ensure_ascii=False))
+        print_json(values)
     else:
         print(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), end="")
 

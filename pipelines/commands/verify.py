@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.verify import VerifyReport
@@ -33,7 +33,7 @@ def _verify(options: argparse.Namespace) -> int:
 
     report = verify(options.dataset, workers=options.workers, deep=options.deep, quiet=options.json)
     if options.json:
-        print(json.dumps({"whole": not report.findings, **dataclasses.asdict(report)}, indent=1, ensure_ascii=False))
+        print_json({"whole": not report.findings, **dataclasses.asdict(report)})
     else:
         print(_text(report))
     return 1 if report.findings else 0
