@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.figures import Figure
 
 _Subjects: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-_Command: TypeAlias = Callable[[argparse.Namespace], int]
+_Measure: TypeAlias = "Callable[[argparse.Namespace], list[Figure]]"
 _GAP = "  "
 _LOG = "bench.log"
 _FEWEST = 100
@@ -33,11 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_subjects(parser.add_subparsers(title="subjects", required=True, metavar="SUBJECT"))
     options = parser.parse_args(arguments)
     try:
-        code: int = options.command(options)
+        figures = options.measure(options)
     except ShardwrightError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return error.exit_code
-    return code
+    return _print(figures, as_json=options.json)
 
 
 def _add_subjects(subjects: _Subjects) -> None:
@@ -59,11 +59,11 @@ def _add_subjects(subjects: _Subjects) -> None:
     _add_images(_add(subjects, "report", "the report of a large dataset", _report), "records", 100_000)
 
 
-def _add(subjects: _Subjects, name: str, purpose: str, command: _Command) -> argparse.ArgumentParser:
+def _add(subjects: _Subjects, name: str, purpose: str, measure: _Measure) -> argparse.ArgumentParser:
     """Adds a subject, whose figures can be had as JSON."""
     parser = subjects.add_parser(name, help=purpose)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.set_defaults(command=command)
+    parser.set_defaults(measure=measure)
     return parser
 
 
@@ -73,25 +73,23 @@ def _add_images(parser: argparse.ArgumentParser, kind: str, count: int) -> None:
     parser.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
 
 
-def _ingest(options: argparse.Namespace) -> int:
+def _ingest(options: argparse.Namespace) -> list[Figure]:
     _at_least_one(options, "images")
     with _kept(options) as folder:
-        figures = _measure(folder, options.images)
-    return _print(figures, as_json=options.json)
+        return _measure(folder, options.images)
 
 
-def _month(options: argparse.Namespace) -> int:
+def _month(options: argparse.Namespace) -> list[Figure]:
     from benchmarks.month import month_figures
     from shardwright.errors import UsageError
 
     if options.images < _FEWEST:
         raise UsageError(f"--images: {options.images} have no hundredth. Give {_FEWEST} or more.")
     with _kept(options) as folder:
-        figures = month_figures(folder, options.images, options.stores)
-    return _print(figures, as_json=options.json)
+        return month_figures(folder, options.images, options.stores)
 
 
-def _loader(options: argparse.Namespace) -> int:
+def _loader(options: argparse.Namespace) -> list[Figure]:
     _at_least_one(options, "images", "batch", "rounds")
     from shardwright.errors import UsageError
 
@@ -102,20 +100,18 @@ def _loader(options: argparse.Namespace) -> int:
     with _kept(options) as folder, log_to_file(folder / _LOG):
         from benchmarks.loader import loader_figures
 
-        figures = loader_figures(folder, options.images, batch=options.batch, rounds=options.rounds)
-    return _print(figures, as_json=options.json)
+        return loader_figures(folder, options.images, batch=options.batch, rounds=options.rounds)
 
 
-def _report(options: argparse.Namespace) -> int:
+def _report(options: argparse.Namespace) -> list[Figure]:
     from benchmarks.report import measure_report
 
     _at_least_one(options, "images")
     with _kept(options) as folder:
-        figures = measure_report(folder, options.images)
-    return _print(figures, as_json=options.json)
+        return measure_report(folder, options.images)
 
 
-def _train(options: argparse.Namespace) -> int:
+def _train(options: argparse.Namespace) -> list[Figure]:
     _at_least_one(options, "batch")
     from shardwright.dataset.reader import ImageDataset
     from shardwright.errors import UsageError
@@ -126,11 +122,10 @@ def _train(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, log_to_file(Path(folder, _LOG)):
         from benchmarks.training import training_figures
 
-        figures = training_figures(Path(options.dataset), options.batch)
-    return _print(figures, as_json=options.json)
+        return training_figures(Path(options.dataset), options.batch)
 
 
-def _transform(options: argparse.Namespace) -> int:
+def _transform(options: argparse.Namespace) -> list[Figure]:
     _at_least_one(options, "images")
     from benchmarks.transform import Methods, transform_figures
     from shardwright.pipelines.runs.logs import log_to_file
@@ -140,8 +135,7 @@ def _transform(options: argparse.Namespace) -> int:
 
         with ways.notebook(options.python) as (method, name):
             methods = Methods(method, name, ways.pixels_only, ways.shards, ways.transform)
-            figures = transform_figures(folder, options.images, methods)
-    return _print(figures, as_json=options.json)
+            return transform_figures(folder, options.images, methods)
 
 
 def _at_least_one(options: argparse.Namespace, *names: str) -> None:

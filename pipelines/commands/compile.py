@@ -10,8 +10,6 @@ from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note
 
-_LOG = "compile.log"
-
 
 def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""

@@ -29,7 +29,7 @@ from shardwright.config.images import FULL
 from shardwright.dataset.manifest import ORIGINS_FOLDER, origins_path
 from shardwright.dataset.random_access import records_at
 from shardwright.duplicates.hashes import ImageHashes
-from shardwright.fingerprint import canonical_json, checksummed_lines, read_checksummed_lines
+from shardwright.fingerprint import canonical_json, read_checksummed_lines
 from shardwright.images.header import ImageHeader
 from shardwright.images.quality import Quality
 from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
@@ -67,17 +67,13 @@ class InputRecord(NamedTuple):
 
 
 def input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | None) -> Iterator[str]:
-    """Returns the lines of `origins/inputs.jsonl`.
+    """Yields the lines of `origins/inputs.jsonl`, before their checksum is added.
 
     Args:
         listing: the files.
         contents: their hashes.
         probed: the probe results, where they were asked for.
     """
-    return checksummed_lines(_input_lines(listing, contents, probed))
-
-
-def _input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | None) -> Iterator[str]:
     yield input_header()
     checksums = listing.checksums or ("" for _ in listing.keys)
     for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):

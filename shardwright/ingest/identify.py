@@ -10,8 +10,9 @@ A CRC-32C cannot prove that two objects are equal, so one is usable only for an 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,10 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
         add_file(total, listing.keys[i], listing.sizes[i], identity)
         add_file(real, listing.keys[i], listing.sizes[i], checksum)
     attached = surveyed.source.attachments()
-    further = None if attached is None else _collect(attached, _hash_files(attached, BLAKE3), SILENT)
+    further = None
+    if attached is not None:
+        further = FileHashes(len(attached.keys))
+        _hash_into(further, attached, range(len(attached.keys)), BLAKE3, SILENT)
     rest = _rest(surveyed, attached, further)
     # A file that could not be read to be probed is not identified by its listing.
     identified = contents.known if hashed is not None else listed | contents.known
@@ -194,11 +198,7 @@ def _identify(
                 digests[i] = both[1]
             progress.advance()
         return contents, digests
-    todo = np.flatnonzero(wanted & ~contents.known).tolist()
-    for i, content in zip(todo, _hash_files(listing, algorithm, todo), strict=True):
-        if content is not None:
-            contents.set(i, content)
-        progress.advance()
+    _hash_into(contents, listing, np.flatnonzero(wanted & ~contents.known).tolist(), algorithm, progress)
     return contents, digests
 
 
@@ -228,8 +228,8 @@ def _digest(checksum: str, size: int) -> bytes:
     return digest_of(f"{size} {checksum}".encode())
 
 
-def _hash_files(listing: Listing, algorithm: str, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
-    todo = range(len(listing.keys)) if positions is None else positions
+def _hash_into(contents: FileHashes, listing: Listing, todo: Sequence[int], algorithm: str, progress: Progress) -> None:
+    """Hashes the files at some positions of a listing; the hashes of those that cannot be read stay unknown."""
     threads = readers(listing.root)
     # From a bucket each is a request. Passing small local files to a thread one by one would take a tenth of the time.
     remote = is_remote(listing.root)
@@ -244,17 +244,10 @@ def _hash_files(listing: Listing, algorithm: str, positions: Sequence[int] | Non
         threads=threads,
         weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
     )
-    for some in hashed:
-        yield from some
-
-
-def _collect(listing: Listing, hashes: Iterable[FileHash | None], progress: Progress) -> FileHashes:
-    contents = FileHashes(len(listing.keys))
-    for i, content in enumerate(hashes):
+    for i, content in zip(todo, chain.from_iterable(hashed), strict=True):
         if content is not None:
             contents.set(i, content)
         progress.advance()
-    return contents
 
 
 def _add(total: Checksum, row: list[str | int | None]) -> None:

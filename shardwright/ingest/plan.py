@@ -23,6 +23,7 @@ from shardwright.dataset.manifest import dataset_fingerprint
 from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.duplicates.find import find_duplicates
 from shardwright.errors import CheckFailed
+from shardwright.fingerprint import checksummed_lines
 from shardwright.formats.base import NO_ROW, Annotation
 from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
@@ -144,7 +145,8 @@ class PreparedIngest:
             if not staging.path(INPUTS_OF_PLAN).exists():
                 self._write_inputs(staging)
         elif INPUTS_FILE in self.plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
-            staging.write_lines(INPUTS_FILE, input_lines(self.surveyed.listing, self.hashed.contents, self.probed))
+            lines = input_lines(self.surveyed.listing, self.hashed.contents, self.probed)
+            staging.write_lines(INPUTS_FILE, checksummed_lines(lines))
         if tasks_are_written(staging.root, self.plan.tasks):
             self.surveyed.guard.check_unchanged()
         else:

@@ -34,16 +34,6 @@ def named_dataset(option: str, path: str) -> ImageDataset:
         raise UsageError(f"{option}: {error}") from None
 
 
-def previous_digest(path: str) -> str:
-    """Returns the digest of an earlier dataset, which replaces its path in recipes.
-
-    Raises:
-        UsageError: it is not a dataset.
-        DatasetError: it is damaged.
-    """
-    return named_dataset("split.keep_from", path).manifest.digest
-
-
 def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt.NDArray[np.int64]:
     """Returns the splits that images had.
 

@@ -25,7 +25,7 @@ from shardwright.config import (
 from shardwright.config.canonical import NOWHERE, read_section, recipe_options
 from shardwright.errors import UsageError
 from shardwright.fingerprint import canonical_json
-from shardwright.ingest.previous_splits import previous_digest
+from shardwright.ingest.previous_splits import named_dataset
 from shardwright.storage.spans import NEWEST
 
 # Version of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no
@@ -171,7 +171,8 @@ def _without_locations(config: Config) -> SplitConfig:
     if split.from_lists is not None:
         split = replace(split, from_lists={name: posixpath.basename(path) for name, path in split.from_lists.items()})
     if split.keep_from is not None:
-        split = replace(split, keep_from=previous_digest(config.resolve(split.keep_from)))
+        previous = named_dataset("split.keep_from", config.resolve(split.keep_from))
+        split = replace(split, keep_from=previous.manifest.digest)
     return split
 
 

@@ -117,7 +117,6 @@ _SIDECARS = frozenset(
     )
 )
 _LOOK_INTO = 1 << 20
-_LOCAL_TOGETHER = 16
 _SHOWN = 3
 _MASK_DIGITS = 8
 
