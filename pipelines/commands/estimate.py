@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 
 def add(commands: Commands) -> None:
@@ -40,7 +40,7 @@ def _estimate(options: argparse.Namespace) -> int:
     found = estimate(config, options.target, prices, images, size)
     if options.json:
         row = {**dataclasses.asdict(found), "total": found.total, "unknown": list(found.unknown)}
-        print(json.dumps(row, indent=1))
+        print_json(row)
     else:
         print(estimate_text(found))
     return 0
