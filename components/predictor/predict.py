@@ -27,7 +27,7 @@ from shardwright.components.predictor.sources import Failure, ReadImage, Source,
 from shardwright.config.images import images_config
 from shardwright.dataset.shard_names import shard_name
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.progress import Progress, progress
+from shardwright.progress import Progress, counted, progress
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, durable, is_remote, read_bytes
 from shardwright.storage.whole_files import WholeFile
@@ -157,7 +157,9 @@ def predict(
             result = _result(work, target, rows.name if rows else "")
             if not result.images:
                 first = f": {result.failures[0].key}: {result.failures[0].reason}" if result.failures else ""
-                raise CheckFailed(f"{images}: none of {len(result.failures)} images could be predicted{first}")
+                raise CheckFailed(
+                    f"{images}: none of {counted(len(result.failures), 'image')} could be predicted{first}"
+                )
             if rows:
                 _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
             else:

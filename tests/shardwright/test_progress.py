@@ -27,3 +27,9 @@ def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     with progress.progress(2, "reading", quiet=True) as shown:
         shown.advance(2)
     assert capsys.readouterr().err == ""
+
+
+def test_one_thing_is_in_the_singular() -> None:
+    assert [progress.counted(count, "shard") for count in (0, 1, 2000)] == ["0 shards", "1 shard", "2,000 shards"]
+    assert progress.counted(1, "image is", "images are") == "1 image is"
+    assert progress.counted(2, "image is", "images are") == "2 images are"
