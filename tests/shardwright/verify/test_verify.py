@@ -55,6 +55,16 @@ def test_every_flip_and_cut_is_found_where_it_is(dataset):
         assert fits(found), (one, found)
 
 
+def test_a_damaged_checksum_in_build_json_is_one_finding(dataset):
+    file = dataset / "build.json"
+    text = file.read_text(encoding="utf-8")
+    at = text.index(json.loads(text)["files"]["features.json"])
+    one = damage.Damage("build.json", False, (at + 3) * 8)
+    with damage.done(dataset, one):
+        found = verify(dataset).findings
+    assert [(finding.file, finding.code) for finding in found] == [("build.json", "hash")]
+
+
 def test_every_part_of_a_frame_is_distinguished(dataset):
     path = "Split-train/data-00000-of-00003.tfrecord"
     length = json.loads((dataset / "index" / path).with_suffix(".jsonl").read_text().split("\n")[0])["length"]
