@@ -92,6 +92,21 @@ def Via(path: str, **options: Any) -> LabelsConfig:
     return _labels("via_json", path, options)
 
 
+def LabelJsonl(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are JSON lines with the class of each image, or with boxes, as Hugging Face writes them."""
+    return _labels("label_jsonl", path, options)
+
+
+def VertexJsonl(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are JSON lines of Vertex AI: classes or boxes."""
+    return _labels("vertex_jsonl", path, options)
+
+
+def Labelbox(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are Labelbox's export as JSON lines: polygons, boxes and classifications."""
+    return _labels("labelbox", path, options)
+
+
 def VocBoxes(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks."""
     return _labels("voc_boxes", path, options)

@@ -15,8 +15,10 @@ INT, FLOAT, TEXT, INTS, FLOATS, TEXTS = "int", "float", "text", "ints", "floats"
 VALUE_TYPES = (INT, FLOAT, TEXT, INTS, FLOATS, TEXTS)
 KINDS = {INT: "int64", INTS: "int64", FLOAT: "float32", FLOATS: "float32", TEXT: "bytes", TEXTS: "bytes"}
 TFRECORD = "tfrecord"
+# JSON lines with an object for each image.
+OF_LINES = ("label_jsonl", "vertex_jsonl", "labelbox")
 # Objects with outlines or boxes, and tags of images, as drawing tools write them.
-OF_TOOLS = ("yolo", "labelme", "cvat_xml", "label_studio", "via_json", "voc_boxes")
+OF_TOOLS = ("yolo", "labelme", "cvat_xml", "label_studio", "via_json", "voc_boxes", *OF_LINES)
 LABEL_FORMATS = (
     *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
     *("mask_images", "pascal_voc", "captions", "none", TFRECORD),
@@ -42,6 +44,8 @@ _IN_FILES = {
 _WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
 # Formats that state classes and masks in their own way: they have polygons and boxes, and no table with columns.
 _OBJECTS = ("coco_json", *OF_TOOLS)
+# The parts of these that have a name of the user's choice.
+_NAMED = (("via_json", "label"), ("label_jsonl", "label"), ("label_jsonl", "image"))
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class LabelsConfig:
             one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption", "key"))
             if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
                 raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove input.labels.columns.key.")
-            if self.format in (*_OBJECTS, *IN_FOLDERS) and (self.format, role) != ("via_json", "label"):
+            if self.format in (*_OBJECTS, *IN_FOLDERS) and (self.format, role) not in _NAMED:
                 kind = "a COCO file" if self.format == "coco_json" else self.format
                 raise ConfigError(
                     f"input.labels.columns.{role}", f"{kind} has no columns", f"Remove input.labels.columns.{role}."

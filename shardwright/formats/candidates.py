@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from shardwright.config.split import split_word, stated_split
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
-from shardwright.formats.mask_names import SUFFIXES
+from shardwright.formats.mask_names import suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 
 # Files with these endings count as images; of other files the header decides.
@@ -39,7 +39,7 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml")
 # A tool writes one of these for each image.
 _OF_IMAGES, _YAML = (".txt", ".json", ".xml"), (".yaml", ".yml")
 # Tables of files to predict (Kaggle), and files that no one annotates with.
-_NO_ANNOTATIONS = re.compile(r"submission|requirements|package|dataset_info|metadata\.json|licen[cs]e", re.IGNORECASE)
+_NO_ANNOTATIONS = re.compile(r"submission|requirements|package|dataset_info|metadata\.json$|licen[cs]e", re.IGNORECASE)
 _MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|(?:^|[_-])gt|^gt", re.IGNORECASE)
 _VOC_IMAGES = "JPEGImages"
 _SPLIT_WORD = re.compile(r"[^\W_]+")
@@ -163,8 +163,9 @@ def _has_pairs(images: Sequence[str]) -> bool:
     stems = {os.path.splitext(key)[0] for key in images}
     lossless = [os.path.splitext(key)[0] for key in images if key.lower().endswith(_LOSSLESS)]
     found: Counter[str] = Counter()
+    pairs = suffix_pairs(stems)
     for stem in lossless:
-        for suffix, image in SUFFIXES.items():
+        for suffix, image in pairs:
             if stem.endswith(suffix) and stem[: -len(suffix)] + image in stems:
                 found[suffix] += 1
     most = max(found.values(), default=0)

@@ -35,6 +35,7 @@ from shardwright.formats.cvat import Cvat
 from shardwright.formats.export_record import ExportRecord, FoundExport
 from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
+from shardwright.formats.json_lines import Labelbox, LabelJsonl, VertexJsonl
 from shardwright.formats.known_tools import FOLDERS, KnownTool, check_known, find_tool
 from shardwright.formats.label_csv import LabelCsv
 from shardwright.formats.label_studio import LabelStudio
@@ -72,10 +73,10 @@ SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
 # Formats of which no file of annotations is read.
 WITHOUT_PATH = (CLASS_FOLDERS, FILE_NAME, "none", TFRECORD)
 _TOOLS: Mapping[str, type[ObjectFormat]] = {
-    one.format: one for one in (Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes)
+    one.format: one for one in (Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes, LabelJsonl, VertexJsonl, Labelbox)
 }
-# The only option of tables that such a format has.
-_OF_VIA = "columns.label"
+# The only options of tables that such formats have.
+_OF_TABLES = {"via_json": ("columns.label",), "label_jsonl": ("columns.image", "columns.label")}
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 _EITHER = "Set input.labels.format: class_folders or file_name."
 BY_FOLDER = Reading("the folder of an image is its class", {"input.labels.format": CLASS_FOLDERS})
@@ -205,7 +206,7 @@ def _open_tool(request: _Request, path: str, tool: KnownTool | None) -> Annotati
         raise UsageError(f"input.labels.path: {path}: holds {held}. Give the folder of these files.")
     given = [*options.of_tables, *(["regex"] if options.regex is not None else [])]
     for option in given:
-        if (chosen, option) != (ViaJson.format, _OF_VIA):
+        if option not in _OF_TABLES.get(chosen, ()):
             raise _not_used(option, f"not used by {chosen} ({reason})")
     return _TOOLS[chosen](
         ObjectInput(

@@ -21,7 +21,7 @@ from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.detect import detect_folder, detect_tool
 from shardwright.formats.mask_images import LOSSY, list_masks
-from shardwright.formats.mask_names import SUFFIXES, ImageStems, pattern_names
+from shardwright.formats.mask_names import ImageStems, pattern_names, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS, OBJECTS
 from shardwright.storage import Listing, is_folder
 
@@ -106,7 +106,7 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
     stems = {os.path.splitext(key)[0] for key in keys}
     known = [
         (suffix, image)
-        for suffix, image in SUFFIXES.items()
+        for suffix, image in suffix_pairs(stems)
         if any(stem.endswith(suffix) and stem[: -len(suffix)] + image in stems for stem in stem_of.values())
     ]
     yield _ending(stem_of, [suffix for suffix, _ in known]), f"by the suffix {' or '.join(name for name, _ in known)}"

@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.formats.json_lines import is_label_line
 from shardwright.storage import EmptyListing, is_folder, list_inputs, read_start
 from shardwright.untrusted import parse_untrusted_json
 
 # So many files of a folder are looked into, and so many bytes of each.
 _LOOKED_INTO, _START = 20, 1 << 16
 _YOLO_LINE = re.compile(r"\d+(?:\s+-?\d+(?:\.\d+)?(?:[eE]-?\d+)?){4,}")
-_AS_COCO = "Export COCO JSON from it, and give that file as input.labels.path."
+_LINES = (".jsonl", ".ndjson", ".jsonlines")
 _TEXTS = (".txt", ".json", ".xml", ".yaml", ".yml")
 
 
@@ -43,7 +44,9 @@ _LABELME = KnownTool("LabelMe JSON, a file for each image", "", "labelme")
 _CVAT = KnownTool("CVAT XML", "", "cvat_xml")
 _VIA = KnownTool("VIA (VGG Image Annotator) JSON", "", "via_json")
 _LABEL_STUDIO = KnownTool("Label Studio JSON", "", "label_studio")
-_LABELBOX = KnownTool("Labelbox JSON lines", _AS_COCO)
+_LABELBOX = KnownTool("Labelbox JSON lines", "", "labelbox")
+_VERTEX = KnownTool("Vertex AI JSON lines", "", "vertex_jsonl")
+_LABEL_LINES = KnownTool("JSON lines with a class or boxes for each image", "", "label_jsonl")
 _PANOPTIC = KnownTool("COCO panoptic JSON", "Give the instances file, or the folder of PNGs of semantic masks.")
 _CAPTIONS = KnownTool(
     "COCO captions JSON", "Write a CSV with the columns image and caption, and set input.labels.format: captions."
@@ -80,7 +83,9 @@ def name_tool(path: str) -> KnownTool | None:
         root = re.search(r"<(annotations?)\b", text)
         return None if root is None else _CVAT if root[1] == "annotations" else _VOC_BOXES
     if text[:1] in ("{", "["):
-        return _of_json(text, whole=len(start) < _START)
+        found = _of_json(text, whole=len(start) < _START)
+        first = _object(text.split("\n")[0]) if ending in _LINES else None
+        return _LABEL_LINES if found is None and first is not None and is_label_line(first) else found
     return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(text.split("\n")[0].strip()) else None
 
 
@@ -172,6 +177,7 @@ def _is_via(found: dict[str, Any] | str) -> bool:
 _MARKS = (
     (_has("shapes", "imagePath"), _LABELME),
     (_has("data_row"), _LABELBOX),
+    (_has("imageGcsUri"), _VERTEX),
     (_is_via, _VIA),
     (_in_annotations("segments_info"), _PANOPTIC),
     (_in_annotations("caption"), _CAPTIONS),

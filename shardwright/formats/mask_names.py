@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -35,9 +35,22 @@ SUFFIXES = {
     **{f"_gtFine_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
     **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
 }
-_IMAGE_SUFFIX = "_leftImg8bit"
+_CITYSCAPES = "_leftImg8bit"
+# Suffixes of images whose masks have another suffix in that place.
+_IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
 _SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
 _OVERRIDE = "input.labels.regex overrides this"
+
+
+def suffix_pairs(stems: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns suffixes of masks, each with what the name of the image has in its place.
+
+    Args:
+        stems: paths of images without extension; suffixes that no image has are left out.
+    """
+    seen = {suffix for stem in stems for suffix in _IMAGE_SUFFIXES if stem.endswith(suffix)}
+    plain = [suffix for suffix, replacement in SUFFIXES.items() if not replacement]
+    return [*SUFFIXES.items(), *((suffix, image) for image in sorted(seen) for suffix in plain)]
 
 
 class MaskName(NamedTuple):
@@ -53,11 +66,15 @@ class ImageStems:
     Args:
         keys: sorted keys of the listing.
         skip: positions that are not images.
+
+    Attributes:
+        suffixes: see `suffix_pairs`.
     """
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
         self._keys = keys
         self._skip = skip
+        self.suffixes = suffix_pairs(key_stem(key) for i, key in enumerate(keys) if i not in skip)
         self._by_stem = index_keys(keys, skip, key_stem)
         self._by_base = index_keys(keys, skip, base_stem)
 
@@ -170,9 +187,10 @@ def detect_mask_layout(
 
 def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
-    for suffix, replacement in SUFFIXES.items():
+    for suffix, replacement in images.suffixes:
         pattern = f"^(?P<image>.+){re.escape(suffix)}$"
-        yield MaskLayout(f"the suffix {suffix}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
+        instead = f" in place of {replacement}" if replacement and SUFFIXES[suffix] != replacement else ""
+        yield MaskLayout(f"the suffix {suffix}{instead}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
     yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
     yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
 
@@ -224,9 +242,9 @@ def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str]
         if not groups.get("image"):
             return None
         image = groups["image"]
-        if images.find(image, bare=True) is None:
-            image += _IMAGE_SUFFIX
-        return image, groups.get("label") or ""
+        named = (f"{image}{suffix}" for suffix in ("", *_IMAGE_SUFFIXES))
+        found = next((name for name in named if images.find(name, bare=True) is not None), image + _CITYSCAPES)
+        return found, groups.get("label") or ""
 
     return names
 

@@ -38,6 +38,7 @@ from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.spans import MergedSpans, read_spans
+from shardwright.masks.coco import CocoMasks
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import (
     FileHash,
@@ -165,8 +166,8 @@ class SurveyedInput:
     def labels_of(self, images: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Returns the classes of each image, and a word for its masks: for people to read, and to compare."""
         rows: dict[int, set[tuple[int, str]]] = {i: set() for i in images}
-        # If the annotations are files, their texts are names, which differ for equal masks too.
-        texts_count = self.source.attachments() is None
+        # Names of masks differ for equal masks, too.
+        texts_count = self.source.attachments() is None or isinstance(self.source.dialect, CocoMasks)
         for annotation in self.source.annotations():
             if annotation.image in rows:
                 rows[annotation.image].add((annotation.label, annotation.text or "" if texts_count else ""))
@@ -445,7 +446,7 @@ def _nothing_matched(
     if not survey.names:
         return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
     option = "key_regex define which parts of the path make the name"
-    if source.attachments() is not None:
+    if source.attachments() is not None and not isinstance(source.dialect, CocoMasks):
         option = "regex find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
     return CheckFailed(
         f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from layouts import COUNT, HEIGHT, WIDTH, image, mask
+from layouts import CLASSES, COUNT, HEIGHT, WIDTH, image, mask
 from PIL import Image
 
 
@@ -275,15 +275,95 @@ def voc_boxes(root: Path):
     return truth(keys, lambda number: filled(*square(number)))
 
 
-# Tool -> how it is drawn, the format, whether it has masks.
+# --- JSON lines
+
+
+def lines(file, rows):
+    write(file, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def labels(keys):
+    return {key: {CLASSES[i % 2]: None} for i, key in enumerate(keys)}
+
+
+def label_lines(root: Path):
+    keys = names(root)
+    lines(root / "labels.jsonl", [{"image": key, "label": CLASSES[i % 2], "age": i} for i, key in enumerate(keys)])
+    return labels(keys)
+
+
+def image_folder(root: Path):
+    """Hugging Face's imagefolder for object detection, with a file in the folder of each split."""
+    for split, numbers in (("train", range(6)), ("test", range(6, COUNT))):
+        rows = []
+        for number in numbers:
+            image(root / split / f"i{number}.jpg", number)
+            edges = (car(number), square(number))
+            boxes = [[left, top, right - left, bottom - top] for left, top, right, bottom in edges]
+            rows.append({"file_name": f"i{number}.jpg", "objects": {"bbox": boxes, "categories": list(CLASSES)}})
+        lines(root / split / "metadata.jsonl", rows)
+    return truth([f"i{number}.jpg" for number in range(COUNT)], lambda number: filled(*square(number)))
+
+
+def vertex(root: Path):
+    keys = names(root)
+    uses = ["training"] * 6 + ["validation", "test"]
+    rows = [
+        {
+            "imageGcsUri": f"gs://bucket/photos/{key}",
+            "classificationAnnotation": {"displayName": CLASSES[i % 2], "annotationResourceLabels": {"a": "b"}},
+            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": uses[i]},
+        }
+        for i, key in enumerate(keys)
+    ]
+    lines(root / "import.jsonl", rows)
+    return labels(keys)
+
+
+def vertex_boxes(root: Path):
+    keys = names(root)
+    rows = []
+    for number, key in enumerate(keys):
+        boxes = []
+        for name, (left, top, right, bottom) in zip(CLASSES, (car(number), square(number)), strict=True):
+            x, y = {"xMin": left / WIDTH, "xMax": right / WIDTH}, {"yMin": top / HEIGHT, "yMax": bottom / HEIGHT}
+            boxes.append({"displayName": name, **x, **y})
+        rows.append({"imageGcsUri": f"gs://bucket/{key}", "boundingBoxAnnotations": boxes})
+    lines(root / "import.jsonl", rows)
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+def labelbox(root: Path):
+    keys = names(root)
+    rows = []
+    for number, key in enumerate(keys):
+        objects = [
+            {"feature_id": "f", "name": name, "value": name, "polygon": [{"x": x, "y": y} for x, y in points(edges)]}
+            for name, edges in zip(CLASSES, (car(number), square(number)), strict=True)
+        ]
+        objects.append({"feature_id": "g", "name": "car", "value": "car", "point": {"x": 1, "y": 2}})
+        label = {"annotations": {"objects": objects, "classifications": [], "relationships": []}}
+        row = {"id": "x", "external_id": key, "row_data": f"https://storage.example/{key}?token=abc"}
+        size = {"height": HEIGHT, "width": WIDTH, "mime_type": "image/jpeg"}
+        rows.append({"data_row": row, "media_attributes": size, "projects": {"p": {"name": "p", "labels": [label]}}})
+    lines(root / "export.ndjson", rows)
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+# Tool -> how it is drawn, the format, what it has.
 TOOLS = {
-    "YOLO segments": (yolo, "yolo", True),
-    "YOLO boxes": (yolo_boxes, "yolo", False),
-    "YOLO of Roboflow": (roboflow, "yolo", True),
-    "YOLO next to images": (darknet, "yolo", True),
-    "LabelMe": (labelme, "labelme", True),
-    "CVAT": (cvat, "cvat_xml", True),
-    "Label Studio": (label_studio, "label_studio", True),
-    "VIA": (via, "via_json", True),
-    "VOC boxes": (voc_boxes, "voc_boxes", False),
+    "YOLO segments": (yolo, "yolo", "masks"),
+    "YOLO boxes": (yolo_boxes, "yolo", "boxes"),
+    "YOLO of Roboflow": (roboflow, "yolo", "masks"),
+    "YOLO next to images": (darknet, "yolo", "masks"),
+    "LabelMe": (labelme, "labelme", "masks"),
+    "CVAT": (cvat, "cvat_xml", "masks"),
+    "Label Studio": (label_studio, "label_studio", "masks"),
+    "VIA": (via, "via_json", "masks"),
+    "VOC boxes": (voc_boxes, "voc_boxes", "boxes"),
+    "labels as JSON lines": (label_lines, "label_jsonl", "classes"),
+    "imagefolder": (image_folder, "label_jsonl", "boxes"),
+    "Vertex AI": (vertex, "vertex_jsonl", "classes"),
+    "Vertex AI boxes": (vertex_boxes, "vertex_jsonl", "boxes"),
+    "Labelbox": (labelbox, "labelbox", "masks"),
 }

@@ -58,6 +58,8 @@ def check(out, raw, keys, notes="masks, not images"):
         ("{}.png", "{}_mask.png"),
         ("{}.jpg", "{}_mask.png"),
         ("{}.jpg", "{}.png"),
+        ("{}_img.png", "{}_gt.png"),
+        ("{}_sat.jpg", "{}_mask.png"),
         ("{:03d}_HC.png", "{:03d}_HC_Annotation.png"),
         ("a/{}_leftImg8bit.png", "a/{}_gtFine_labelIds.png"),
     ],

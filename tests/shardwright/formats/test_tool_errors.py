@@ -23,10 +23,12 @@ def spoil(file, old, new, count=1):
 
 def source(root, tool, **labels):
     tool_files.TOOLS[tool][0](root)
-    files = [*root.glob("*.xml"), *root.glob("*.y*ml"), *root.glob("[!i]*.json")]
+    files = [*root.glob("*.xml"), *root.glob("*.y*ml"), *root.glob("[!i]*.json"), *root.glob("*.ndjson")]
+    files += root.glob("*.jsonl")
     path = files[0] if files else root
     given = {"path": str(path), **labels}
-    return path, {"input": {"images": str(root), "labels": given}, "task": "segmentation"}
+    task = "classification" if tool_files.TOOLS[tool][2] == "classes" else "segmentation"
+    return path, {"input": {"images": str(root), "labels": given}, "task": task}
 
 
 # Tool, file of one image or None, what is replaced by what, the code, what the reason has.
@@ -61,6 +63,13 @@ ONE_IMAGE = [
     ("Label Studio", None, '["car"]', '"car"', "bad_object", "its classes is 'car', not a list"),
     ("Label Studio", None, '"original_width": 40', '"original_width": 0', "bad_object", "not a number of pixels"),
     ("Label Studio", None, '"annotations": [', '"annotations": [{"result": []}, ', "bad_object", "2 annotations"),
+    ("labels as JSON lines", None, '{"image": "i1.jpg"', '"i1.jpg", {', "bad_object", "line 2: is not a JSON object"),
+    ("labels as JSON lines", None, '"road"', "true", "bad_object", "the class is True, not a name"),
+    ("Vertex AI", None, '{"displayName": "road"', '{"name": "road"', "bad_object", "displayName is None"),
+    ("Vertex AI", None, '{"displayName": "road", ', '5, "x": {', "bad_object", "classificationAnnotation is 5"),
+    ("Labelbox", None, '"polygon": [', '"mask": [', "bad_object", "its mask is on Labelbox's servers"),
+    ("Labelbox", None, '"x": 3', '"x": null', "bad_object", "is None, not a number"),
+    ("Labelbox", None, '"labels": [', '"labels": [5, ', "bad_object", "a label is 5, not an object"),
     ("VIA", None, '"circle"', '"blob"', "bad_object", "'blob' is not a shape of VIA"),
     ("VIA", None, '"kind": "car"', '"kind": ""', "bad_object", "has no 'kind'"),
     ("VIA", None, '"r": 4.5', '"r": 0', "bad_segmentation", "has no area"),
@@ -72,12 +81,13 @@ ONE_IMAGE = [
 def test_a_broken_entry_costs_its_image_and_no_other(tmp_path, tool, name, old, new, code, reason):
     path, raw = source(tmp_path / "data", tool)
     spoil(path / name if name else path, old, new)
-    raw["input"]["unlisted_images"] = "empty"
+    raw["input"]["unlisted_images"] = "empty" if raw["task"] == "segmentation" else "unlabeled"
     manifest = run(raw, tmp_path / "out")
     (row,) = (row for row in ledger(tmp_path / "out").values() if row.status == "rejected")
     assert row.code == code
     assert re.search(reason, row.reason), row.reason
-    assert manifest.totals["written"] == COUNT - (code != "missing_image")
+    # A line that cannot be read names no image.
+    assert manifest.totals["written"] == COUNT - (code != "missing_image" and not reason.startswith("line 2"))
 
 
 # Tool, what becomes of the file, what the message has.

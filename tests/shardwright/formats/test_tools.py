@@ -12,7 +12,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest import ingest
 from shardwright.pipelines.cli import main
 
-MASKS = [name for name, (_, _, masks) in tool_files.TOOLS.items() if masks]
+MASKS = [name for name, (_, _, has) in tool_files.TOOLS.items() if has == "masks"]
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
@@ -39,15 +39,15 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("tool", tool_files.TOOLS)
 def test_init_recognizes_the_tool_and_its_annotations_become_what_was_drawn(here, tool, capsys):
-    draw, form, masks = tool_files.TOOLS[tool]
+    draw, form, has = tool_files.TOOLS[tool]
     truth = draw(here / "data")
     assert main(["init", "data", "--out", "c.yaml"]) == 0, capsys.readouterr().err
     written = yaml.safe_load((here / "c.yaml").read_text())
     assert written["input"]["labels"]["format"] == form
     assert list(written["input"]["classes"]) == list(CLASSES)
     config = load_config("c.yaml")
-    assert config.task == ("segmentation" if masks else "classification")
-    assert config.input.labels.boxes is not masks
+    assert config.task == ("segmentation" if has == "masks" else "classification")
+    assert config.input.labels.boxes is (has == "boxes")
     assert f"labels: {form}, since" in capsys.readouterr().out
     manifest = ingest(config, here / "out", quiet=True)
     assert manifest.totals["rejected"] == 0
@@ -55,10 +55,12 @@ def test_init_recognizes_the_tool_and_its_annotations_become_what_was_drawn(here
     assert len(found) == COUNT
     for key, classes in truth.items():
         example = found[key.rpartition("/")[2]]
-        for name, mask in classes.items() if masks else ():
+        for name, mask in classes.items() if has == "masks" else ():
             np.testing.assert_array_equal(drawn(example[f"image/segmentation/{name}/rle"]), mask, key)
-        if not masks:
+        if has == "boxes":
             check_boxes(example, classes)
+        elif has == "classes":
+            assert [text.decode() for text in example["image/class/text"]] == list(classes)
 
 
 @pytest.mark.parametrize("tool", MASKS)
@@ -73,7 +75,7 @@ def test_boxes_are_around_what_was_drawn(tmp_path, tool):
 
 def path_of(folder):
     """The annotations: the only file of the folder that is one, or the folder itself."""
-    files = [*folder.glob("*.xml"), *folder.glob("*.y*ml"), *folder.glob("[!i]*.json")]
+    files = [*folder.glob("*.xml"), *folder.glob("*.y*ml"), *folder.glob("[!i]*.json"), *folder.glob("*.ndjson")]
     return str(files[0] if files else folder)
 
 

@@ -1,0 +1,227 @@
+"""JSON lines, an object for each image: label tables, Hugging Face's `metadata.jsonl`, Vertex AI and Labelbox exports.
+
+| format | a line |
+|---|---|
+| `label_jsonl` | `{"file_name": "a.jpg", "label": "cat"}`; several labels are a list; `objects` holds boxes |
+| `vertex_jsonl` | `{"imageGcsUri": "gs://b/a.jpg", "classificationAnnotation": {"displayName": "cat"}}` |
+| `labelbox` | `{"data_row": {"external_id": "a.jpg"}, "projects": {"p": {"labels": [...]}}}` |
+
+Members of label tables are found as columns of a table are. `objects` are those of Hugging Face's imagefolder: lists
+`bbox` of [x, y, width, height] in pixels, and `categories`. Boxes of Vertex AI are fractions of the image; its `ml_use`
+is the split. Labelbox keeps masks as addresses on its servers: an image that has one is rejected. Sources: the
+documentation of the three (huggingface.co/docs/datasets/image_dataset, cloud.google.com/vertex-ai/docs/image-data,
+docs.labelbox.com/reference/export-image-annotations).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from shardwright.errors import UsageError
+from shardwright.formats.object_values import (
+    ObjectError,
+    read_list,
+    read_mapping,
+    read_name,
+    read_number,
+    read_side,
+)
+from shardwright.formats.objects import Content, Entry, ObjectFormat, ObjectInput, Thing, polygon, rectangle
+from shardwright.formats.tables import IMAGE, LABEL, choose_role
+from shardwright.images.boxes import Box
+from shardwright.storage import open_table
+from shardwright.storage.limits import LineTooLong, bounded_lines
+
+_OBJECTS = "objects"
+_CATEGORIES = ("categories", "category", "label", "labels")
+_FRACTIONS = (1, 1)
+_ML_USE = "aiplatform.googleapis.com/ml_use"
+_SHOWN = 60
+
+
+def is_label_line(found: Mapping[str, Any]) -> bool:
+    """Returns whether a line is one of a label table."""
+    names = [name for name in found if isinstance(name, str)]
+    return bool(choose_role(IMAGE, names, {})) and (bool(choose_role(LABEL, names, {})) or _OBJECTS in found)
+
+
+class _Lines(ObjectFormat):
+    """See `ObjectFormat`. A line is an image."""
+
+    def _entries(self) -> Iterator[Entry]:
+        with open_table(self._path) as file:
+            number = 0
+            try:
+                for number, line in enumerate(bounded_lines(file), 1):
+                    if line.strip():
+                        raw = _parse(line)
+                        names = self._names_in(raw) if isinstance(raw, dict) else []
+                        yield Entry(names, f"{self.name}, line {number}", raw)
+            except UnicodeDecodeError:
+                raise UsageError(f"{self._path}: line {number + 1} or one of the next is not UTF-8 text.") from None
+            except LineTooLong as error:
+                raise UsageError(f"{self._path}: {error}.") from None
+
+    def _content(self, raw: Any) -> Content:
+        if not isinstance(raw, dict):
+            raise ObjectError("is not a JSON object")
+        return self._line(raw)
+
+    @abstractmethod
+    def _line(self, found: Mapping[str, Any]) -> Content:
+        """Reads a line."""
+
+    @abstractmethod
+    def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
+        """Names that the image of a line may have."""
+
+
+class LabelJsonl(_Lines):
+    """See `ObjectFormat`."""
+
+    format, tool = "label_jsonl", "the label table"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._columns = given.options.columns
+        folder, root = os.path.dirname(given.path), given.images.root.rstrip("/") + "/"
+        # Hugging Face names images from the folder of the file on.
+        self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
+
+    def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
+        name = found.get(choose_role(IMAGE, list(found), self._columns))
+        if not isinstance(name, str) or not name.strip():
+            return []
+        return [self._folder + name, name] if self._folder else [name]
+
+    def _line(self, found: Mapping[str, Any]) -> Content:
+        image, label = (choose_role(role, list(found), self._columns) for role in (IMAGE, LABEL))
+        value = found.get(label)
+        tags = [_class(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]
+        left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in found if name not in (image, label, _OBJECTS)})
+        things: list[Thing] = []
+        if found.get(_OBJECTS) is not None:
+            objects = read_mapping(found[_OBJECTS], _OBJECTS)
+            named = next((name for name in _CATEGORIES if name in objects), _CATEGORIES[0])
+            boxes, labels = read_list(objects.get("bbox"), "bbox"), read_list(objects.get(named), named)
+            if len(boxes) != len(labels):
+                raise ObjectError(f"objects: has {len(boxes)} bbox and {len(labels)} {named}")
+            for i, (box, one) in enumerate(zip(boxes, labels, strict=True)):
+                sides = [read_number(side, f"bbox {i + 1}") for side in read_list(box, f"bbox {i + 1}")]
+                if len(sides) != 4:
+                    raise ObjectError(f"bbox {i + 1}: has {len(sides)} numbers, not [x, y, width, height]")
+                x, y, width, height = sides
+                things.append(rectangle(_class(one), Box(x, y, x + width, y + height)))
+        return Content(things, list(dict.fromkeys(tags)), left_out=left)
+
+
+class VertexJsonl(_Lines):
+    """See `ObjectFormat`."""
+
+    format, tool = "vertex_jsonl", "Vertex AI"
+
+    def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
+        return _ends(found.get("imageGcsUri"))
+
+    def _line(self, found: Mapping[str, Any]) -> Content:
+        one = [found["classificationAnnotation"]] if found.get("classificationAnnotation") else []
+        several = read_list(found.get("classificationAnnotations") or [], "classificationAnnotations")
+        tags = [_display_name(tag, "classificationAnnotation") for tag in (*one, *several)]
+        things = []
+        for i, box in enumerate(read_list(found.get("boundingBoxAnnotations") or [], "boundingBoxAnnotations")):
+            where = f"box {i + 1}"
+            box = read_mapping(box, where)
+            edges = [read_number(box.get(side), f"{where}: {side}") for side in ("xMin", "yMin", "xMax", "yMax")]
+            things.append(Thing(_display_name(box, where), None, Box(*edges)))
+        resources = found.get("dataItemResourceLabels") or {}
+        split = str(resources.get(_ML_USE, "")) if isinstance(resources, dict) else ""
+        split = {"training": "train", "validation": "eval"}.get(split, split)
+        return Content(things, list(dict.fromkeys(tags)), boxes_in=_FRACTIONS, split=split)
+
+
+class Labelbox(_Lines):
+    """See `ObjectFormat`."""
+
+    format, tool = "labelbox", "Labelbox"
+
+    def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
+        row = found.get("data_row")
+        row = row if isinstance(row, dict) else {}
+        named = [row[key] for key in ("global_key", "external_id") if isinstance(row.get(key), str)]
+        return [*named, *_ends(row.get("row_data"))]
+
+    def _line(self, found: Mapping[str, Any]) -> Content:
+        projects = read_mapping(found.get("projects"), "projects")
+        given = [read_mapping(project, "a project").get("labels") for project in projects.values()]
+        labels = [read_mapping(label, "a label") for one in given for label in read_list(one, "labels")]
+        if len(labels) > 1:
+            raise ObjectError(f"it has {len(labels)} labels, of several projects or people; export one of each image")
+        attributes = read_mapping(found.get("media_attributes") or {}, "media_attributes")
+        stated = attributes.get("height"), attributes.get("width")
+        size = None if None in stated else (read_side(stated[0], "height"), read_side(stated[1], "width"))
+        annotations = read_mapping(labels[0].get("annotations") or {}, "annotations") if labels else {}
+        left_out: Counter[str] = Counter()
+        things = []
+        for i, one in enumerate(read_list(annotations.get("objects") or [], "objects")):
+            thing = _labelbox_thing(read_mapping(one, f"object {i + 1}"), f"object {i + 1}", left_out)
+            things += [thing] if thing is not None else []
+        tags: list[str] = []
+        for one in read_list(annotations.get("classifications") or [], "classifications"):
+            one = read_mapping(one, "a classification")
+            chosen = read_list(one.get("checklist_answers") or [], "checklist_answers")
+            answers = [one["radio_answer"]] if one.get("radio_answer") else chosen
+            tags += [read_name(read_mapping(answer, "an answer").get("name"), "an answer") for answer in answers]
+            left_out.update({} if answers else {"answers in words": 1})
+        return Content(things, list(dict.fromkeys(tags)), size, left_out=left_out)
+
+
+def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
+    label = read_name(one.get("name"), f"{where}: name")
+    if "bounding_box" in one:
+        box = read_mapping(one["bounding_box"], where)
+        left, top, width, height = (
+            read_number(box.get(s), f"{where}: {s}") for s in ("left", "top", "width", "height")
+        )
+        return rectangle(label, Box(left, top, left + width, top + height))
+    if "polygon" in one:
+        points = [read_mapping(point, where) for point in read_list(one["polygon"], where)]
+        return Thing(label, polygon((read_number(p.get("x"), where), read_number(p.get("y"), where)) for p in points))
+    if "mask" in one:
+        raise ObjectError(f"{where}: its mask is on Labelbox's servers; download the masks, and give their folder")
+    kind = next((name for name in ("point", "line") if name in one), "")
+    if not kind:
+        raise ObjectError(f"{where}: is neither a box nor a polygon")
+    left_out[f"{kind}s"] += 1
+    return None
+
+
+def _parse(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _class(value: object) -> str:
+    """Returns a class as text: numbers are classes, too."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return read_name(value, "the class")
+
+
+def _display_name(value: object, where: str) -> str:
+    return read_name(read_mapping(value, where).get("displayName"), f"{where}: displayName")
+
+
+def _ends(address: object) -> list[str]:
+    """The path of an address, and its ends."""
+    if not isinstance(address, str) or not address.strip():
+        return []
+    pieces = unquote(urlsplit(address).path).lstrip("/").split("/")
+    return ["/".join(pieces[i:]) for i in range(len(pieces))]
