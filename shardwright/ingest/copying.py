@@ -240,7 +240,7 @@ def images_of(
     copies = examples_at(source, ((location, None) for location in tasks.locations()))
     files = read_each(tasks.root, tasks.not_reused(), lambda row: row.path, lambda row: row.size, lambda row: row.pin)
     for task in todo:
-        if not task.copied:
+        if not task.file.copied:
             yield task, Image(next(files)[1])
             continue
         record = next(copies)[1]
@@ -251,7 +251,7 @@ def images_of(
 def _read(task: Task, *, damaged: bool) -> Image:
     """Reads the file of an image that was to be copied."""
     try:
-        return Image(read_bytes(task.sample.path, task.pin), damaged=damaged)
+        return Image(read_bytes(task.sample.path, task.file.pin), damaged=damaged)
     except OSError:
         return Image(None, damaged=damaged)
 
@@ -268,14 +268,14 @@ def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesC
     Stored bytes that are not the file's do not suffice where the pixels of the file are still to be measured.
     """
     data = stored_image(source, record)
-    if len(data) == task.sample.size and google_crc32c.value(data) == task.crc32c:
+    if len(data) == task.sample.size and google_crc32c.value(data) == task.file.crc32c:
         # The dataset is untrusted, and anyone can forge a CRC-32C.
-        return Image(data, copied=True) if checksum_of(data, options.checksum) == task.content_id else None
-    if not source.same_options or (options.verify == FULL and not task.probed):
+        return Image(data, copied=True) if checksum_of(data, options.checksum) == task.file.content_id else None
+    if not source.same_options or (options.verify == FULL and not task.file.probed):
         return None
-    shard, offset, _ = task.copied
+    shard, offset, _ = task.file.copied
     origin = _origins(source.root, source.digest, source.shards[shard]).get(offset)
-    if origin is None or (origin.content_id, origin.tools) != (task.content_id, source.tools):
+    if origin is None or (origin.content_id, origin.tools) != (task.file.content_id, source.tools):
         return None
     if origin.stored != checksum_of(data):
         return None

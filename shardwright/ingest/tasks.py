@@ -24,7 +24,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -228,22 +227,12 @@ class Task(NamedTuple):
     """One record to write.
 
     Attributes:
-        sample: the image and its annotations.
-        content_id: see `ImageRow`.
-        crc32c: likewise.
-        listed: likewise.
-        pin: likewise.
-        probed: likewise; also in the sample's values.
-        copied: likewise.
+        sample: the image and its annotations; its values contain what probing measured.
+        file: the file of the image.
     """
 
     sample: ImageSample
-    content_id: str
-    crc32c: int
-    listed: str = ""
-    pin: str = ""
-    probed: Mapping[str, Any] = MappingProxyType({})
-    copied: Sequence[int] = ()
+    file: ImageRow
 
 
 class ShardTasks:
@@ -291,7 +280,7 @@ class ShardTasks:
                 listed = [mask.label for mask in masks]
                 labels, masks = tuple(listed if ordered else sorted(set(listed))), ()
             sample = ImageSample(row.key, row.path, row.size, labels, masks, values)
-            yield Task(sample, row.content_id, row.crc32c, row.listed, row.pin, row.probed, row.copied)
+            yield Task(sample, row)
 
     @cached_property
     def _folder(self) -> Path:

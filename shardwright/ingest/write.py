@@ -106,7 +106,7 @@ def _images(
         yield from images_of(source, tasks, todo, options)
         return
     files = read_each(
-        tasks.root, todo, lambda task: task.sample.path, lambda task: task.sample.size, lambda task: task.pin
+        tasks.root, todo, lambda task: task.sample.path, lambda task: task.sample.size, lambda task: task.file.pin
     )
     for task, data in files:
         yield task, Image(data)
@@ -118,19 +118,19 @@ def _checked(images: Iterator[tuple[Task, Image]], algorithm: str) -> Iterator[_
         data = image.data
         if image.stored is not None:
             yield _Checked(task, image)
-        elif data is None and not task.content_id:
+        elif data is None and not task.file.content_id:
             yield _Checked(task, image, error=ImageError(*_UNREADABLE))
         elif data is None:
             raise _changed(task.sample)
-        elif task.content_id:
-            if google_crc32c.value(data) != task.crc32c:
+        elif task.file.content_id:
+            if google_crc32c.value(data) != task.file.crc32c:
                 raise _changed(task.sample)
             yield _Checked(task, image)
         else:
-            if len(data) != task.sample.size or not matches_listed(data, task.listed):
+            if len(data) != task.sample.size or not matches_listed(data, task.file.listed):
                 raise _changed(task.sample)
-            hashed = task._replace(content_id=checksum_of(data, algorithm), crc32c=google_crc32c.value(data))
-            yield _Checked(hashed, image)
+            hashed = task.file._replace(content_id=checksum_of(data, algorithm), crc32c=google_crc32c.value(data))
+            yield _Checked(task._replace(file=hashed), image)
 
 
 def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Checked]:
@@ -153,7 +153,7 @@ def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Ch
 
 def _decoded(checked: _Checked, options: ImagesConfig) -> Decoded | ProbeRow | ImageError | None:
     data = checked.image.data
-    if data is None or checked.task.probed:
+    if data is None or checked.task.file.probed:
         return None
     try:
         header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
@@ -175,14 +175,14 @@ def _results(
                 raise checked.error
             assert image.stored is not None or image.data is not None
             stored, header, frame = image.stored or Stored(*prepare(image.data or b"", options))
-            encoded = encode_sample(spec, sample, stored, task.content_id, header, frame)
+            encoded = encode_sample(spec, sample, stored, task.file.content_id, header, frame)
             marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, sample, frame)))
             same = stored is image.data or stored == image.data
             yield RecordResult(
                 sample.key,
                 encoded.pieces,
                 marks=tuple(name for name, counts in marks if counts),
-                origin="" if same else StoredRecord.of(task.content_id, tools, header, frame, stored).to_json(),
+                origin="" if same else StoredRecord.of(task.file.content_id, tools, header, frame, stored).to_json(),
                 copied=image.copied,
                 damaged=image.damaged,
                 values=encoded.values,
@@ -194,8 +194,8 @@ def _results(
 
 def _input_row(checked: _Checked) -> InputRow:
     task = checked.task
-    probe = probe_of_values(task.probed) if checked.row is None else probe_json(checked.row)
-    return InputRow(task.sample.key, task.sample.size, task.content_id, task.crc32c, task.listed, probe)
+    probe = probe_of_values(task.file.probed) if checked.row is None else probe_json(checked.row)
+    return InputRow(task.sample.key, task.sample.size, task.file.content_id, task.file.crc32c, task.file.listed, probe)
 
 
 def _recorded(
