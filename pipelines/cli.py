@@ -47,6 +47,7 @@ _COMMANDS = (
     "runs",
     "sample",
     "schema",
+    "card",
     "stats",
     "submit",
     "transform",

@@ -111,6 +111,13 @@ DATA = {
     ),
 }
 LOOK = {
+    "card": Entry(
+        "describe a dataset or a model in Markdown or for Croissant",
+        "Writes a data card from the manifest and the figures, or a model card from the evaluation and the lineage. "
+        "With --croissant, writes Croissant's JSON-LD of a dataset.",
+        "card datasets/photos --out CARD.md",
+        "how-to/other-programs.md#cards-and-croissant-card",
+    ),
     "stats": Entry(
         "print the figures of a dataset",
         "Images, classes, sizes, quality and duplicates, for each split.",

@@ -1,0 +1,285 @@
+"""Cards: a dataset or a model described in Markdown, and a dataset in the vocabulary of Croissant.
+
+All figures come from the manifest, the facts of the shards, `lineage.json` and the evaluation. Intended use, risks and
+license are not in these files: their sections name what their author has to write.
+
+Source: the Croissant format specification 1.0 (MLCommons), for `croissant`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from shardwright.dataset.manifest import MARKS, MASKS, Manifest
+from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.shard_names import index_path
+from shardwright.display.html import plain
+from shardwright.progress import SILENT, Progress
+from shardwright.storage import open_file
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
+_PIECE = 1 << 20
+_MARK_TEXTS = dict(zip(MARKS, ("images whose files contain a GPS position", "images that Exif turns"), strict=True))
+_UNWRITTEN = (
+    ("Origin and license", "who took the images, when, with which permission"),
+    ("Intended use", "the task that the dataset is for, and the uses that it is not for"),
+    ("Known gaps", "what the images do not show: places, seasons, devices, people"),
+)
+_UNWRITTEN_MODEL = (
+    ("Intended use", "who should use the model for which decisions, and the uses that it is not for"),
+    ("Limits", "images on which the model is known to fail"),
+)
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "equivalentProperty": "cr:equivalentProperty",
+    "samplingRate": "cr:samplingRate",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+def escaped(text: object, longest: int = 120) -> str:
+    """Returns untrusted text for a line of Markdown."""
+    return _SPECIAL.sub(r"\\\1", plain(str(text), longest))
+
+
+def data_card(manifest: Manifest, figures: Mapping[str, Any], name: str) -> str:
+    """Returns the card of a dataset in Markdown.
+
+    Args:
+        manifest: of the dataset.
+        figures: what `shardwright stats` prints.
+        name: its title.
+    """
+    splits = sorted(figures["images"])
+    shards = {split: [shard for shard in manifest.shards if shard.split == split] for split in splits}
+    totals = manifest.totals
+    left = [f"{number} {status}" for status in ("duplicate", "rejected") if (number := totals.get(status))]
+    left += [f"{totals[mark]} {text}" for mark, text in _MARK_TEXTS.items() if totals.get(mark)]
+    masks = manifest.labels == MASKS
+    classes = [
+        (
+            label,
+            escaped(text),
+            *(counts[split] for split in splits),
+            *([_percent(counts.get("mask_part"))] if masks else []),
+        )
+        for label, (text, counts) in enumerate(figures["classes"].items())
+    ]
+    measures = [
+        (measure, *(f"{value:.4g}" for value in (row["min"], row["quartiles"][1], row["max"])))
+        for measure, row in figures["measures"].items()
+    ]
+    duplicates = {key: value for key, value in figures["duplicates"].items() if value is not None}
+    parts = [
+        f"# {escaped(name)}",
+        f"{sum(figures['images'].values())} images for {manifest.task}. Kind of annotations: {manifest.labels}.",
+        "## Splits",
+        *_table(
+            ("split", "images", "shards", "bytes"),
+            [
+                (escaped(one), figures["images"][one], len(shards[one]), sum(s.bytes for s in shards[one]))
+                for one in splits
+            ],
+        ),
+        *([f"Of {totals['inputs']} inputs: {', '.join(left)}."] if left else []),
+        *(
+            ["## Classes", *_table(("number", "class", *splits, *(["mask area"] if masks else [])), classes)]
+            if classes
+            else []
+        ),
+        "## Images",
+        f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {_counts(figures['sizes'])}.",
+        *_table(("measure", "least", "median", "most"), measures),
+        f"Duplicates: {_counts(duplicates) if duplicates else 'not searched for'}.",
+        "## Features",
+        *_table(("feature", "type"), [(f"`{plain(key)}`", kind) for key, kind in sorted(manifest.features.items())]),
+        "## How it was made",
+        f"- fingerprint: `{manifest.fingerprint}`",
+        f"- digest of the manifest: `{manifest.digest}`",
+        f"- source: `{plain(manifest.parent or 'unknown')}`",
+        *[
+            f"- {escaped(key)}: {escaped(value)}"
+            for key, value in sorted(manifest.recipe.items())
+            if value not in ({}, [])
+        ],
+        *_sections(_UNWRITTEN),
+    ]
+    return _page(parts)
+
+
+def model_card(described: Mapping[str, Any], metrics: Mapping[str, float], classes: Sequence[str], name: str) -> str:
+    """Returns the card of a model in Markdown.
+
+    Args:
+        described: its ancestry, as `shardwright lineage --json` prints it.
+        metrics: of its evaluation.
+        classes: names of its classes.
+        name: its title.
+    """
+    model = described["artifacts"][0]
+    rows = [(escaped(metric), f"{value:.6g}") for metric, value in sorted(metrics.items())]
+    compared = [one["parents"].get("baseline") for one in described["evaluations"]]
+    ancestors = [
+        (one["kind"], f"`{(one['digest'] or one['fingerprint'])[:12]}`", escaped(one["place"]))
+        for one in described["artifacts"][1:]
+    ]
+    parts = [
+        f"# {escaped(name)}",
+        f"A model with the fingerprint `{plain(model['fingerprint'])}`.",
+        *(["## Classes", *[f"{label}. {escaped(text)}" for label, text in enumerate(classes)]] if classes else []),
+        "## Evaluation",
+        *(_table(("metric", "value"), rows) if rows else ["No evaluation was found. `--search DIR` looks further."]),
+        *([f"Compared with the model `{plain(compared[0])[:12]}`."] if compared and compared[0] else []),
+        "## Trained with",
+        *[
+            f"- {escaped(key)}: {escaped(value)}"
+            for key, value in sorted(model["recipe"].items())
+            if value not in ({}, [])
+        ],
+        *[f"- {escaped(key)} {escaped(value)}" for key, value in sorted(model["versions"].items())],
+        "## Made of",
+        *_table(("kind", "digest", "place"), ancestors),
+        *[f"- not found: {escaped(problem, 300)}" for problem in described["missing"]],
+        *[f"- contradiction: {escaped(problem, 300)}" for problem in described["problems"]],
+        *_sections(_UNWRITTEN_MODEL),
+    ]
+    return _page(parts)
+
+
+def croissant(dataset: ImageDataset, name: str, given: Mapping[str, str], shown: Progress = SILENT) -> dict[str, Any]:
+    """Returns a dataset in the vocabulary of Croissant, as plain values for JSON-LD; reads every shard for its SHA-256.
+
+    Args:
+        dataset: the dataset.
+        name: its name.
+        given: `license`, `url`, `citeAs`, ... as its author states them.
+        shown: counts the records.
+    """
+    manifest = dataset.manifest
+    files = []
+    for split in dataset.splits:
+        for shard in dataset.shards(split):
+            files.append(_file(shard.path, shard.file, "application/x-tfrecord"))
+            files.append(_file(index_path(shard.path), shard.index, "application/jsonlines"))
+            shown.advance(shard.records)
+    counts = {split: dataset.num_records(split) for split in dataset.splits}
+    features = ", ".join(sorted(manifest.features))
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": name,
+        "description": f"{sum(counts.values())} images for {manifest.task}, as tf.train.Example in TFRecord files. An "
+        f"index has key, offset and length of each record of its shard. Features: {features}.",
+        "version": "1.0.0",
+        "identifier": manifest.fingerprint,
+        **given,
+        "distribution": files,
+        "recordSet": [
+            _records("splits", "cr:Split", {"name": "sc:Text", "images": "sc:Integer"}, counts.items()),
+            _records("classes", "sc:Enumeration", {"name": "sc:Text", "number": "sc:Integer"}, _numbered(manifest)),
+        ],
+    }
+
+
+def _numbered(manifest: Manifest) -> Iterator[tuple[str, int]]:
+    return ((name, number) for number, name in enumerate(manifest.classes))
+
+
+def _file(name: str, path: str, kind: str) -> dict[str, Any]:
+    digest, size = hashlib.sha256(), 0
+    with open_file(path) as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{size} B",
+        "encodingFormat": kind,
+        "sha256": digest.hexdigest(),
+    }
+
+
+def _records(name: str, kind: str, fields: Mapping[str, str], rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+    described = [
+        {"@type": "cr:Field", "@id": f"{name}/{one}", "name": f"{name}/{one}", "dataType": type_}
+        for one, type_ in fields.items()
+    ]
+    data = [{f"{name}/{one}": value for one, value in zip(fields, row, strict=True)} for row in rows]
+    key = {"@id": f"{name}/{next(iter(fields))}"}
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "dataType": kind,
+        "key": key,
+        "field": described,
+        "data": data,
+    }
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Returns a table as one paragraph; none without rows."""
+    lines = [head, ["---"] * len(head), *rows]
+    return ["\n".join(f"| {' | '.join(map(str, row))} |" for row in lines)] if rows else []
+
+
+def _sections(sections: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for title, text in sections:
+        yield f"## {title}"
+        yield f"To be written: {text}."
+
+
+def _page(parts: Iterable[str]) -> str:
+    """Returns paragraphs as a page; the items of a list stay together."""
+    page = ""
+    for part in parts:
+        between = "\n" if part.startswith("- ") and page.rpartition("\n")[2].startswith("- ") else "\n\n"
+        page += between + part if page else part
+    return page + "\n"
+
+
+def _counts(counts: Mapping[str, object]) -> str:
+    return ", ".join(f"{escaped(name.replace('_', ' '))} {count}" for name, count in counts.items())
+
+
+def _percent(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.2g} %"

@@ -1,0 +1,122 @@
+"""`shardwright card`: describes a dataset or a model for people, or a dataset for Croissant."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from shardwright.pipelines.commands.parsers import Commands
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    card = commands.add("card")
+    card.add_argument(
+        "path", metavar="PATH", help="a dataset, a model, or a run's folder (its blessed model); or a URL"
+    )
+    card.add_argument("--out", metavar="FILE", help="file to write; - prints it (default)", default="-")
+    card.add_argument("--croissant", action="store_true", help="of a dataset: JSON-LD with the SHA-256 of all files")
+    card.add_argument("--name", metavar="TEXT", help="title (default: name of the folder)")
+    card.add_argument("--license", metavar="URL", help="for Croissant: the license of the images")
+    card.add_argument("--url", metavar="URL", help="for Croissant: the page of the dataset")
+    card.add_argument("--cite", metavar="TEXT", help="for Croissant: how to cite it")
+    card.add_argument(
+        "--search", action="append", default=[], metavar="DIR", help="of a model: also look for its sources below this"
+    )
+    card.add_argument("--force", action="store_true", help="overwrite FILE")
+    card.set_defaults(command=_card)
+
+
+def _card(options: argparse.Namespace) -> int:
+    from shardwright.dataset.manifest import MANIFEST_FILE
+    from shardwright.errors import UsageError
+    from shardwright.lineage.places import contains
+
+    given = {"license": options.license, "url": options.url, "citeAs": options.cite}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and not options.croissant:
+        raise UsageError("--license, --url, --cite: are for Croissant. Give --croissant, or write them into the card.")
+    if options.out != "-" and os.path.exists(options.out) and not options.force:
+        raise UsageError(
+            f"--out: {options.out} exists already, and you may have edited it. Give --force to overwrite it."
+        )
+    if contains(options.path.rstrip("/"), MANIFEST_FILE):
+        text = _of_dataset(options, given)
+    elif options.croissant:
+        raise UsageError(
+            f"--croissant: {options.path} is not a dataset. Give a folder that `shardwright ingest` wrote."
+        )
+    else:
+        text = _of_model(options)
+    if options.out == "-":
+        sys.stdout.write(text)
+    else:
+        Path(options.out).write_text(text, encoding="utf-8")
+        print(f"{options.out}: written")
+    return 0
+
+
+def _title(options: argparse.Namespace) -> str:
+    return str(options.name or os.path.basename(os.path.normpath(options.path)))
+
+
+def _of_dataset(options: argparse.Namespace, given: dict[str, str]) -> str:
+    from shardwright.dataset.reader import ImageDataset
+    from shardwright.pipelines.cards import croissant, data_card
+    from shardwright.pipelines.commands.stats import figures_of
+    from shardwright.progress import progress
+    from shardwright.report.page import collect_page
+
+    dataset = ImageDataset.open(options.path)
+    total = sum(shard.records for shard in dataset.manifest.shards)
+    quiet = options.out == "-"
+    if options.croissant:
+        with progress(total, "hashing shards", quiet=quiet) as shown:
+            document = croissant(dataset, _title(options), given, shown)
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    with progress(total, "reading records", quiet=quiet) as shown:
+        figures = figures_of(collect_page(dataset, progress=shown))
+    return data_card(dataset.manifest, figures, _title(options))
+
+
+def _of_model(options: argparse.Namespace) -> str:
+    from shardwright.lineage.ancestry import family_of
+    from shardwright.pipelines.cards import model_card
+    from shardwright.pipelines.commands.lineage import describe
+
+    start, family = family_of(options.path, options.search)
+    described = describe(start, family)
+    places = [one["place"] for one in described["evaluations"]]
+    return model_card(described, _metrics(places), _classes(start.place), _title(options))
+
+
+def _metrics(places: list[str]) -> dict[str, float]:
+    """Returns the metrics of the first evaluation that can be read."""
+    from shardwright.components.evaluator.summary import read_evaluation
+    from shardwright.errors import ShardwrightError
+
+    for place in places:
+        try:
+            return dict(read_evaluation(place).metrics)
+        except (ShardwrightError, OSError):
+            continue
+    return {}
+
+
+def _classes(place: str) -> list[str]:
+    """Returns the names of a model's classes; none if its file cannot be read."""
+    from shardwright.storage import read_bytes
+    from shardwright.untrusted import parse_untrusted_json
+
+    for folder in (place, f"{place}/Format-Serving"):
+        try:
+            found: Any = parse_untrusted_json(read_bytes(f"{folder}/assets/classes.json"))
+        except (OSError, ValueError):
+            continue
+        names = found.get("classes", []) if isinstance(found, dict) else found
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return []
