@@ -85,61 +85,63 @@ def data_card(manifest: Manifest, figures: Mapping[str, Any], name: str) -> str:
         figures: what `shardwright stats` prints.
         name: its title.
     """
-    splits = sorted(figures["images"])
-    shards = {split: [shard for shard in manifest.shards if shard.split == split] for split in splits}
+    return _page(
+        [
+            f"# {escaped(name)}",
+            f"{sum(figures['images'].values())} images for {manifest.task}. Kind of annotations: {manifest.labels}.",
+            *_splits(manifest, figures),
+            *_classes(manifest, figures),
+            *_images(figures),
+            "## Features",
+            *_table(
+                ("feature", "type"), [(f"`{plain(key)}`", kind) for key, kind in sorted(manifest.features.items())]
+            ),
+            "## How it was made",
+            f"- fingerprint: `{manifest.fingerprint}`",
+            f"- digest of the manifest: `{manifest.digest}`",
+            f"- source: `{plain(manifest.parent or 'unknown')}`",
+            *_options(manifest.recipe),
+            *_sections(_UNWRITTEN),
+        ]
+    )
+
+
+def _splits(manifest: Manifest, figures: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Splits"
+    rows = []
+    for split, images in sorted(figures["images"].items()):
+        shards = [shard for shard in manifest.shards if shard.split == split]
+        rows.append((escaped(split), images, len(shards), sum(shard.bytes for shard in shards)))
+    yield from _table(("split", "images", "shards", "bytes"), rows)
     totals = manifest.totals
     left = [f"{number} {status}" for status in ("duplicate", "rejected") if (number := totals.get(status))]
     left += [f"{totals[mark]} {text}" for mark, text in _MARK_TEXTS.items() if totals.get(mark)]
-    masks = manifest.labels == MASKS
-    classes = [
-        (
-            label,
-            escaped(text),
-            *(counts[split] for split in splits),
-            *([_percent(counts.get("mask_part"))] if masks else []),
-        )
-        for label, (text, counts) in enumerate(figures["classes"].items())
-    ]
-    measures = [
+    if left:
+        yield f"Of {totals['inputs']} inputs: {', '.join(left)}."
+
+
+def _classes(manifest: Manifest, figures: Mapping[str, Any]) -> Iterator[str]:
+    if not manifest.classes:
+        return
+    yield "## Classes"
+    splits, masks = sorted(figures["images"]), manifest.labels == MASKS
+    rows = []
+    for label, (text, counts) in enumerate(figures["classes"].items()):
+        area = [f"{100 * counts.get('mask_part', 0):.2g} %"] if masks else []
+        rows.append((label, escaped(text), *(counts[split] for split in splits), *area))
+    yield from _table(("number", "class", *map(escaped, splits), *(["mask area"] if masks else [])), rows)
+
+
+def _images(figures: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Images"
+    yield f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {_counts(figures['sizes'])}."
+    rows = [
         (measure, *(f"{value:.4g}" for value in (row["min"], row["quartiles"][1], row["max"])))
         for measure, row in figures["measures"].items()
     ]
+    yield from _table(("measure", "least", "median", "most"), rows)
     duplicates = {key: value for key, value in figures["duplicates"].items() if value is not None}
-    parts = [
-        f"# {escaped(name)}",
-        f"{sum(figures['images'].values())} images for {manifest.task}. Kind of annotations: {manifest.labels}.",
-        "## Splits",
-        *_table(
-            ("split", "images", "shards", "bytes"),
-            [
-                (escaped(one), figures["images"][one], len(shards[one]), sum(s.bytes for s in shards[one]))
-                for one in splits
-            ],
-        ),
-        *([f"Of {totals['inputs']} inputs: {', '.join(left)}."] if left else []),
-        *(
-            ["## Classes", *_table(("number", "class", *splits, *(["mask area"] if masks else [])), classes)]
-            if classes
-            else []
-        ),
-        "## Images",
-        f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {_counts(figures['sizes'])}.",
-        *_table(("measure", "least", "median", "most"), measures),
-        f"Duplicates: {_counts(duplicates) if duplicates else 'not searched for'}.",
-        "## Features",
-        *_table(("feature", "type"), [(f"`{plain(key)}`", kind) for key, kind in sorted(manifest.features.items())]),
-        "## How it was made",
-        f"- fingerprint: `{manifest.fingerprint}`",
-        f"- digest of the manifest: `{manifest.digest}`",
-        f"- source: `{plain(manifest.parent or 'unknown')}`",
-        *[
-            f"- {escaped(key)}: {escaped(value)}"
-            for key, value in sorted(manifest.recipe.items())
-            if value not in ({}, [])
-        ],
-        *_sections(_UNWRITTEN),
-    ]
-    return _page(parts)
+    yield f"Duplicates: {_counts(duplicates) if duplicates else 'not searched for'}."
 
 
 def model_card(described: Mapping[str, Any], metrics: Mapping[str, float], classes: Sequence[str], name: str) -> str:
@@ -166,11 +168,7 @@ def model_card(described: Mapping[str, Any], metrics: Mapping[str, float], class
         *(_table(("metric", "value"), rows) if rows else ["No evaluation was found. `--search DIR` looks further."]),
         *([f"Compared with the model `{plain(compared[0])[:12]}`."] if compared and compared[0] else []),
         "## Trained with",
-        *[
-            f"- {escaped(key)}: {escaped(value)}"
-            for key, value in sorted(model["recipe"].items())
-            if value not in ({}, [])
-        ],
+        *_options(model["recipe"]),
         *[f"- {escaped(key)} {escaped(value)}" for key, value in sorted(model["versions"].items())],
         "## Made of",
         *_table(("kind", "digest", "place"), ancestors),
@@ -262,6 +260,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     return ["\n".join(f"| {' | '.join(map(str, row))} |" for row in lines)] if rows else []
 
 
+def _options(recipe: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the options of a recipe; in empty sections all have their defaults."""
+    for name, value in sorted(recipe.items()):
+        if value not in ({}, [], None):
+            yield f"- {escaped(name)}: {escaped(value)}"
+
+
 def _sections(sections: Iterable[tuple[str, str]]) -> Iterator[str]:
     for title, text in sections:
         yield f"## {title}"
@@ -279,7 +284,3 @@ def _page(parts: Iterable[str]) -> str:
 
 def _counts(counts: Mapping[str, object]) -> str:
     return ", ".join(f"{escaped(name.replace('_', ' '))} {count}" for name, count in counts.items())
-
-
-def _percent(part: float | None) -> str:
-    return "" if part is None else f"{100 * part:.2g} %"

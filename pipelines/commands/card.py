@@ -27,6 +27,7 @@ def add(commands: Commands) -> None:
     card.add_argument(
         "--search", action="append", default=[], metavar="DIR", help="of a model: also look for its sources below this"
     )
+    card.add_argument("--json", action="store_true", help="print the file's path, or the text, as JSON")
     card.add_argument("--force", action="store_true", help="overwrite FILE")
     card.set_defaults(command=_card)
 
@@ -52,11 +53,13 @@ def _card(options: argparse.Namespace) -> int:
         )
     else:
         text = _of_model(options)
-    if options.out == "-":
-        sys.stdout.write(text)
-    else:
+    if options.out != "-":
         Path(options.out).write_text(text, encoding="utf-8")
-        print(f"{options.out}: written")
+    if options.json:
+        found = {"text": text} if options.out == "-" else {"card": options.out, "bytes": len(text.encode("utf-8"))}
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+    else:
+        sys.stdout.write(text if options.out == "-" else f"{options.out}: written\n")
     return 0
 
 
@@ -73,7 +76,7 @@ def _of_dataset(options: argparse.Namespace, given: dict[str, str]) -> str:
 
     dataset = ImageDataset.open(options.path)
     total = sum(shard.records for shard in dataset.manifest.shards)
-    quiet = options.out == "-"
+    quiet = options.out == "-" or options.json
     if options.croissant:
         with progress(total, "hashing shards", quiet=quiet) as shown:
             document = croissant(dataset, _title(options), given, shown)

@@ -25,9 +25,8 @@ def dataset(tmp_path_factory):
     root = tmp_path_factory.mktemp("card")
     texts = [CLASSES[i % 2].encode() for i in range(8)]
     payloads = [record(i, **{"image/key": b"%d.jpg" % i, "image/class/text": text}) for i, text in enumerate(texts)]
-    write_records(
-        root / "records/a.tfrecord", [*payloads, encode_example({"image/encoded": b"no image", "image/key": b"9.jpg"})]
-    )
+    broken = {"image/encoded": b"no image", "image/key": b"9.jpg", "image/class/text": b"dog"}
+    write_records(root / "records/a.tfrecord", [*payloads, encode_example(broken)])
     run(reading(root / "records", classes=CLASSES), root / "ds", workers=1)
     return ImageDataset.open(root / "ds")
 
@@ -54,7 +53,11 @@ def test_the_card_of_a_dataset(dataset, tmp_path, capsys):
     assert "Of 9 inputs: 1 rejected." in card
     assert main(["card", dataset.root, "--out", str(file)]) == 2
     assert "Give --force to overwrite it" in capsys.readouterr().err
-    assert main(["card", dataset.root, "--out", str(file), "--force"]) == 0
+    capsys.readouterr()
+    assert main(["card", dataset.root, "--out", str(file), "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"card": str(file), "bytes": file.stat().st_size}
+    assert main(["card", dataset.root, "--name", "Cats # and dogs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == card
 
 
 def test_croissant(dataset, capsys):
