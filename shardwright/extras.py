@@ -22,6 +22,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "tensorflow_data_validation",
         "tensorflow_metadata",
         "tensorflow_model_analysis",
+        "tensorflow_serving",
         "tensorflow_transform",
         "tfx",
         "tfx_bsl",

@@ -38,12 +38,16 @@ def save_model(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
     """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
     import tensorflow as tf
 
-    from shardwright.components.image_trainer.export.signatures import ServedModel
+    from shardwright.components.image_trainer.export.signatures import EXAMPLES, ServedModel
+    from shardwright.components.image_trainer.export.warm_up import write_warm_up
 
     served = ServedModel(model, spec, chosen)
     with tempfile.TemporaryDirectory() as folder:
         served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, chosen, Path(folder))]
-        tf.saved_model.save(served, spec.export, signatures=served.signatures())
+        signatures = served.signatures()
+        tf.saved_model.save(served, spec.export, signatures=signatures)
+    of_images = tuple(sorted(set(signatures) - {EXAMPLES}))
+    write_warm_up(spec.export, of_images, spec.height, spec.width, len(spec.texts))
 
 
 def _write_assets(spec: TrainSpec, chosen: Thresholds, folder: Path) -> list[Path]:

@@ -9,12 +9,19 @@ With test-time flips the answer is the mean over the image and its flipped copie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from shardwright.components.image_trainer.export.mask_texts import (
+    PNG_OUTPUT,
+    RLE_OUTPUT,
+    encode_masks,
+    to_png,
+    to_run_lengths,
+)
 from shardwright.components.image_trainer.export.region_ops import remove_small
 from shardwright.components.image_trainer.models.text_inputs import IMAGE, TEXT, pixels_of, vocabulary_file, with_pixels
 from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
@@ -24,6 +31,7 @@ from shardwright.evaluation.thresholds import Thresholds
 from shardwright.images import tf_ops
 from shardwright.loader.text_features import tokenize, word_counts
 
+SERVING_DEFAULT, EXAMPLES = "serving_default", "examples"
 _AXES = {"left_right": 2, "up_down": 1}
 
 
@@ -135,10 +143,16 @@ class ServedModel(tf.Module):
         examine = self._mask_sums if segmentation else self._label_outputs
         if self._spec.multi:
             serve, examine = self._serve_classes, self._class_outputs
-        return {
-            "serving_default": tf.function(serve).get_concrete_function(*inputs),
-            "examples": tf.function(examine).get_concrete_function(tf.TensorSpec([None], tf.string, "examples")),
+        found = {
+            SERVING_DEFAULT: tf.function(serve).get_concrete_function(*inputs),
+            EXAMPLES: tf.function(examine).get_concrete_function(tf.TensorSpec([None], tf.string, "examples")),
         }
+        if segmentation:
+            # They call the first one, so the model is traced once.
+            for name, output, encode in (("png", PNG_OUTPUT, to_png), ("rle", RLE_OUTPUT, to_run_lengths)):
+                answer = _encoded(found[SERVING_DEFAULT], output, encode)
+                found[name] = tf.function(answer).get_concrete_function(*inputs)
+        return found
 
     def _serve_masks(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Probabilities, float32, and masks, uint8 of 0 and 1, [N, height, width, C] each, in the model's size."""
@@ -263,6 +277,18 @@ class ServedModel(tf.Module):
         spec = self._spec
         image = tf_ops.decode_resized(encoded, spec.height, spec.width, spec.resize)
         return tf_ops.normalize(image, spec.recipe.loader.normalize, spec.mean, spec.std)
+
+
+def _encoded(
+    serve: Callable[..., dict[str, Tensor]], output: str, encode: Callable[[Tensor], Tensor]
+) -> Callable[..., dict[str, Tensor]]:
+    """Returns a function with the inputs of `serve` that returns its masks as texts, string [N, C]."""
+
+    def answer(image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
+        given = {"image_bytes": image_bytes} if texts is None else {"image_bytes": image_bytes, "texts": texts}
+        return {output: encode_masks(serve(**given)["masks"], encode)}
+
+    return answer
 
 
 def _table(spec: TrainSpec, column: TextColumn) -> Any:

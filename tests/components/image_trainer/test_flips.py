@@ -1,16 +1,19 @@
 """Test-time flips: a model that sees where it looks gives the mean of its looks."""
 
 import dataclasses
+import io
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from PIL import Image
 from recipes import changed, train_recipe
 
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
+from shardwright.masks import rle
 
 RECIPE = train_recipe("unet", 8, 2, 4, 1e-3, 1, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("a", "b"), 4, 6, "stretch", None, None, "run", "export")
@@ -54,6 +57,26 @@ def test_what_is_served_is_the_mean():
     found = ServedModel(Slanted(), spec).signatures()["serving_default"](image_bytes=data)["probabilities"].numpy()
     wanted = image[None, ..., :2] / 255 * (RAMP.numpy() + np.flip(RAMP.numpy(), 1)) / 2
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["png", "rle"])
+def test_masks_are_served_as_short_texts(name):
+    images = np.random.default_rng(2).integers(0, 256, (3, 4, 6, 3), dtype=np.uint8)
+    # The last image has no mask at all, and the second is full where the ramp is.
+    images[2], images[1, ..., 0] = 0, 255
+    data = tf.stack([tf.io.encode_png(image) for image in images])
+    served = ServedModel(Slanted(), SPEC).signatures()
+    masks = served["serving_default"](image_bytes=data)["masks"].numpy()
+    ((output, found),) = served[name](image_bytes=data).items()
+    assert (output, found.shape) == ({"png": "png_bytes"}.get(name, name), (3, 2))
+    assert 0 < masks.mean() < 1
+    for (image, kind), text in np.ndenumerate(found.numpy()):
+        if name == "png":
+            shown = np.asarray(Image.open(io.BytesIO(text)))
+            np.testing.assert_array_equal(shown, masks[image, ..., kind] * 255)
+        else:
+            runs = rle.parse_pairs(text.decode(), height=4, width=6) if text else rle.encode(np.zeros((4, 6)))
+            np.testing.assert_array_equal(rle.draw(runs, 4, 6), masks[image, ..., kind])
 
 
 def test_flips_are_an_option():

@@ -22,6 +22,7 @@ from shardwright.evaluation.metrics import KAGGLE_UNITS, LabelCounts, MaskSums
 from shardwright.evaluation.thresholds import read_thresholds, threshold_masks
 from shardwright.lineage.record import read_lineage
 from shardwright.staging.staged import is_in_use
+from shardwright.tfrecords.records import read_records
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +82,26 @@ def test_raw_bytes_of_a_size_never_seen_are_answered_in_a_clean_process(trained,
     assert shape == [2, 24, 40, 2]
     assert dtype == "float32"
     assert 0 <= low < high <= 1
+
+
+def test_the_warm_up_requests_are_answered_by_a_model_server(trained, tmp_path):
+    import shutil
+
+    import grpc
+    from model_server import ModelServer
+    from tensorflow_serving.apis import prediction_log_pb2, prediction_service_pb2_grpc
+
+    shutil.copytree(trained / "export", tmp_path / "default" / "1")
+    file = trained / "export/assets.extra/tf_serving_warmup_requests"
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for _, record in read_records(file)]
+    requests = [log.predict_log.request for log in logs]
+    assert [request.model_spec.signature_name for request in requests] == ["png", "rle", "serving_default"]
+    with ModelServer("default", tmp_path / "default") as server, grpc.insecure_channel(server.endpoint) as channel:
+        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        answers = [service.Predict(request, timeout=60) for request in requests]
+    assert [sorted(answer.outputs) for answer in answers] == [["png_bytes"], ["rle"], ["masks", "probabilities"]]
+    # An image of 40 x 24 pixels and two classes.
+    assert answers[0].ByteSize() + answers[1].ByteSize() < answers[2].ByteSize() / 10
 
 
 def test_the_model_answers_where_it_is_loaded_as_a_graph_as_tf_serving_and_bulk_inferrer_do(trained):
