@@ -24,6 +24,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _COMMANDS = (
     "bench",
     "clean",
+    "deliver",
     "compile",
     "derived",
     "diff",

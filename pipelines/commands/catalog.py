@@ -244,6 +244,13 @@ CLOUD = {
         "estimate photos.yaml --target vertex --prices prices.yaml",
         "deploy/costs.md#estimate-a-run",
     ),
+    "deliver": Entry(
+        "put the blessed model on an endpoint of Vertex AI",
+        "Uploads it to the Model Registry with its evaluation, deploys it with a share of the traffic, sends it "
+        "images and rolls back if it does not answer. With --kserve it prints a manifest for KServe instead.",
+        "deliver photos.yaml --traffic 10 --dry-run",
+        "deploy/vertex.md#deliver-a-model",
+    ),
     "submit": Entry(
         "run on Vertex AI now",
         "Compiles and submits, with your own credentials. Prints the address of the run.",

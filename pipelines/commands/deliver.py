@@ -1,0 +1,96 @@
+"""`shardwright deliver`: the blessed model to Vertex AI's Model Registry and endpoints, or as a KServe manifest."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+from shardwright.pipelines.commands.parsers import Commands
+from shardwright.progress import print_note
+
+if TYPE_CHECKING:
+    from shardwright.config import Config
+    from shardwright.pipelines.cloud.deliver import Services
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    deliver = commands.add("deliver")
+    deliver.add_argument("config", metavar="CONFIG", help="YAML file")
+    deliver.add_argument("--alias", default="blessed", metavar="NAME", help="alias of the version (default blessed)")
+    deliver.add_argument("--endpoint", metavar="NAME", help="endpoint (default: the configuration's name)")
+    deliver.add_argument("--traffic", type=int, default=100, metavar="P", help="percentage of requests (default 100)")
+    deliver.add_argument("--machine", default="n1-standard-4", metavar="TYPE", help="machine (default n1-standard-4)")
+    deliver.add_argument("--replicas", type=int, default=1, metavar="N", help="machines (default 1)")
+    deliver.add_argument("--serving-image", metavar="NAME", help="image with TF Serving (default: Google's)")
+    deliver.add_argument("--roll-back", action="store_true", help="undeploy the model that was deployed last")
+    deliver.add_argument("--kserve", action="store_true", help="print a KServe manifest, and send nothing")
+    deliver.add_argument("--dry-run", action="store_true", help="print the requests, and send nothing")
+    deliver.add_argument("--json", action="store_true", help="print what was delivered as JSON")
+    deliver.set_defaults(command=_deliver)
+
+
+def _deliver(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright.pipelines.cloud.deliver import (
+        SERVING_IMAGE,
+        DeliveryOptions,
+        deliver,
+        delivery_requests,
+        roll_back,
+    )
+    from shardwright.pipelines.cloud.runs import google_errors
+
+    config = load_config(options.config)
+    wanted = DeliveryOptions(
+        alias=options.alias,
+        serving_image=options.serving_image or SERVING_IMAGE,
+        endpoint=options.endpoint,
+        machine=options.machine,
+        replicas=options.replicas,
+        traffic=options.traffic,
+    )
+    if options.kserve:
+        print(_manifest(config, wanted.traffic), end="")
+        return 0
+    if options.dry_run:
+        print(delivery_requests(config, wanted))
+        return 0
+    with google_errors():
+        if options.roll_back:
+            undeployed = roll_back(config, wanted, _services(config))
+            print(json.dumps({"undeployed": undeployed}) if options.json else f"undeployed {undeployed}")
+            return 0
+        made = deliver(config, wanted, _services(config), print_note)
+    print(json.dumps(dataclasses.asdict(made), indent=1) if options.json else made.endpoint)
+    return 0
+
+
+def _services(config: Config) -> Services:
+    from google.cloud import aiplatform_v1 as vertex
+
+    from shardwright.pipelines.cloud.deliver import Services
+
+    options = {"api_endpoint": f"{config.vertex.region}-aiplatform.googleapis.com"}
+    return Services(
+        vertex.ModelServiceClient(client_options=options),
+        vertex.EndpointServiceClient(client_options=options),
+        vertex.PredictionServiceClient(client_options=options),
+    )
+
+
+def _manifest(config: Config, traffic: int) -> str:
+    from shardwright.errors import UsageError
+    from shardwright.lineage.blessing import read_blessing
+    from shardwright.pipelines.cloud.kserve import kserve_manifest
+    from shardwright.storage import is_folder, is_remote
+
+    place = (config.kubeflow.push_directory or config.vertex.push_directory or "").rstrip("/")
+    if not place:
+        raise UsageError("kubeflow.push_directory: missing. Write the folder of the pushed models.")
+    # A volume of the cluster cannot be read from here.
+    blessing = read_blessing(place) if is_remote(place) or is_folder(place) else None
+    known = {} if blessing is None else {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
+    return kserve_manifest(config, place, annotations=known, canary=None if traffic == 100 else traffic)
