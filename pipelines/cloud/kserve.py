@@ -12,40 +12,55 @@ import yaml
 
 from shardwright.config import Config
 from shardwright.errors import UsageError
+from shardwright.lineage.blessing import read_blessing
+from shardwright.storage import is_folder, is_remote
 from shardwright.storage.paths import SCHEMES, scheme_of
 
 _API = "serving.kserve.io/v1beta1"
 _GROUP = "shardwright"
+_ALL = 100
 
 
-def kserve_manifest(config: Config, place: str, *, annotations: dict[str, str], canary: int | None = None) -> str:
-    """Returns the manifest as YAML.
+def kserve_manifest(config: Config, traffic: int = _ALL) -> str:
+    """Returns the manifest as YAML; its annotations name the model, if the pushed models can be read from here.
 
     Args:
         config: the configuration; its name is that of the service.
-        place: folder of the pushed models: `gs://…`, `s3://…`, or a folder on a volume of `kubeflow.volumes`.
-        annotations: what is known of the model.
-        canary: percentage of the requests that the new model gets; all without one.
+        traffic: percentage of the requests that the new model gets.
 
     Raises:
-        UsageError: KServe cannot read that place.
+        UsageError: there is no folder of pushed models, or KServe cannot read it.
     """
+    place = _pushed(config)
     predictor: dict[str, Any] = {
         "model": {"modelFormat": {"name": "tensorflow"}, "protocolVersion": "v1", "storageUri": _storage(config, place)}
     }
-    if canary is not None:
-        predictor["canaryTrafficPercent"] = canary
+    if traffic != _ALL:
+        predictor["canaryTrafficPercent"] = traffic
+    annotations = {f"{_GROUP}/{name}": value for name, value in sorted(_described(place).items())}
     manifest = {
         "apiVersion": _API,
         "kind": "InferenceService",
-        "metadata": {
-            "name": config.name,
-            "annotations": {f"{_GROUP}/{name}": value for name, value in sorted(annotations.items())},
-        },
+        "metadata": {"name": config.name, "annotations": annotations},
         "spec": {"predictor": predictor},
     }
     text: str = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=4096)
     return text
+
+
+def _pushed(config: Config) -> str:
+    place = (config.kubeflow.push_directory or config.vertex.push_directory or "").rstrip("/")
+    if not place:
+        raise UsageError("kubeflow.push_directory: missing. Write the folder of the pushed models.")
+    return place
+
+
+def _described(place: str) -> dict[str, str]:
+    """Returns name, digest and lineage of the blessed model; nothing for a volume that is not mounted here."""
+    blessing = read_blessing(place) if is_remote(place) or is_folder(place) else None
+    if blessing is None:
+        return {}
+    return {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
 
 
 def _storage(config: Config, place: str) -> str:

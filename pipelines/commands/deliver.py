@@ -53,7 +53,9 @@ def _deliver(options: argparse.Namespace) -> int:
         traffic=options.traffic,
     )
     if options.kserve:
-        print(_manifest(config, wanted.traffic), end="")
+        from shardwright.pipelines.cloud.kserve import kserve_manifest
+
+        print(kserve_manifest(config, wanted.traffic), end="")
         return 0
     if options.dry_run:
         print(delivery_requests(config, wanted))
@@ -79,18 +81,3 @@ def _services(config: Config) -> Services:
         vertex.EndpointServiceClient(client_options=options),
         vertex.PredictionServiceClient(client_options=options),
     )
-
-
-def _manifest(config: Config, traffic: int) -> str:
-    from shardwright.errors import UsageError
-    from shardwright.lineage.blessing import read_blessing
-    from shardwright.pipelines.cloud.kserve import kserve_manifest
-    from shardwright.storage import is_folder, is_remote
-
-    place = (config.kubeflow.push_directory or config.vertex.push_directory or "").rstrip("/")
-    if not place:
-        raise UsageError("kubeflow.push_directory: missing. Write the folder of the pushed models.")
-    # A volume of the cluster cannot be read from here.
-    blessing = read_blessing(place) if is_remote(place) or is_folder(place) else None
-    known = {} if blessing is None else {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
-    return kserve_manifest(config, place, annotations=known, canary=None if traffic == 100 else traffic)
