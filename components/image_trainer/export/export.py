@@ -13,6 +13,9 @@ from typing import Any
 
 from shardwright.components.image_trainer.spec import MODEL_FILE, TrainSpec
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, write_thresholds
+from shardwright.tfrecords.records import RecordWriter
+
+WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
 
 
 def export_model(spec: TrainSpec) -> None:
@@ -39,7 +42,6 @@ def save_model(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
     import tensorflow as tf
 
     from shardwright.components.image_trainer.export.signatures import EXAMPLES, ServedModel
-    from shardwright.components.image_trainer.export.warm_up import write_warm_up
 
     served = ServedModel(model, spec, chosen)
     with tempfile.TemporaryDirectory() as folder:
@@ -48,6 +50,39 @@ def save_model(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
         tf.saved_model.save(served, spec.export, signatures=signatures)
     of_images = tuple(sorted(set(signatures) - {EXAMPLES}))
     write_warm_up(spec.export, of_images, spec.height, spec.width, len(spec.texts))
+
+
+def write_warm_up(export: str, signatures: tuple[str, ...], height: int, width: int, columns: int) -> None:
+    """Writes a request for each signature into an exported model.
+
+    The first answer of a graph takes seconds. TF Serving calls a model with these requests before it serves clients
+    (tensorflow/serving, servables/tensorflow/saved_model_warmup_util.h): TFRecords of `PredictionLog`.
+
+    Args:
+        export: folder of the SavedModel.
+        signatures: the signatures that take encoded images.
+        height: of the image, which is gray.
+        width: of the image.
+        columns: how many texts an image has; 0 for a model without texts.
+    """
+    import tensorflow as tf
+    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+    image = tf.io.encode_jpeg(tf.fill([height, width, 3], tf.constant(128, tf.uint8))).numpy()
+    file = Path(export, WARM_UP_FILE)
+    file.parent.mkdir(exist_ok=True)
+    with file.open("wb") as records:
+        writer = RecordWriter(records)
+        for signature in signatures:
+            request = predict_pb2.PredictRequest()
+            # The server has a name of its choice for the model, and ignores this one.
+            request.model_spec.name = "default"
+            request.model_spec.signature_name = signature
+            request.inputs["image_bytes"].CopyFrom(tf.make_tensor_proto([image]))
+            if columns:
+                request.inputs["texts"].CopyFrom(tf.make_tensor_proto([[""] * columns]))
+            log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+            writer.write(log.SerializeToString(deterministic=True))
 
 
 def _write_assets(spec: TrainSpec, chosen: Thresholds, folder: Path) -> list[Path]:
