@@ -107,6 +107,11 @@ def Labelbox(path: str, **options: Any) -> LabelsConfig:
     return _labels("labelbox", path, options)
 
 
+def OpenImages(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are a CSV of Open Images: boxes, classes of images, or masks in PNG files next to it."""
+    return _labels("open_images", path, options)
+
+
 def VocBoxes(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks."""
     return _labels("voc_boxes", path, options)

@@ -31,17 +31,13 @@ from shardwright.formats.class_folders import (
 )
 from shardwright.formats.coco import CocoJson
 from shardwright.formats.columns import FurtherColumns
-from shardwright.formats.cvat import Cvat
 from shardwright.formats.export_record import ExportRecord, FoundExport
 from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
-from shardwright.formats.json_lines import Labelbox, LabelJsonl, VertexJsonl
-from shardwright.formats.known_tools import FOLDERS, KnownTool, check_known, find_tool
+from shardwright.formats.known_tools import FOLDERS, READERS, KnownTool, check_known, find_tool
 from shardwright.formats.label_csv import LabelCsv
-from shardwright.formats.label_studio import LabelStudio
-from shardwright.formats.labelme import LabelMe
 from shardwright.formats.mask_images import MaskImages
-from shardwright.formats.objects import ObjectFormat, ObjectInput
+from shardwright.formats.objects import ObjectInput
 from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
 from shardwright.formats.pascal_voc import MASKS, PascalVoc
 from shardwright.formats.rle_csv import RleCsv
@@ -63,18 +59,13 @@ from shardwright.formats.tables import (
     reduce_header,
     shown_header,
 )
-from shardwright.formats.via import ViaJson
-from shardwright.formats.voc_xml import VocBoxes
-from shardwright.formats.yolo import YAML_ENDINGS, Yolo
+from shardwright.formats.yolo import YAML_ENDINGS
 from shardwright.storage import is_folder, open_table
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
 # Formats of which no file of annotations is read.
 WITHOUT_PATH = (CLASS_FOLDERS, FILE_NAME, "none", TFRECORD)
-_TOOLS: Mapping[str, type[ObjectFormat]] = {
-    one.format: one for one in (Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes, LabelJsonl, VertexJsonl, Labelbox)
-}
 # The only options of tables that such formats have.
 _OF_TABLES = {"via_json": ("columns.label",), "label_jsonl": ("columns.image", "columns.label")}
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
@@ -208,7 +199,7 @@ def _open_tool(request: _Request, path: str, tool: KnownTool | None) -> Annotati
     for option in given:
         if option not in _OF_TABLES.get(chosen, ()):
             raise _not_used(option, f"not used by {chosen} ({reason})")
-    return _TOOLS[chosen](
+    return READERS[chosen](
         ObjectInput(
             images=request.images,
             classes=request.classes,

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
-from shardwright.formats.json_lines import is_label_line
+from shardwright.formats.cvat import Cvat
+from shardwright.formats.json_lines import Labelbox, LabelJsonl, VertexJsonl, is_label_line
+from shardwright.formats.label_studio import LabelStudio
+from shardwright.formats.labelme import LabelMe
+from shardwright.formats.objects import ObjectFormat
+from shardwright.formats.open_images import OpenImages, is_open_images
+from shardwright.formats.via import ViaJson
+from shardwright.formats.voc_xml import VocBoxes
+from shardwright.formats.yolo import Yolo
 from shardwright.storage import EmptyListing, is_folder, list_inputs, read_start
 from shardwright.untrusted import parse_untrusted_json
 
@@ -51,6 +59,14 @@ _PANOPTIC = KnownTool("COCO panoptic JSON", "Give the instances file, or the fol
 _CAPTIONS = KnownTool(
     "COCO captions JSON", "Write a CSV with the columns image and caption, and set input.labels.format: captions."
 )
+_OPEN_IMAGES = KnownTool("a CSV of Open Images", "", "open_images")
+READERS: Mapping[str, type[ObjectFormat]] = {
+    one.format: one
+    for one in (
+        *(Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes),
+        *(LabelJsonl, VertexJsonl, Labelbox, OpenImages),
+    )
+}
 # Formats with a file for each image, which may be next to the images.
 FOLDERS = ("yolo", "labelme", "voc_boxes")
 
@@ -86,7 +102,10 @@ def name_tool(path: str) -> KnownTool | None:
         found = _of_json(text, whole=len(start) < _START)
         first = _object(text.split("\n")[0]) if ending in _LINES else None
         return _LABEL_LINES if found is None and first is not None and is_label_line(first) else found
-    return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(text.split("\n")[0].strip()) else None
+    line = text.split("\n")[0].strip()
+    if ending == ".csv":
+        return _OPEN_IMAGES if is_open_images(line.split(",")) else None
+    return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(line) else None
 
 
 def name_tool_of_folder(folder: str, images: Collection[str] = ()) -> KnownTool | None:

@@ -27,7 +27,16 @@ import numpy as np
 from shardwright.config.input import CENTER_RULE, LabelsConfig
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
+from shardwright.formats.base import (
+    NO_ROW,
+    SHOWN_NAMES,
+    Annotation,
+    AnnotationFormat,
+    FormatInput,
+    Survey,
+    Values,
+    shorten,
+)
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.mask_values import have_ids
@@ -51,12 +60,14 @@ class Thing(NamedTuple):
         shape: its outline as JSON, see `shardwright.masks.drawn`; `None` where it is only a box.
         box: its box, in the units of `Content.boxes_in`; `None` to take the one around the outline.
         flags: name of a flag -> 0 or 1.
+        file: name of a file of its mask, from the root of the attachments on, or empty.
     """
 
     label: str
     shape: str | None
     box: Box | None = None
     flags: Mapping[str, int] = MappingProxyType({})
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -210,13 +221,15 @@ class ObjectFormat(AnnotationFormat):
                 for tag in content.tags:
                     yield Annotation(position, self._map.index[tag], None, 0)
             for i, thing in enumerate(content.things if self._masks or self._boxes else ()):
-                labeled = (position, self._map.index[thing.label])
-                text = mask_text(content.size, thing.shape or _rectangle(thing, content)) if self._masks else None
+                text = None
+                if self._masks:
+                    text = thing.file or mask_text(content.size, thing.shape or _rectangle(thing, content))
+                row = NO_ROW if text and thing.file else i
                 try:
-                    values = self._box(position, content, thing) if self._boxes else None
+                    values = self._box(position, content, thing) if self._boxes else {}
                 except AnnotationError:  # Its image was rejected.
-                    values = None
-                yield Annotation(*labeled, text, i) if values is None else Annotation(*labeled, text, i, values)
+                    values = {}
+                yield Annotation(position, self._map.index[thing.label], text, row, values)
 
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
         return ((entry, self._try(entry.raw)) for entry in self._entries())
@@ -256,7 +269,7 @@ class ObjectFormat(AnnotationFormat):
             UsageError: there is nothing for the task; with the reading that fits.
         """
         things = [thing for _, content in self._kept for thing in content.things]
-        outlines = sum(thing.shape is not None for thing in things)
+        outlines = sum(thing.shape is not None or thing.file != "" for thing in things)
         tags = [len(content.tags) for _, content in self._kept]
         counted = f"{len(things)} objects ({outlines} with an outline), {sum(tags)} tags of images"
         boxes = {"task": "classification", "input.labels.boxes": True}
@@ -320,6 +333,8 @@ class ObjectFormat(AnnotationFormat):
         size = content.boxes_in or content.size or self._images.size_of(position)
         if size is None:
             raise BoxError("the size of the image is unknown: it is not stated, and the image cannot be read")
+        if thing.box is None and thing.file:
+            raise BoxError("its mask is in a file, and there is no box")
         box = thing.box or self._around(thing, size, content)
         index = self._map.index[thing.label]
         flags = {name: thing.flags.get(name, 0) for name in self.flags}

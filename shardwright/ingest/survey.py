@@ -40,6 +40,7 @@ from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.spans import MergedSpans, read_spans
 from shardwright.masks.coco import CocoMasks
 from shardwright.masks.coordinate_frame import CoordinateFrame
+from shardwright.masks.drawn import DrawnMasks
 from shardwright.storage import (
     FileHash,
     Listing,
@@ -167,7 +168,7 @@ class SurveyedInput:
         """Returns the classes of each image, and a word for its masks: for people to read, and to compare."""
         rows: dict[int, set[tuple[int, str]]] = {i: set() for i in images}
         # Names of masks differ for equal masks, too.
-        texts_count = self.source.attachments() is None or isinstance(self.source.dialect, CocoMasks)
+        texts_count = self.source.attachments() is None or type(self.source.dialect) in (CocoMasks, DrawnMasks)
         for annotation in self.source.annotations():
             if annotation.image in rows:
                 rows[annotation.image].add((annotation.label, annotation.text or "" if texts_count else ""))

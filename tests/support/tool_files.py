@@ -350,6 +350,42 @@ def labelbox(root: Path):
     return truth(keys, lambda number: filled(*square(number)))
 
 
+# --- Open Images
+
+
+def described(root):
+    write(root / "class-descriptions-boxable.csv", "/m/0k4j,car\n/m/06gfj,road\n")
+
+
+def open_images(root: Path):
+    keys = names(root)
+    described(root)
+    flags = "IsOccluded,IsTruncated,IsGroupOf,IsDepiction,IsInside"
+    rows = [f"ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,{flags}"]
+    for number in range(COUNT):
+        for name, (left, top, right, bottom) in (("/m/0k4j", car(number)), ("/m/06gfj", square(number))):
+            edges = f"{left / WIDTH},{right / WIDTH},{top / HEIGHT},{bottom / HEIGHT}"
+            rows.append(f"i{number},xclick,{name},1,{edges},0,0,1,0,0")
+    write(root / "train-annotations-bbox.csv", "\n".join(rows) + "\n")
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+def open_images_masks(root: Path):
+    keys = names(root)
+    described(root)
+    rows = ["MaskPath,ImageID,LabelName,BoxID,BoxXMin,BoxXMax,BoxYMin,BoxYMax,PredictedIoU,Clicks"]
+    (root / "segmentation").mkdir()
+    for number in range(COUNT):
+        for name, drawn in (("m0k4j", filled(*car(number))), ("m06gfj", mask(number, 1))):
+            left, top, right, bottom = within(drawn)
+            file = f"i{number}_{name}_0a1b2c3d.png"
+            Image.fromarray(drawn * 255).convert("1").save(root / "segmentation" / file)
+            edges = f"{left / WIDTH},{right / WIDTH},{top / HEIGHT},{bottom / HEIGHT}"
+            rows.append(f"{file},i{number},/m/{name[1:]},0a1b2c3d,{edges},0.9,")
+    write(root / "train-annotations-object-segmentation.csv", "\n".join(rows) + "\n")
+    return truth(keys)
+
+
 # Tool -> how it is drawn, the format, what it has.
 TOOLS = {
     "YOLO segments": (yolo, "yolo", "masks"),
@@ -365,5 +401,7 @@ TOOLS = {
     "imagefolder": (image_folder, "label_jsonl", "boxes"),
     "Vertex AI": (vertex, "vertex_jsonl", "classes"),
     "Vertex AI boxes": (vertex_boxes, "vertex_jsonl", "boxes"),
+    "Open Images boxes": (open_images, "open_images", "boxes"),
+    "Open Images masks": (open_images_masks, "open_images", "masks"),
     "Labelbox": (labelbox, "labelbox", "masks"),
 }

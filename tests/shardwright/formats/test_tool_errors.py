@@ -24,11 +24,14 @@ def spoil(file, old, new, count=1):
 def source(root, tool, **labels):
     tool_files.TOOLS[tool][0](root)
     files = [*root.glob("*.xml"), *root.glob("*.y*ml"), *root.glob("[!i]*.json"), *root.glob("*.ndjson")]
-    files += root.glob("*.jsonl")
+    files += [*root.glob("*.jsonl"), *root.glob("train-*.csv")]
     path = files[0] if files else root
     given = {"path": str(path), **labels}
     task = "classification" if tool_files.TOOLS[tool][2] == "classes" else "segmentation"
-    return path, {"input": {"images": str(root), "labels": given}, "task": task}
+    images = root / "images" if tool.startswith("Open Images") else root
+    if tool == "Open Images boxes":
+        task, given = "classification", {**given, "boxes": True}
+    return path, {"input": {"images": str(images), "labels": given}, "task": task}
 
 
 # Tool, file of one image or None, what is replaced by what, the code, what the reason has.
@@ -70,6 +73,9 @@ ONE_IMAGE = [
     ("Labelbox", None, '"polygon": [', '"mask": [', "bad_object", "its mask is on Labelbox's servers"),
     ("Labelbox", None, '"x": 3', '"x": null', "bad_object", "is None, not a number"),
     ("Labelbox", None, '"labels": [', '"labels": [5, ', "bad_object", "a label is 5, not an object"),
+    ("Open Images boxes", None, "i1,xclick,/m/0k4j,1,0.07", "i1,xclick,/m/0k4j,1,x", "bad_object", "row 4: XMin is 'x"),
+    ("Open Images boxes", None, "i1,xclick,/m/0k4j,1,", "i1,xclick,/m/0k4j,", "bad_object", "not as many fields"),
+    ("Open Images masks", None, "i1_m0k4j_0a1b2c3d.png", "../x.png", "bad_object", "there is no file '../x.png'"),
     ("VIA", None, '"circle"', '"blob"', "bad_object", "'blob' is not a shape of VIA"),
     ("VIA", None, '"kind": "car"', '"kind": ""', "bad_object", "has no 'kind'"),
     ("VIA", None, '"r": 4.5', '"r": 0', "bad_segmentation", "has no area"),
@@ -81,7 +87,7 @@ ONE_IMAGE = [
 def test_a_broken_entry_costs_its_image_and_no_other(tmp_path, tool, name, old, new, code, reason):
     path, raw = source(tmp_path / "data", tool)
     spoil(path / name if name else path, old, new)
-    raw["input"]["unlisted_images"] = "empty" if raw["task"] == "segmentation" else "unlabeled"
+    raw["input"]["unlisted_images"] = "unlabeled" if tool_files.TOOLS[tool][2] == "classes" else "empty"
     manifest = run(raw, tmp_path / "out")
     (row,) = (row for row in ledger(tmp_path / "out").values() if row.status == "rejected")
     assert row.code == code

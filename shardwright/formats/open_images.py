@@ -1,0 +1,154 @@
+"""Open Images: CSV files of boxes, of classes of whole images, or of masks in PNG files.
+
+| columns next to `ImageID` and `LabelName` | a row is |
+|---|---|
+| `XMin`, `XMax`, `YMin`, `YMax` | a box, in fractions of the image |
+| `Confidence` alone | a class of the whole image where it is 1; others are left out, with their count |
+| `MaskPath` | a mask: a PNG below the folder of the CSV, whose pixels other than 0 belong to the object |
+
+`LabelName` is an identifier such as `/m/0k4j`; its name is in a file `class-descriptions*.csv` in the folder of the
+CSV, where there is one. A mask must have the size of its image. Source: the description of the data
+(storage.googleapis.com/openimages/web/download_v7.html).
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.formats.mask_values import MaskFiles
+from shardwright.formats.object_values import ObjectError, read_text_number
+from shardwright.formats.objects import Content, Entry, ObjectFormat, ObjectInput, Thing
+from shardwright.formats.tables import Table
+from shardwright.images.boxes import Box
+from shardwright.masks.drawn import DrawnMasks
+from shardwright.masks.rle import Runs
+from shardwright.storage import Listing, list_inputs, list_names, open_table
+from shardwright.storage.limits import MOST_LIST_BYTES
+
+IMAGE, CLASS, CONFIDENCE, MASK = "ImageID", "LabelName", "Confidence", "MaskPath"
+EDGES = ("XMin", "YMin", "XMax", "YMax")
+_MASK_EDGES = tuple(f"Box{edge}" for edge in EDGES)
+# Column -> name of the flag, as in the TensorFlow Object Detection API.
+_FLAGS = {
+    "IsOccluded": "occluded",
+    "IsTruncated": "truncated",
+    "IsGroupOf": "group_of",
+    "IsDepiction": "depiction",
+    "IsInside": "inside",
+}
+_DESCRIPTIONS = "class-descriptions"
+_FRACTIONS = (1, 1)
+
+
+def is_open_images(header: Sequence[str]) -> bool:
+    """Returns whether a CSV has the columns of Open Images."""
+    return {IMAGE, CLASS} <= set(header) and bool({CONFIDENCE, MASK, EDGES[0]} & set(header))
+
+
+@dataclass(frozen=True)
+class OpenImagesMasks(DrawnMasks):
+    """Reads masks that are files, and draws boxes.
+
+    Attributes:
+        files: reads the files.
+    """
+
+    files: MaskFiles = field(default_factory=lambda: MaskFiles("", {}, 0))
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        """See `MaskCode.size`."""
+        return super().size(text) if text.startswith("[") else self.files.size(text)
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
+        """See `MaskCode.masks`."""
+        if text.startswith("["):
+            return super().masks(label, text, height=height, width=width)
+        return list(self.files.masks(label, text, height=height, width=width))
+
+
+class OpenImages(ObjectFormat):
+    """See `ObjectFormat`."""
+
+    format, tool, flags = "open_images", "Open Images", tuple(_FLAGS.values())
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._table = Table.open(given.path)
+        if not is_open_images(self._table.header):
+            raise UsageError(f"{given.path}: has no columns {IMAGE} and {CLASS}. Give a CSV of Open Images.")
+        folder = os.path.dirname(given.path)
+        self._described = _descriptions(folder)
+        self._files: Listing | None = None
+        self._by_name: dict[str, str] = {}
+        if MASK in self._table.header:
+            listing = list_inputs(folder)
+            chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(".png")]
+            self._files = listing.part(chosen)
+            self._by_name = {os.path.basename(name): name for name in self._files.names}
+            files = MaskFiles(listing.root, {}, given.images.max_pixels)
+            self.dialect = OpenImagesMasks(self.dialect.centers, files)
+
+    def attachments(self) -> Listing | None:
+        """See `AnnotationFormat.attachments`."""
+        return self._files
+
+    def _entries(self) -> Iterator[Entry]:
+        rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
+        header = self._table.header
+        for row in self._table.rows():
+            fields = dict(zip(header, row.fields, strict=False))
+            name = fields.get(IMAGE, "").strip()
+            whole = fields if len(row.fields) == len(header) else {}
+            rows.setdefault(name, []).append((row.line, whole))
+        for name, found in rows.items():
+            yield Entry([name] if name else [], f"{self.name}, row {found[0][0]}", found)
+
+    def _content(self, raw: Any) -> Content:
+        things: list[Thing] = []
+        tags: list[str] = []
+        left_out: Counter[str] = Counter()
+        for line, fields in raw:
+            where = f"row {line}"
+            if not fields:
+                raise ObjectError(f"{where}: has not as many fields as the header")
+            label = fields[CLASS].strip()
+            label = self._described.get(label, label)
+            if MASK in fields:
+                things.append(self._mask(label, fields, where))
+            elif EDGES[0] in fields:
+                flags = {flag: fields.get(column, "0").strip() == "1" for column, flag in _FLAGS.items()}
+                things.append(Thing(label, None, _box(fields, EDGES, where), {k: int(v) for k, v in flags.items()}))
+            elif read_text_number(fields[CONFIDENCE], f"{where}: {CONFIDENCE}") == 1:
+                tags.append(label)
+            else:
+                left_out["classes of images with a confidence below 1"] += 1
+        return Content(things, list(dict.fromkeys(tags)), boxes_in=_FRACTIONS, left_out=left_out)
+
+    def _mask(self, label: str, fields: Mapping[str, str], where: str) -> Thing:
+        name = self._by_name.get(os.path.basename(fields[MASK].strip()))
+        if name is None:
+            raise ObjectError(f"{where}: there is no file {ascii(fields[MASK])[:80]} below the folder of {self.name}")
+        edges = _box(fields, _MASK_EDGES, where) if _MASK_EDGES[0] in fields else None
+        return Thing(label, None, edges, file=name)
+
+
+def _box(fields: Mapping[str, str], names: Sequence[str], where: str) -> Box:
+    return Box(*(read_text_number(fields.get(name), f"{where}: {name}") for name in names))
+
+
+def _descriptions(folder: str) -> dict[str, str]:
+    """Identifier -> name of the classes, from a file in the folder."""
+    found = [name for name in list_names(folder) if _DESCRIPTIONS in name.lower() and name.lower().endswith(".csv")]
+    if not found:
+        return {}
+    with open_table(os.path.join(folder, found[0]), MOST_LIST_BYTES) as file:
+        try:
+            return {row[0].strip(): row[1].strip() for row in csv.reader(file) if len(row) > 1 and row[1].strip()}
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise UsageError(f"{os.path.join(folder, found[0])}: is not a CSV in UTF-8 ({error}).") from None
