@@ -112,6 +112,11 @@ def OpenImages(path: str, **options: Any) -> LabelsConfig:
     return _labels("open_images", path, options)
 
 
+def Panoptic(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are a COCO panoptic file; its PNGs are in the folder of the same name next to it."""
+    return _labels("panoptic", path, options)
+
+
 def VocBoxes(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks."""
     return _labels("voc_boxes", path, options)

@@ -18,7 +18,17 @@ TFRECORD = "tfrecord"
 # JSON lines with an object for each image.
 OF_LINES = ("label_jsonl", "vertex_jsonl", "labelbox")
 # Objects with outlines or boxes, and tags of images, as drawing tools write them.
-OF_TOOLS = ("yolo", "labelme", "cvat_xml", "label_studio", "via_json", "voc_boxes", "open_images", *OF_LINES)
+OF_TOOLS = (
+    "yolo",
+    "labelme",
+    "cvat_xml",
+    "label_studio",
+    "via_json",
+    "voc_boxes",
+    "open_images",
+    "panoptic",
+    *OF_LINES,
+)
 LABEL_FORMATS = (
     *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
     *("mask_images", "pascal_voc", "captions", "none", TFRECORD),

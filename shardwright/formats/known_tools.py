@@ -18,6 +18,7 @@ from shardwright.formats.label_studio import LabelStudio
 from shardwright.formats.labelme import LabelMe
 from shardwright.formats.objects import ObjectFormat
 from shardwright.formats.open_images import OpenImages, is_open_images
+from shardwright.formats.panoptic import Panoptic
 from shardwright.formats.via import ViaJson
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.formats.yolo import Yolo
@@ -55,7 +56,7 @@ _LABEL_STUDIO = KnownTool("Label Studio JSON", "", "label_studio")
 _LABELBOX = KnownTool("Labelbox JSON lines", "", "labelbox")
 _VERTEX = KnownTool("Vertex AI JSON lines", "", "vertex_jsonl")
 _LABEL_LINES = KnownTool("JSON lines with a class or boxes for each image", "", "label_jsonl")
-_PANOPTIC = KnownTool("COCO panoptic JSON", "Give the instances file, or the folder of PNGs of semantic masks.")
+_PANOPTIC = KnownTool("COCO panoptic JSON", "", "panoptic")
 _CAPTIONS = KnownTool(
     "COCO captions JSON", "Write a CSV with the columns image and caption, and set input.labels.format: captions."
 )
@@ -64,7 +65,7 @@ READERS: Mapping[str, type[ObjectFormat]] = {
     one.format: one
     for one in (
         *(Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes),
-        *(LabelJsonl, VertexJsonl, Labelbox, OpenImages),
+        *(LabelJsonl, VertexJsonl, Labelbox, OpenImages, Panoptic),
     )
 }
 # Formats with a file for each image, which may be next to the images.

@@ -188,11 +188,13 @@ def _pinned(annotations: Iterator[Annotation], files: Listing, contents: FileHas
     """Adds to texts that name a file the checksum of that file when it was hashed."""
     positions = {name: i for i, name in enumerate(files.names)}
     for annotation in annotations:
-        position = None if annotation.text is None else positions.get(annotation.text)
-        if position is None or annotation.row != NO_ROW:
+        # The text before the name chooses a part of the file.
+        part, mark, name = (annotation.text or "").rpartition("\0")
+        position = positions.get(name) if annotation.row == NO_ROW else None
+        if position is None:
             yield annotation
         else:
-            yield annotation._replace(text=pin_mask(files.names[position], int(contents.crc32c[position])))
+            yield annotation._replace(text=part + mark + pin_mask(name, int(contents.crc32c[position])))
 
 
 def planned_fingerprint(recipe: IngestRecipe, surveyed: SurveyedInput) -> str:

@@ -386,6 +386,41 @@ def open_images_masks(root: Path):
     return truth(keys)
 
 
+# --- COCO panoptic
+
+
+def panoptic(root: Path):
+    """Ids of three bytes; one is a gray, which must not be taken for a number."""
+    keys = names(root)
+    (root / "annotations/panoptic_val").mkdir(parents=True)
+    rows = []
+    for number in range(COUNT):
+        segments = []
+        colors = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+        for category, drawn, color in (
+            (3, filled(*car(number)), (7, 7, 7)),
+            (5, filled(*square(number)), (1, 2, number)),
+        ):
+            colors[drawn == 1] = color
+            left, top, right, bottom = within(drawn)
+            box = [left, top, right - left, bottom - top]
+            identity = color[0] + 256 * color[1] + 256**2 * color[2]
+            segments.append(
+                {"id": identity, "category_id": category, "bbox": box, "iscrowd": 0, "area": int(drawn.sum())}
+            )
+        Image.fromarray(colors).save(root / f"annotations/panoptic_val/i{number}.png")
+        rows.append({"image_id": number, "file_name": f"i{number}.png", "segments_info": segments})
+    images = [{"id": i, "file_name": key, "height": HEIGHT, "width": WIDTH} for i, key in enumerate(keys)]
+    categories = [{"id": 5, "name": "road", "isthing": 0}, {"id": 3, "name": "car", "isthing": 1}]
+    document = {"annotations": rows, "images": images, "categories": categories}
+    write(root / "annotations/panoptic_val.json", document)
+
+    def road(number):
+        return filled(*square(number))
+
+    return truth(keys, road)
+
+
 # Tool -> how it is drawn, the format, what it has.
 TOOLS = {
     "YOLO segments": (yolo, "yolo", "masks"),
@@ -403,5 +438,6 @@ TOOLS = {
     "Vertex AI boxes": (vertex_boxes, "vertex_jsonl", "boxes"),
     "Open Images boxes": (open_images, "open_images", "boxes"),
     "Open Images masks": (open_images_masks, "open_images", "masks"),
+    "COCO panoptic": (panoptic, "panoptic", "masks"),
     "Labelbox": (labelbox, "labelbox", "masks"),
 }

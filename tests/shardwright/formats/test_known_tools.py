@@ -32,7 +32,7 @@ TOOLS = [
     ("a.txt", YOLO, "YOLO"),
     ("data.yaml", "train: ../train\nnc: 2\nnames: [cat, dog]\n", "YOLO"),
 ]
-NOT_READ = ("panoptic", "captions")
+NOT_READ = ("captions",)
 
 
 @pytest.mark.parametrize(("name", "content", "tool"), TOOLS)

@@ -24,11 +24,11 @@ def spoil(file, old, new, count=1):
 def source(root, tool, **labels):
     tool_files.TOOLS[tool][0](root)
     files = [*root.glob("*.xml"), *root.glob("*.y*ml"), *root.glob("[!i]*.json"), *root.glob("*.ndjson")]
-    files += [*root.glob("*.jsonl"), *root.glob("train-*.csv")]
+    files += [*root.glob("*.jsonl"), *root.glob("train-*.csv"), *root.glob("annotations/*.json")]
     path = files[0] if files else root
     given = {"path": str(path), **labels}
     task = "classification" if tool_files.TOOLS[tool][2] == "classes" else "segmentation"
-    images = root / "images" if tool.startswith("Open Images") else root
+    images = root / "images" if tool.startswith(("Open Images", "COCO")) else root
     if tool == "Open Images boxes":
         task, given = "classification", {**given, "boxes": True}
     return path, {"input": {"images": str(images), "labels": given}, "task": task}
@@ -76,6 +76,10 @@ ONE_IMAGE = [
     ("Open Images boxes", None, "i1,xclick,/m/0k4j,1,0.07", "i1,xclick,/m/0k4j,1,x", "bad_object", "row 4: XMin is 'x"),
     ("Open Images boxes", None, "i1,xclick,/m/0k4j,1,", "i1,xclick,/m/0k4j,", "bad_object", "not as many fields"),
     ("Open Images masks", None, "i1_m0k4j_0a1b2c3d.png", "../x.png", "bad_object", "there is no file '../x.png'"),
+    ("COCO panoptic", None, '"id": 460551', '"id": 460552', "bad_mask", "i0.png: has no pixel of the segment 460552"),
+    ("COCO panoptic", None, '"id": 460551', '"id": -1', "bad_object", "segment 1: the id is -1, not a color"),
+    ("COCO panoptic", None, '"category_id": 3', '"category_id": 4', "bad_object", "category id 4 is not in categories"),
+    ("COCO panoptic", None, '"file_name": "i1.png"', '"file_name": "x.png"', "bad_object", "there is no file 'x.png'"),
     ("VIA", None, '"circle"', '"blob"', "bad_object", "'blob' is not a shape of VIA"),
     ("VIA", None, '"kind": "car"', '"kind": ""', "bad_object", "has no 'kind'"),
     ("VIA", None, '"r": 4.5', '"r": 0', "bad_segmentation", "has no area"),
@@ -106,6 +110,7 @@ WHOLE = [
     ("Label Studio", lambda text: text.replace("[", DEEP, 1), "is not JSON"),
     ("Label Studio", lambda text: '{"data": 1, "annotations": 2}', "is not a list of tasks"),
     ("Label Studio", lambda text: '[{"data": {"image": "a.jpg"}}, 5]', "task 1: has no annotations"),
+    ("COCO panoptic", lambda text: text.replace('"categories"', '"x"'), "has no list 'categories'"),
     ("VIA", lambda text: text.replace("{", DEEP, 1), "is not JSON"),
     ("VIA", lambda text: '{"_via_img_metadata": 5}', "is not VIA's"),
     ("VIA", lambda text: text.replace('"kind": "car"', '"x": "car", "y": "z"'), "several attributes: kind, x, y"),

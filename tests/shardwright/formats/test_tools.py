@@ -13,6 +13,7 @@ from shardwright.ingest import ingest
 from shardwright.pipelines.cli import main
 
 MASKS = [name for name, (_, _, has) in tool_files.TOOLS.items() if has == "masks"]
+WITH_PNG = ("Open Images masks", "COCO panoptic")
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
@@ -42,7 +43,7 @@ def test_init_recognizes_the_tool_and_its_annotations_become_what_was_drawn(here
     draw, form, has = tool_files.TOOLS[tool]
     truth = draw(here / "data")
     # Masks in a folder of that name could be read without the table, so it is named.
-    named = ["data/images", path_of(here / "data")] if tool == "Open Images masks" else ["data"]
+    named = ["data/images", path_of(here / "data")] if tool in WITH_PNG else ["data"]
     assert main(["init", *named, "--out", "c.yaml"]) == 0, capsys.readouterr().err
     written = yaml.safe_load((here / "c.yaml").read_text())
     assert written["input"]["labels"]["format"] == form
@@ -68,7 +69,7 @@ def test_init_recognizes_the_tool_and_its_annotations_become_what_was_drawn(here
 @pytest.mark.parametrize("tool", MASKS)
 def test_boxes_are_around_what_was_drawn(tmp_path, tool):
     truth = tool_files.TOOLS[tool][0](tmp_path / "data")
-    images = tmp_path / ("data/images" if (tmp_path / "data/segmentation").is_dir() else "data")
+    images = tmp_path / ("data/images" if tool in WITH_PNG else "data")
     source = {"images": str(images), "labels": {"path": path_of(tmp_path / "data"), "boxes": True}}
     run({"task": "classification", "input": source}, tmp_path / "out")
     found = {key.rpartition("/")[2]: example for key, example in examples(tmp_path / "out").items()}
@@ -79,7 +80,7 @@ def test_boxes_are_around_what_was_drawn(tmp_path, tool):
 def path_of(folder):
     """The annotations: the only file of the folder that is one, or the folder itself."""
     files = [*folder.glob("*.xml"), *folder.glob("*.y*ml"), *folder.glob("[!i]*.json"), *folder.glob("*.ndjson")]
-    files += folder.glob("train-*.csv")
+    files += [*folder.glob("train-*.csv"), *folder.glob("annotations/*.json")]
     return str(files[0] if files else folder)
 
 
