@@ -67,7 +67,8 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
         luma: the same in mode `L`.
     """
     count = picture.width * picture.height
-    planes = [np.frombuffer(channel.tobytes(), np.uint8) for channel in (*picture.split(), luma)]
+    colors = np.frombuffer(picture.tobytes(), np.uint8).reshape(-1, 3)
+    planes = [*colors.T, np.frombuffer(luma.tobytes(), np.uint8)]
     (r, g, b, level), (rr, gg, bb, squares), (rg, gb, rb) = _sums(planes)
     # The opponent axes: red against green, and yellow (twice, to keep whole) against blue.
     red_green = _variance(count, r - g, rr + gg - 2 * rg)

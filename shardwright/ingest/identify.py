@@ -85,6 +85,8 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
     listing = surveyed.listing
     listed = _usable(listing)
     contents, digests = _identify(surveyed, listed, progress) if hashed is None else (hashed, {})
+    # Without listed checksums both are the same.
+    some_listed = bool(listed.any())
     total, real = new_checksum(), new_checksum()
     for i, content in enumerate(contents):
         checksum = None if content is None or i in surveyed.rejected else content.content_id.hex()
@@ -93,7 +95,8 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
             pin = "" if listing.checksum(i).startswith(MD5) else f"@{listing.pin(i)}"
             identity = None if i in surveyed.rejected else f"{listing.checksum(i)}{pin}"
         add_file(total, listing.keys[i], listing.sizes[i], identity)
-        add_file(real, listing.keys[i], listing.sizes[i], checksum)
+        if some_listed:
+            add_file(real, listing.keys[i], listing.sizes[i], checksum)
     attached = surveyed.source.attachments()
     further = None
     if attached is not None:
@@ -113,7 +116,7 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
         input_fingerprint_of(total, rest),
         rest,
         (note,) if before else (),
-        input_fingerprint_of(real, rest),
+        input_fingerprint_of(real if some_listed else total, rest),
     )
 
 
