@@ -169,6 +169,7 @@ def _measure(folder: Path, images: int) -> list[Figure]:
     from benchmarks.ingest import ingest_figures
     from benchmarks.masks import mask_figures
     from benchmarks.object_store import store_figures
+    from benchmarks.planning import planning_figures
     from benchmarks.probe import probe_figures
     from benchmarks.turns import turn_figures
     from shardwright.pipelines.runs.logs import log_to_file
@@ -182,6 +183,7 @@ def _measure(folder: Path, images: int) -> list[Figure]:
             *mask_figures(),
             *probe_figures(folder, images, write_records),
             *store_figures(),
+            *planning_figures(folder),
         ]
 
 
