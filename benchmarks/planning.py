@@ -104,7 +104,7 @@ def _planning(folder: Path, write: Callable[[Path, int], None], task: str, image
     place.mkdir(parents=True)
     write(place / "table.csv", images)
     try:
-        with mock.patch.object(buckets, "_store", lambda scheme, bucket: _Listing(images)):
+        with mock.patch.object(buckets, "_store", return_value=_Listing(images)):
             processor, started = time.process_time(), time.perf_counter()
             _plan(_config(place, task), place)
             return time.process_time() - processor, time.perf_counter() - started
