@@ -161,7 +161,7 @@ def _start(environment: Mapping[str, str], begun: Event) -> None:
     _end_with_parent()
     sys.stderr = escaping(sys.stderr)  # Warnings of libraries may quote the content of a file.
     keep_heap()
-    gc.freeze()  # What a fork shares with its parent stays shared: no collection writes into it.
+    gc.freeze()  # Pages that a fork shares with its parent stay shared: no collection writes into them.
     begun.set()
 
 
