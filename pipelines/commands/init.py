@@ -21,13 +21,19 @@ if TYPE_CHECKING:
 
 _TASKS = ("segmentation", "classification")
 _STDOUT = "-"
+_PATH = "input.labels.path"
 
 
 def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     init = commands.add("init")
     init.add_argument("folder", metavar="FOLDER", help="the images: a folder, a glob or a URL; or a folder with all")
-    init.add_argument("labels", metavar="LABELS", nargs="?", help="the annotations: a table, COCO JSON or a folder")
+    init.add_argument(
+        "labels",
+        metavar="LABELS",
+        nargs="*",
+        help="the annotations: a table, COCO JSON or a folder; several files, or SPLIT=FILE for each split",
+    )
     init.add_argument("--task", choices=_TASKS, help="by default detected")
     init.add_argument("--out", metavar="FILE", help="file to write (default: FOLDER's name .yaml); - prints it")
     init.add_argument(
@@ -55,8 +61,11 @@ def _init(options: argparse.Namespace) -> int:
     given = {"name": name, **_settings(options.set)}
     if options.task is not None:
         given["task"] = options.task
-    resolved = resolve_input(_detect(options.folder, options.labels, given))
-    call = shlex.join(["shardwright", "init", *filter(None, [options.folder, options.labels])])
+    labels = _annotations(options.labels)
+    if isinstance(labels, (list, dict)):
+        given = {_PATH: labels, **given}
+    resolved = resolve_input(_detect(options.folder, labels if isinstance(labels, str) else None, given))
+    call = shlex.join(["shardwright", "init", options.folder, *options.labels])
     header = [schema_line(), f"# Written by `{call}`. All keys: docs/reference/configuration.md."]
     if not resolved.trainable:
         header.append("# The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train.")
@@ -65,6 +74,26 @@ def _init(options: argparse.Namespace) -> int:
         _write(out, text)
     _print(options, resolved, out, text)
     return 0
+
+
+def _annotations(texts: list[str]) -> str | list[str] | dict[str, str] | None:
+    """Returns the annotations as `input.labels.path` has them: one path, a list, or a mapping of splits to files.
+
+    Raises:
+        UsageError: some are of a split and others are not, or a split has two files.
+    """
+    if not texts:
+        return None
+    pairs = [] if any(os.path.lexists(text) for text in texts) else [text.partition("=") for text in texts]
+    of_splits = [(split, file) for split, equals, file in pairs if equals and split.isidentifier() and file]
+    if not of_splits:
+        return texts[0] if len(texts) == 1 else texts
+    if len(of_splits) < len(texts):
+        raise UsageError(f"LABELS: {' '.join(texts)}: write SPLIT=FILE for each file, or for none.")
+    files = dict(of_splits)
+    if len(files) < len(texts):
+        raise UsageError(f"LABELS: {' '.join(texts)}: a split has two files. Give each split one.")
+    return files
 
 
 def _print(options: argparse.Namespace, resolved: ResolvedInput, out: str, text: str) -> None:

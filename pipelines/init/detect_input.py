@@ -101,7 +101,9 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     labels = options.get(_PATH, labels)
     trials: dict[str | None, _Trials] = {}
     by_keys = options.get(_LABELS + "format") in WITHOUT_PATH
-    candidates: list[tuple[str, str | None]] = [(folder, None)] if by_keys else _candidates(folder, labels)
+    # Several files that are named, as a list or by split, are one choice, which the options contain.
+    named = labels is not None and not isinstance(labels, str)
+    candidates: list[tuple[str, str | None]] = [(folder, None)] if by_keys or named else _candidates(folder, labels)
     for images, path in candidates:
         _try(trials.setdefault(path, _Trials()), {_IMAGES: images, **({_PATH: path} if path else {}), **options})
     if labels is None and candidates[0][1] is not None and not any(one.possible for one in trials.values()):

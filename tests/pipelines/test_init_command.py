@@ -58,6 +58,53 @@ def test_the_written_configuration_ingests_without_a_change(here, name):
     assert_reads_as_detected(config, here)
 
 
+def coco(here, name, numbers):
+    """A COCO file of images with these numbers, each with a square of one of two classes."""
+    from PIL import Image
+
+    (here / "images").mkdir(exist_ok=True)
+    images = [{"id": n, "file_name": f"{n}.jpg", "height": 32, "width": 48} for n in numbers]
+    for image in images:
+        Image.new("RGB", (48, 32), (image["id"] * 9, 0, 99)).save(here / "images" / image["file_name"])
+    square = {"bbox": [2, 2, 10, 10], "area": 100, "iscrowd": 0, "segmentation": [[2, 2, 12, 2, 12, 12, 2, 12]]}
+    marked = [{"id": n, "image_id": n, "category_id": 1 + n % 2, **square} for n in numbers]
+    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    text = json.dumps({"images": images, "annotations": marked, "categories": categories})
+    (here / name).write_text(text)
+
+
+def test_a_file_of_annotations_for_each_split(here, capsys):
+    # Nothing in the names of these files states a split.
+    coco(here, "first.json", range(8))
+    coco(here, "second.json", range(8, 12))
+    assert init("images", "train=first.json", "eval=second.json", "--out", "c.yaml") == 0
+    text = (here / "c.yaml").read_text()
+    assert "`shardwright init images train=first.json eval=second.json`" in text
+    config = load_config("c.yaml")
+    assert config.split.method == "predefined"
+    assert main(["ingest", "c.yaml", "--out", "out", "--workers", "1"]) == 0
+    totals = manifest_of(here).totals
+    assert (totals["records/train"], totals["records/eval"]) == (8, 4)
+    capsys.readouterr()
+    # Without splits they are read together.
+    assert init("images", "first.json", "second.json", "--out", "d.yaml") == 0
+    assert load_config("d.yaml").split.method == "hash"
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["train=first.json", "second.json"], "SPLIT=FILE for each file, or for none"),
+        (["train=first.json", "train=second.json"], "a split has two files"),
+        (["train=none.json", "eval=first.json"], "none.json does not exist"),
+    ],
+)
+def test_wrong_files_of_splits_are_refused(here, capsys, labels, message):
+    coco(here, "first.json", range(2))
+    assert init("images", *labels) == 2
+    assert message in capsys.readouterr().err
+
+
 def assert_reads_as_detected(config, here):
     """What is spelled out reads as what was detected did."""
     written = yaml.safe_load((here / "c.yaml").read_text())
