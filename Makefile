@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test types fast-tests test-all test-full soak bench loaders lock audit release clean
+.PHONY: help setup demo docs test types fast-tests test-all test-full soak bench loaders lock audit release clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -17,10 +17,14 @@ demo: setup ## a small data set, and the whole pipeline over it
 	@[ -e demo-data ] || $(TIMED) 'sample' $(BIN)/shardwright sample --out demo-data --count 200 --height 350 --width 525
 	@$(TIMED) 'demo' $(BIN)/shardwright run pipelines/configs/demo.yaml
 
+docs: setup ## the site of the documentation, in build/site
+	@$(TIMED) 'site' tools/site
+
 test: setup ## lint, types, fast tests, one pipeline per task, documented commands (about twice `make demo`)
 	@$(TIMED) 'ruff check' $(BIN)/ruff check .
 	@$(TIMED) 'ruff format' $(BIN)/ruff format --check .
 	@$(TIMED) 'shell scripts' tools/shell_scripts
+	@$(TIMED) 'site' tools/site
 	@$(MAKE) --no-print-directory -j2 types fast-tests
 
 # The types are checked while the tests wait for files and processes.

@@ -23,4 +23,6 @@ resolve current --universal --python-version 3.11 "$@"
 resolve image --universal --python-version 3.11 --constraints current.lock "$@"
 resolve image-gpu --universal --python-version 3.11 --constraints current.lock "$@"
 resolve image-tpu --universal --python-version 3.11 --constraints current.lock "$@"
+# The site of the documentation.
+resolve docs --universal --python-version 3.10 "$@"
 resolve fallback --python-version 3.10 --python-platform x86_64-manylinux_2_28 "$@"
