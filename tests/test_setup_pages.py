@@ -68,7 +68,8 @@ def without_code(text: str) -> str:
 def plain(text: str) -> str:
     """A paragraph as a reader sees it: a link is its text, code is one word."""
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"`[^`]*`", "Code", text)
+    text = re.sub(r"Code(, Code)+", "Code", text)
     return re.sub(r"[*_]{1,2}(\S[^*_]*)[*_]{1,2}", r"\1", text)
 
 

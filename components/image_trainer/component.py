@@ -103,15 +103,13 @@ class ImageTrainer(tfx.components.Trainer):
         run_options: accelerator, hosts and checkpoints, with `recipe`.
         custom_job: options of TFX's extension for Vertex AI (`ai_platform_enable_vertex`, `ai_platform_vertex_region`,
             `ai_platform_training_args`); the training, also that of your function, then runs in a CustomJob.
-        **trainer: keys of `trainer` in YAML. `model` ("auto": `unet` for segmentation, `cnn` for classification),
-            `epochs` (10), `batch_size` (16 images over all devices), `learning_rate` (0.001), `base_filters` (16
-            channels of the first level), `seed` (1), `loss` ("auto"), `class_weights` ("none"), `encoder` ("compact"),
-            `weights` (file of the encoder's weights), `optimizer` ("adamw"), `weight_decay` (0.001, of adamw),
-            `schedule` ("cosine"), `warm_up` (0.05 of the steps), `patience` (epochs without improvement; none),
-            `precision` ("float32"), `warm_start` ("none"), `text` (columns of ImageTransform's `text`), `ema` (momentum
-            of the running mean of the weights; none), `accumulate` (1 batch for each update), `callbacks` (import
-            path), `accelerator` ("auto"), `hosts` (1), `checkpoint` (`{"every": 500, "keep": 2}`, in steps and
-            checkpoints).
+        **trainer: keys of `trainer` in YAML, with the same defaults: `model` ("auto"), `epochs` (10), `batch_size` (16
+            images over all devices), `learning_rate` (0.001), `base_filters` (16), `seed` (1). Loss: `loss` ("auto"),
+            `class_weights` ("none"). Encoder: `encoder` ("compact"), `weights` (file of the encoder's weights).
+            Optimizer: `optimizer` ("adamw"), `weight_decay` (0.001), `schedule` ("cosine"), `warm_up` (0.05 of the
+            steps), `accumulate` (1 batch for each update), `ema` (none), `patience` (none). Devices: `precision`
+            ("float32"), `accelerator` ("auto"), `hosts` (1). Others: `warm_start` ("none"), `text` (columns of
+            ImageTransform's `text`), `callbacks` (import path), `checkpoint` (`{"every": 500, "keep": 2}`).
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.

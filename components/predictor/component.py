@@ -28,10 +28,10 @@ class PredictorSpec(component_spec.ComponentSpec):
 class Predictor(base_beam_component.BaseBeamComponent):
     """Predicts a folder of images with a model of ImageTrainer, into one table.
 
-    The output `predictions` has `predictions.csv` (masks in a published layout such as `image,class,rle`, or a label
-    with the probability of each class) and `predictions.json` (how many images there were, and which of them were left
-    out because they cannot be read). Beam's workers predict parts of the folder. TFX's BulkInferrer predicts examples
-    instead, into TFRecords.
+    The output `predictions` has two files. `predictions.csv` has masks in a published layout such as `image,class,rle`,
+    or a label with the probability of each class. `predictions.json` has the number of images, and the images that
+    were left out because they cannot be read. Beam's workers predict parts of the folder. TFX's BulkInferrer predicts
+    examples instead, into TFRecords.
 
     Example:
         ```python

@@ -47,7 +47,7 @@ START = {
     ),
     "run": Entry(
         "run the whole pipeline on this machine",
-        "Ingests, checks, transforms, trains, evaluates and pushes. What has not changed comes from the cache. Exit "
+        "Ingests, checks, transforms, trains, evaluates and pushes. Steps without a change come from the cache. Exit "
         "code 1 if a check stops the run, or if the model is not blessed.",
         "run photos.yaml --root runs/photos",
         "deploy/local.md",

@@ -93,7 +93,7 @@ def load(
         texts: columns of `transform.text`. The image is then a dict of `image` and `text`, float32 [B, V]: how often
             each word of their vocabularies occurs. The columns follow each other.
         augment: names, or `name=strength`, of `loader.augment`. Masks follow. The change of an image depends on
-            `seed` and its position in the stream: with `repeat` every epoch differs. `mixup` makes targets soft:
+            `seed` and its position in the stream. With `repeat` every epoch differs. `mixup` makes targets soft:
             float32, and [B, C] for labels of one class an image. It mixes within the batch of a host, so that another
             number of hosts mixes other pairs.
         shuffle: mix the order in every epoch: the shards, then the records within a buffer (`fast`) or a window
@@ -118,15 +118,15 @@ def load(
         start_step: the first batch to read, with `exact`.
         cache: `memory`, or a folder on this machine, to keep decoded images and masks from the first epoch on; only
             with `fast`. It is refused if it needs more than half of the free memory, or nine tenths of the free disk.
-        copies: of a dataset on an object store: `True`, or where and how many (`ShardCache`): the shards that this
-            host reads are first copied to this machine, checked, and kept for the next time. `False`: they are read in
-            ranges. By default those of s3:// are copied, and those of gs:// read.
+        copies: whether the shards of a dataset on an object store are first copied to this machine, checked, and kept
+            for the next time. `ShardCache` names the folder and its limit. `False` reads ranges of the shards. By
+            default, shards on s3:// are copied, and shards on gs:// are read.
 
     Returns:
         A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W,
         C] of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
         several classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image
-        in `ImageDataset.keys(split)`. Where the dataset marks pixels to be ignored (`Manifest.ignores`), they are
+        in `ImageDataset.keys(split)`. Pixels that the dataset marks as ignored (`Manifest.ignores`) are
         `IGNORE_VALUE` (255) in all classes of the target. With `pad`, and with `exact` without `repeat`, it is
         (image, target, weight): float32 [B], 0 for the images that fill batches up.
 

@@ -1,0 +1,378 @@
+"""The generated pages of `docs/reference/`: objects from their docstrings, tables from the constants of the code."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import shardwright
+from shardwright.components import __all__ as public_components
+from shardwright.config.dataset import PRESETS
+from shardwright.config.input import LABEL_FORMATS
+from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.errors import ShardwrightError
+from shardwright.evaluation import submission
+from shardwright.ingest.features import PROBE_FEATURES
+
+GENERATED = "This page is generated from the code."
+Table = dict[str, str]
+
+# What each feature contains. The names and types come from the code.
+FEATURES: Table = {
+    "image/encoded": "the image file: the stored bytes",
+    "image/format": "`jpeg` or `png`; `raw` or `tensor` after a transform with that encoding",
+    "image/height": "rows of the stored image",
+    "image/width": "columns of the stored image",
+    "image/channels": "1 gray, 3 RGB, 4 RGBA",
+    "image/orientation": "Exif orientation, 1 to 8; 1 is upright",
+    "image/filename": "the last part of the key",
+    "image/key": "the path of the file below the folder of the images",
+    "image/blake3": "BLAKE3 of the file that came in, as hex",
+    "image/sha256": "SHA-256 of the file that came in, with `images.checksum: sha256`",
+    "image/class/label": "the classes of the image, as indices into the list of classes",
+    "image/class/text": "the names of these classes, in the same order",
+}
+SOMETIMES: tuple[tuple[str, str, str], ...] = (
+    ("image/segmentation/CLASS/rle", "int64 list", "the mask of a class: start, length, start, length, …"),
+    ("image/segmentation/CLASS/area", "int64", "the pixels of that mask"),
+    ("image/segmentation/ignore/rle", "int64 list", "pixels that count neither in the loss nor in a metric"),
+    ("image/segmentation/CLASS/png", "bytes", "the mask as a PNG of 0 and 1, with `transform.masks: png`"),
+    ("image/object/bbox/xmin, ymin, xmax, ymax", "float32 list", "boxes, as parts of the width and the height"),
+    ("image/object/class/label", "int64 list", "class of each box: the index plus 1"),
+    ("image/object/class/text", "bytes list", "class of each box: the name"),
+    ("image/caption/text", "bytes list", "captions"),
+    ("image/meta/COLUMN", "bytes, int64 or float32 list", "further columns of the table"),
+    ("image/original/height, width", "int64", "the size before the transform"),
+)
+DATASET_FILES: Table = {
+    "manifest.json": "the recipe, the classes, the totals, and the size and checksum of every other file",
+    "Split-SPLIT/data-NNNNN-of-NNNNN.tfrecord": "the shards: uncompressed TFRecord files of `tf.train.Example`",
+    "index/Split-SPLIT/data-NNNNN-of-NNNNN.jsonl": "key, offset and length of every record of a shard",
+    "ledger/part-NNNNN-of-NNNNN.jsonl": "one row for each input: written, duplicate or rejected, with the reason",
+    "facts/Split-SPLIT/data-NNNNN-of-NNNNN.json": "figures of a shard, from which the report is made",
+    "lineage.json": "the recipe, the parents by their digests, the versions of code and packages",
+    "build.json": "when, where and by which process the dataset was made; part of no checksum",
+    "origins/inputs.jsonl": "checksums of the inputs, so that the next ingest can copy unchanged images",
+    "features.json": "the features for TensorFlow Datasets",
+    "dataset_info.json": "the splits for TensorFlow Datasets",
+    "image.class.label.labels.txt": "the names of the classes for TensorFlow Datasets",
+}
+VARIABLES: Table = {
+    "SHARDWRIGHT_STAGING": "folder or bucket for finished shards and checkpoints; as `run.staging`",
+    "SHARDWRIGHT_IMAGE": "name of the container image, which is written to every `lineage.json`",
+    "SHARDWRIGHT_COORDINATOR": "`HOST:PORT` of host 0, if several hosts train together",
+    "SHARDWRIGHT_HOSTS": "number of hosts that train together",
+    "SHARDWRIGHT_HOST": "number of this host, from 0",
+    "SHARDWRIGHT_CPU_DEVICES": "number of virtual devices that JAX makes of one CPU",
+    "SHARDWRIGHT_SILENT_SECONDS": "seconds after which an unchanged lease counts as abandoned (default 60)",
+    "SHARDWRIGHT_KUBERNETES": "address of a `kubectl proxy`, if a JobSet is started from outside the cluster",
+    "SHARDWRIGHT_MOUNTS": "where buckets are mounted as folders; compiled pipelines set it",
+    "SHARDWRIGHT_INPUT": "location of the input of a pipeline; `run` sets it",
+    "SHARDWRIGHT_DRIFT_REFERENCE": "location of the reference dataset of the drift gate; `run` sets it",
+    "SHARDWRIGHT_WARM_START": "location of the model of a warm start; `run` sets it",
+    "SHARDWRIGHT_ENCODER_WEIGHTS": "location of the weights of the encoder; `run` sets it",
+}
+EXIT_CODES: Table = {
+    "0": "the command is done",
+    "1": "the data, the run or the model failed a check, or a dataset is damaged",
+    "2": "the call or the configuration is wrong",
+    "130": "the command was interrupted with Ctrl-C",
+}
+COMPETITIONS: tuple[tuple[str, str, str, str, str], ...] = (
+    ("Understanding Clouds", "`Image_Label`, `EncodedPixels`", "`absolute`", "`column`", "1"),
+    ("Severstal Steel Defect Detection", "`ImageId`, `ClassId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
+    ("Airbus Ship Detection", "`ImageId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
+    ("TGS Salt Identification", "`id`, `rle_mask`", "`absolute`", "`column`", "1"),
+    ("Data Science Bowl 2018", "`ImageId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
+    ("Carvana Image Masking", "`img`, `rle_mask`", "`absolute`", "`row`", "1"),
+    ("Sartorius Cell Instance Segmentation", "`id`, `annotation`", "`absolute`", "`row`", "1"),
+    ("UW-Madison GI Tract", "`id`, `class`, `segmentation`", "`absolute`", "`row`", "1"),
+    ("SIIM-ACR Pneumothorax", "`ImageId`, `EncodedPixels`", "`relative`", "`column`", "–"),
+    ("COCO", "a list of counts, or a compressed string", "`counts`", "`column`", "–"),
+)
+
+
+def table(head: str, rows: Iterable[Iterable[str]]) -> str:
+    """Returns a table; `head` has its columns, separated by commas."""
+    columns = [column.strip() for column in head.split(",")]
+    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def coded(values: Table) -> list[tuple[str, str]]:
+    return [(f"`{name}`", text) for name, text in values.items()]
+
+
+SECTION = re.compile(r"^(Args|Returns|Raises|Example|Examples|Attributes|Inputs|Outputs|Yields):\n", re.MULTILINE)
+
+
+def described(value: Any) -> str:
+    """A docstring in the style of Google as Markdown: text, then a table or a paragraph for each section."""
+    text = re.sub(r"(?m)^> ", "", inspect.getdoc(value) or "")
+    head, *rest = SECTION.split(text)
+    lines = [head.strip()]
+    for name, body in zip(rest[::2], rest[1::2], strict=True):
+        content = inspect.cleandoc(body)
+        if name in ("Example", "Examples"):
+            lines += ["", content]
+        elif name == "Returns":
+            lines += ["", f"**Returns:** {_joined(content)}"]
+        else:
+            title = {"Args": "parameter", "Raises": "error", "Attributes": "attribute"}.get(name, name.lower())
+            entries = re.findall(r"^(\*{0,2}[\w, *]+?)(?: \([^)]*\))?: (.*(?:\n+ +.*)*)", content, re.MULTILINE)
+            lines += ["", table(f"{title}, description", [(f"`{key}`", _joined(about)) for key, about in entries])]
+    return "\n".join(lines)
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def signature(name: str, value: Any) -> str:
+    """A signature with defaults and without types, wrapped after 90 characters."""
+    parameters = [one for one in inspect.signature(value).parameters.values() if one.name != "self"]
+    shown: list[str] = []
+    keyword_only = False
+    for one in parameters:
+        if one.kind is one.KEYWORD_ONLY and not keyword_only:
+            shown, keyword_only = [*shown, "*"], True
+        keyword_only |= one.kind is one.VAR_POSITIONAL
+        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        written = "…" if " object at " in repr(one.default) else repr(one.default)
+        default = "" if one.default is one.empty else f"={written}"
+        shown.append(f"{stars}{one.name}{default}")
+    line = f"{name}({', '.join(shown)})"
+    if len(line) > 90:
+        line = f"{name}(\n" + "".join(f"    {part},\n" for part in shown) + ")"
+    return f"```text\n{line}\n```"
+
+
+def python_api() -> str:
+    parts = [
+        "# Python API",
+        "Everything on this page is imported from `shardwright`: `from shardwright import load`. [Use Shardwright from "
+        f"Python](../get-started/python.md) shows how the pieces fit together. {GENERATED}",
+    ]
+    functions = [name for name in sorted(shardwright.__all__) if inspect.isfunction(getattr(shardwright, name))]
+    errors = [name for name in sorted(shardwright.__all__) if _is_error(getattr(shardwright, name))]
+    classes = sorted(set(shardwright.__all__) - {*functions, *errors})
+    parts += ["## Functions"]
+    for name in functions:
+        value = getattr(shardwright, name)
+        parts += [f"### {name}", signature(name, value), described(value)]
+    parts += ["## Classes"]
+    for name in classes:
+        parts += [f"### {name}", described(getattr(shardwright, name)), _methods(getattr(shardwright, name))]
+    parts += [
+        "## Errors",
+        "The messages name the place, the value and what to do. `ShardwrightError` is the base of all.",
+    ]
+    parts += [table("error, meaning", [(f"`{name}`", _first(getattr(shardwright, name))) for name in errors])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _is_error(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, ShardwrightError)
+
+
+def _methods(kind: type) -> str:
+    rows = []
+    for name, value in vars(kind).items():
+        inner = getattr(value, "__func__", getattr(value, "fget", getattr(value, "func", value)))
+        if not name.startswith("_") and callable(inner) and inspect.getdoc(inner):
+            rows.append(
+                (f"`{name}`" if inner is not value and not hasattr(value, "__func__") else f"`{name}()`", _first(inner))
+            )
+    return table("member, description", rows) if rows else ""
+
+
+def _first(value: Any) -> str:
+    return _joined((inspect.getdoc(value) or "").partition("\n\n")[0])
+
+
+def tfx_components() -> str:
+    from shardwright import components
+
+    named = {name: getattr(components, name) for name in sorted(public_components)}
+    steps = {name: value for name, value in named.items() if hasattr(value, "SPEC_CLASS") or hasattr(value, "spec")}
+    parts = [
+        "# TFX components",
+        "Everything on this page is imported from `shardwright.components`. The "
+        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. `from_config` takes the options from a configuration of `shardwright run`. "
+        + GENERATED,
+    ]
+    for name, value in steps.items():
+        parts += [f"## {name}", described(value), _channels(value)]
+        if hasattr(value, "from_config"):
+            parts += [f"`{name}.from_config`: {_first(value.from_config)}"]
+    parts += ["## Annotations and options", "Values for the parameters of the components."]
+    rows = [(f"`{name}`", _first(value)) for name, value in named.items() if name not in steps]
+    return "\n\n".join([part for part in parts if part] + [table("name, description", rows)]) + "\n"
+
+
+def _channels(component: Any) -> str:
+    spec = getattr(component, "SPEC_CLASS", None)
+    if spec is None:
+        return ""
+    rows = [
+        ("input", f"`{key}`", f"`{one.type.TYPE_NAME}`", "optional" if one.optional else "")
+        for key, one in spec.INPUTS.items()
+    ]
+    rows += [("output", f"`{key}`", f"`{one.type.TYPE_NAME}`", "") for key, one in spec.OUTPUTS.items()]
+    return table("channel, name, type of artifact, ", rows)
+
+
+def tfrecord_features() -> str:
+    kinds = {"bytes": "bytes", "int64": "int64", "float32": "float32"}
+    rows = [
+        (f"`{name}`", kinds[kind] + (" list" if "class" in name else ""), FEATURES[name])
+        for name, kind in COMMON_FEATURES.items()
+    ]
+    some = [(", ".join(f"`{part}`" for part in names.split(", ")), kind, text) for names, kind, text in SOMETIMES]
+    probes = [(f"`{name}`", kind) for name, kind in PROBE_FEATURES.items()]
+    return f"""# TFRecord features
+
+A shard is an uncompressed TFRecord file. Each record is a `tf.train.Example` with the features on this page, whose
+names are those of TensorFlow Model Garden. {GENERATED}
+
+## Features of every image
+
+{table("feature, type, content", rows)}
+
+## Features of some images
+
+`CLASS` is the name of a class, with `/` written as `%2F` and `%` as `%25`.
+
+{table("feature, type, content", some)}
+
+With `images.verify: full`, every image also has these features:
+
+{table("feature, type", probes)}
+
+## Other names
+
+`features.preset` chooses other names and forms: {", ".join(f"`{name}`" for name in PRESETS)}. `features.map` renames
+single features.
+
+## Parse records with TensorFlow
+
+[`load`](../how-to/loader.md) does this for you, and faster. This snippet needs only TensorFlow. It reads a dataset
+with the class `Fish`:
+
+```python
+import tensorflow as tf
+
+spec = {{
+    "image/encoded": tf.io.FixedLenFeature([], tf.string),
+    "image/height": tf.io.FixedLenFeature([], tf.int64),
+    "image/width": tf.io.FixedLenFeature([], tf.int64),
+    "image/segmentation/Fish/rle": tf.io.VarLenFeature(tf.int64),
+}}
+
+
+def parse(record):
+    example = tf.io.parse_single_example(record, spec)
+    image = tf.io.decode_image(example["image/encoded"], channels=3, expand_animations=False)
+    runs = tf.reshape(example["image/segmentation/Fish/rle"].values, [-1, 2])
+    # Starts count from 0, down the columns.
+    pixels = tf.ragged.range(runs[:, 0], runs[:, 0] + runs[:, 1]).flat_values
+    height, width = example["image/height"], example["image/width"]
+    mask = tf.scatter_nd(pixels[:, tf.newaxis], tf.ones_like(pixels), [height * width])
+    return image, tf.transpose(tf.reshape(mask, [width, height]))
+
+
+shards = tf.io.gfile.glob("ds/Split-train/*.tfrecord")
+for image, mask in tf.data.TFRecordDataset(shards).map(parse).take(1):
+    print(image.shape, mask.shape)
+```
+
+## Label formats that are read
+
+`input.labels.format` takes {", ".join(f"`{name}`" for name in LABEL_FORMATS)}. [Annotation
+formats](../formats/index.md) describes each. """
+
+
+def rle_layouts() -> str:
+    layouts = re.findall(
+        r"^\| `([\w-]+)` \| (.*?) \| (.*?) \| (.*?) \|$", inspect.getdoc(submission) or "", re.MULTILINE
+    )
+    assert {name for name, *_ in layouts} == set(submission.LAYOUTS)
+    return f"""# Run-length layouts
+
+A run-length code (RLE) describes a mask by runs of pixels. Competitions write them in different ways. Shardwright
+detects the layout from the header and the values, and logs what it detected. {GENERATED}
+
+## Which competition uses which layout
+
+{table("dataset, columns, encoding, order, start", COMPETITIONS)}
+
+- **encoding**: `absolute` is `start length start length …`. `relative` is `offset length …`, each offset counted
+  from the end of the run before. `counts` is the number of pixels outside, inside, outside, …
+- **order**: `column` counts down the columns, `row` counts along the rows.
+- **start**: the number of the first pixel.
+
+If detection is wrong, set the layout:
+
+```yaml
+task: segmentation
+input:
+  images: train_images
+  labels: {{path: train.csv, rle: {{encoding: absolute, order: column, start: 1}}}}
+```
+
+In the records, masks are always pairs of start and length. They count from 0, down the columns, in
+[`image/segmentation/CLASS/rle`](tfrecord-features.md).
+
+## Layouts of predictions
+
+`shardwright predict --dialect NAME` writes one of these tables:
+
+{table("name, columns, rows for each image, codes", [(f"`{name}`", *rest) for name, *rest in layouts])}
+
+`same` in a cell refers to the row above.
+"""
+
+
+def dataset_files() -> str:
+    return f"""# Files of a dataset
+
+`shardwright ingest` and `shardwright transform` write a folder with these files. The folder appears whole or not at
+all. {GENERATED}
+
+{table("file, content", coded(DATASET_FILES))}
+
+`shardwright verify DIR` reads all of them and reports every changed bit. `manifest.json` is written last: without
+it, a folder is not a dataset. """
+
+
+def environment() -> str:
+    return f"""# Environment variables
+
+You need none of them for a run on one machine. {GENERATED}
+
+{table("variable, meaning", coded(VARIABLES))}
+
+Credentials for buckets are found by the clients of Google Cloud and AWS, with their usual variables.
+"""
+
+
+def exit_codes() -> str:
+    return f"""# Exit codes
+
+All commands end with one of these codes. Errors are one line on the standard error. {GENERATED}
+
+{table("code, meaning", coded(EXIT_CODES))}
+"""
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "python-api": python_api,
+    "tfx-components": tfx_components,
+    "tfrecord-features": tfrecord_features,
+    "rle-layouts": rle_layouts,
+    "dataset-files": dataset_files,
+    "environment-variables": environment,
+    "exit-codes": exit_codes,
+}
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
