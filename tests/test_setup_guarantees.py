@@ -1,4 +1,4 @@
-"""The lists of `tools/guarantees` and `tools/mutants` fit README, the sources and the tests; `make soak` runs them."""
+"""The lists of `tools/guarantees` and `tools/mutants` fit page, sources and tests; `make soak` runs them."""
 
 import re
 import sys
@@ -38,7 +38,7 @@ def root(tmp_path):
     (tmp_path / "tests").mkdir()
     for number in ("one", "two"):
         (tmp_path / f"tests/test_{number}.py").write_text(f"def test_{number}():\n    pass\n")
-    (tmp_path / "README.md").write_text(PAGE)
+    (tmp_path / "page.md").write_text(PAGE)
     (tmp_path / "code.py").write_text("a < b\na < b\nc < d\n")
     return tmp_path
 
@@ -49,10 +49,10 @@ def broken(guarantee, number="one", old="c < d", test=None):
 
 
 def listed(*breaks):
-    return guarantees.List("README.md", HEADING, breaks)
+    return guarantees.List("page.md", HEADING, breaks)
 
 
-def test_every_guarantee_of_the_readme_is_broken_by_a_patch_that_applies_and_has_a_test_that_exists():
+def test_every_guarantee_of_the_page_is_broken_by_a_patch_that_applies_and_has_a_test_that_exists():
     content = guarantees.read()
     assert len(content.breaks) > 40
     assert guarantees.check(content) == []
@@ -79,11 +79,11 @@ def test_a_list_that_fits_has_no_messages(root):
     ("breaks", "message"),
     [
         ([broken("one")], "two .* nothing breaks this guarantee"),
-        ([broken("one"), broken("two \\| more", "two"), broken("3")], "3: README.md has no such row"),
+        ([broken("one"), broken("two \\| more", "two"), broken("3")], "3: page.md has no such row"),
         ([broken("one", old="a < b"), broken("two \\| more", "two")], "code.py: found 2 times, expected once"),
         ([broken("one", old="a > b"), broken("two \\| more", "two")], "code.py: found 0 times, expected once"),
         ([broken("one", old="c <= d"), broken("two \\| more", "two")], "found 0 times"),
-        ([broken("one", "two"), broken("two \\| more", "two")], "one: README.md does not name tests/test_two.py"),
+        ([broken("one", "two"), broken("two \\| more", "two")], "one: page.md does not name tests/test_two.py"),
         ([broken("one", test="tests/test_one.py::test_1"), broken("two \\| more", "two")], "has no test test_1"),
     ],
 )

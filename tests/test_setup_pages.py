@@ -3,6 +3,7 @@
 `python tests/test_setup_pages.py FILE...` lists what is found in pages.
 """
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ NOT_YET = frozenset(
     {
         "CHANGELOG.md",
         "CONTRIBUTING.md",
-        "README.md",
         "SECURITY.md",
         "docs/deploy/costs.md",
         "docs/deploy/dataflow.md",
@@ -178,6 +178,32 @@ def test_the_code_names_pages_that_exist() -> None:
         if leads_nowhere(ROOT / "docs" / page, "", anchor)
     ]
     assert not wrong
+
+
+def test_drawings_are_those_of_the_code_and_every_picture_is_shown() -> None:
+    # A program, not a package of ours: its folder is on the path only while it is imported.
+    sys.path.insert(0, str(ROOT / "tools"))
+    import pictures
+
+    sys.path.remove(str(ROOT / "tools"))
+    made = pictures.drawings()
+    for name, drawing in made.items():
+        file = pictures.FOLDER / f"{name}.svg"
+        assert file.read_text(encoding="utf-8") == drawing, (
+            f"{file.name}: draw it again with tools/pictures.py --drawings"
+        )
+    texts = "".join(page.read_text(encoding="utf-8") for page in pages())
+    assert {file.stem for file in pictures.FOLDER.glob("*.svg")} == made.keys()
+    for file in pictures.FOLDER.iterdir():
+        assert f"pictures/{file.name})" in texts, f"{file.name} is on no page"
+    assert not re.findall(r"!\[\]", texts), "a picture has no description"
+
+
+def test_figures_of_the_charts_are_on_the_page_of_results() -> None:
+    page = (ROOT / "docs/trust/benchmarks.md").read_text(encoding="utf-8")
+    for group in json.loads((ROOT / "benchmarks/figures.json").read_text(encoding="utf-8")).values():
+        for label, value in group["bars"]:
+            assert f"{value:,}" in page or str(value) in page, (label, value)
 
 
 if __name__ == "__main__":

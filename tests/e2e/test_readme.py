@@ -1,4 +1,4 @@
-"""What the README says is done as it stands there: its demonstration, its configurations, its commands, its Python."""
+"""README does as it shows: its demonstration, its configurations, its commands, its Python, its TFX pipeline."""
 
 import os
 import re
@@ -12,6 +12,7 @@ from PIL import Image
 
 CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+GUARANTEES = (CHECKOUT / "docs/trust/guarantees.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -21,6 +22,7 @@ def blocks(language: str) -> list[str]:
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     # A make around the tests must not reach the one inside.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -32,8 +34,6 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the README's configurations, and photographs, flowers and tables for them."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / ".venv").mkdir()
-    (folder / ".venv/bin").symlink_to(Path(sys.executable).parent)
     for text in blocks("yaml"):
         name = re.match(r"# (\S+\.yaml)\n", text)
         assert name, "the first line of a configuration in the README is a comment with its name"
@@ -55,6 +55,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_its_commands_and_its_python(project: Path) -> None:
     commands = [line.split("  #")[0] for text in blocks("sh") for line in text.splitlines()]
+    commands += re.findall(r"`(shardwright run [^`]+)`", README)
     ours = [command for command in commands if "shardwright" in command]
     assert len(ours) >= 3
     for command in ours:
@@ -66,6 +67,12 @@ def test_its_commands_and_its_python(project: Path) -> None:
     (snippet,) = blocks("python")
     done = subprocess.run([sys.executable, "-c", snippet], cwd=project, capture_output=True, text=True, check=False)
     assert "(16, 60, 80, 3) (16, 60, 80, 3)" in done.stdout, done.stderr
+    (pipeline,) = blocks("py")
+    printing = "print([type(one).__name__ for one in transform.upstream_nodes])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{pipeline}\n{printing}"], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert "DataGate" in done.stdout, done.stderr
 
 
 @pytest.mark.slow
@@ -86,7 +93,7 @@ def test_the_demonstration_ends_in_a_good_model_that_is_pushed(tmp_path: Path) -
 
 
 def test_every_test_it_names_exists() -> None:
-    named = re.findall(r"`((?:tests|tools)/[^`]+)`", README)
+    named = re.findall(r"`((?:tests|tools)/[^`]+)`", GUARANTEES)
     assert len(named) >= 10
     for path in named:
         assert (CHECKOUT / path).exists(), path

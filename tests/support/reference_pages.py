@@ -199,8 +199,8 @@ def tfx_components() -> str:
     parts = [
         "# TFX components",
         "Everything on this page is imported from `shardwright.components`. The "
-        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. `from_config` takes the options from a configuration of `shardwright run`. "
-        + GENERATED,
+        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. `from_config` takes the options from a "
+        f"configuration of `shardwright run`. {GENERATED}",
     ]
     for name, value in steps.items():
         parts += [f"## {name}", described(value), _channels(value)]

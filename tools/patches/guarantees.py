@@ -1,7 +1,7 @@
-"""Breaks each guarantee of README's table in a copy of the tree and shows that the test named there fails.
+"""Breaks each guarantee of docs/trust/guarantees.md in a copy of the tree; the test named there must then fail.
 
 `guarantees.toml` lists at least one patch per row of the table and the cheapest test that fails with it. The test must
-pass without the patch. The exit code is 1 when a test does not fail, and 2 when the list does not fit README or the
+pass without the patch. The exit code is 1 when a test does not fail, and 2 when the list does not fit the page or the
 tree.
 """
 
@@ -37,7 +37,7 @@ class Break:
 class List:
     """The content of `guarantees.toml`: the place of the table, and how each guarantee is broken."""
 
-    readme: str
+    page: str
     heading: str
     breaks: tuple[Break, ...]
 
@@ -56,7 +56,7 @@ def read(path: Path = LIST) -> List:
         for row in raw["row"]
         for broken in row["broken"]
     ]
-    return List(raw["readme"], raw["heading"], tuple(breaks))
+    return List(raw["page"], raw["heading"], tuple(breaks))
 
 
 def rows(text: str, heading: str) -> dict[str, tuple[str, ...]]:
@@ -72,12 +72,12 @@ def rows(text: str, heading: str) -> dict[str, tuple[str, ...]]:
 def check(content: List, root: Path = patched.ROOT) -> list[str]:
     """Returns what is wrong: rows without a patch, patches without a row, patches that do not apply, missing tests."""
     try:
-        table = rows((root / content.readme).read_text(encoding="utf-8"), content.heading)
+        table = rows((root / content.page).read_text(encoding="utf-8"), content.heading)
     except WrongList as error:
         return [str(error)]
     messages = []
     broken = {one.guarantee for one in content.breaks}
-    messages += [f"{guarantee}: {content.readme} has no such row. Correct the list." for guarantee in broken - {*table}]
+    messages += [f"{guarantee}: {content.page} has no such row. Correct the list." for guarantee in broken - {*table}]
     for guarantee, named in table.items():
         if guarantee not in broken:
             messages.append(f"{guarantee}: nothing breaks this guarantee. Add a patch and the test that fails.")
@@ -90,7 +90,7 @@ def check(content: List, root: Path = patched.ROOT) -> list[str]:
             messages.append(f"{one.guarantee}: {one.how}: {error}")
         file = one.test.partition("::")[0].partition(" ")[0]
         if one.guarantee in table and file not in table[one.guarantee]:
-            messages.append(f"{one.guarantee}: {content.readme} does not name {file}. Correct one of the two.")
+            messages.append(f"{one.guarantee}: {content.page} does not name {file}. Correct one of the two.")
     tests = list(dict.fromkeys(one.test for one in content.breaks))
     return messages + patched.missing_tests(tests, root)
 
@@ -131,7 +131,7 @@ def _print_outcome(one: Break, whole: Outcome, broken: Outcome) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser(prog="tools/guarantees", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only check that the list fits README and the tree")
+    parser.add_argument("--check", action="store_true", help="only check that the list fits the page and the tree")
     parser.add_argument("--fast", action="store_true", help="leave out what is marked as slow")
     parser.add_argument("--slow", action="store_true", help="only what is marked as slow")
     parser.add_argument(

@@ -1,0 +1,232 @@
+"""Draws the pictures of the documentation into docs/pictures: `.venv/bin/python tools/pictures.py [--drawings]`.
+
+Drawings (SVG) are made from the code and from `benchmarks/figures.json`; a test compares them with the files.
+Photographs of pages (PNG) are taken with Chromium from a sample data set that is always the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "pictures"
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+TEAL, GRAY, PALE, ORANGE = "#00695c", "#546e7a", "#e0f2f1", "#fff3e0"
+LIMIT = 300
+
+
+def svg(width: int, height: int, title: str, shapes: Sequence[str]) -> str:
+    """Returns a drawing on white, readable in the light and in the dark."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'font-family="system-ui, sans-serif" font-size="14">\n<title>{escape(title)}</title>\n'
+        f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff"/>\n' + "\n".join(shapes) + "\n</svg>\n"
+    )
+
+
+def box(x: int, y: int, width: int, lines: Sequence[str], fill: str = PALE, height: int = 0) -> str:
+    """Returns a box with lines of text in its middle; the first one is bold."""
+    height = height or 20 + 18 * len(lines)
+    top = y + height / 2 - 9 * (len(lines) - 1) + 5
+    shapes = [f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" fill="{fill}" stroke="{TEAL}"/>']
+    for number, line in enumerate(lines):
+        weight = ' font-weight="600" font-size="13"' if number == 0 else ' font-size="12"'
+        shapes.append(
+            f'<text x="{x + width / 2:g}" y="{top + 18 * number:g}" text-anchor="middle"{weight} fill="#263238">'
+            f"{escape(line)}</text>"
+        )
+    return "\n".join(shapes)
+
+
+def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
+    """Returns an arrow to the right."""
+    head = (-7, -4, -7, 4)
+    points = f"{to_x:g},{to_y:g} {to_x + head[0]:g},{to_y + head[1]:g} {to_x + head[2]:g},{to_y + head[3]:g}"
+    line = f'<line x1="{x:g}" y1="{y:g}" x2="{to_x:g}" y2="{to_y:g}" stroke="{GRAY}" stroke-width="1.5"/>'
+    return f'{line}<polygon points="{points}" fill="{GRAY}"/>'
+
+
+def architecture() -> str:
+    """Returns the flow of the data."""
+    shapes = [
+        box(16, 20, 170, ["Images", "folder, gs://, s3://"], ORANGE),
+        box(16, 96, 170, ["Annotations", "RLE CSV, COCO, masks, …"], ORANGE),
+        box(246, 58, 150, ["ingest", "check, split, shard"]),
+        box(456, 20, 170, ["Dataset", "TFRecord shards, index", "manifest, ledger"], ORANGE, 96),
+        box(686, 20, 150, ["load", "tf.data for Keras"]),
+        box(686, 96, 150, ["report, verify, diff"]),
+        arrow(186, 48, 246, 76),
+        arrow(186, 124, 246, 100),
+        arrow(396, 86, 456, 86),
+        arrow(626, 48, 686, 48),
+        arrow(626, 108, 686, 112),
+    ]
+    steps = ["StatisticsGen", "DataGate", "ImageTransform", "Trainer", "Evaluator", "Pusher"]
+    for number, step in enumerate(steps):
+        shapes.append(box(16 + 139 * number, 196, 124, [step], height=40))
+        if number:
+            shapes.append(arrow(1 + 139 * number, 216, 16 + 139 * number, 216))
+    shapes.append(
+        '<text x="16" y="180" fill="#263238">The same dataset feeds one TFX pipeline, on this machine, on Kubeflow and '
+        "on Vertex AI:</text>"
+    )
+    return svg(852, 256, "From images and annotations to a dataset, and on to a pushed model", shapes)
+
+
+GRAPH_TARGETS = ("local", "kubeflow", "vertex")
+
+
+def graph(target: str) -> str:
+    """Returns the steps of the pipeline for a target, in the order of the graph."""
+    from shardwright.pipelines.graph import STEPS
+
+    notes = {
+        "local": {"Trainer": "this machine's CPU or GPU"},
+        "kubeflow": {"InputResolver": "looks for new images", "Trainer": "or a JobSet on a TPU slice"},
+        "vertex": {"InputResolver": "looks for new images", "Trainer": "or a CustomJob on a TPU"},
+    }[target]
+    shapes = []
+    steps = [step for step in STEPS if target != "local" or step.name != "InputResolver"]
+    for number, step in enumerate(steps):
+        column, row = number % 4, number // 4
+        x, y = 16 + 212 * column, 16 + 92 * row
+        beam = "Beam" + (", also on Dataflow" if target == "vertex" and step.stages else "") if step.uses_beam else ""
+        lines = [step.name, *(text for text in (beam, notes.get(step.name, "")) if text)]
+        shapes.append(box(x, y, 196, lines, PALE if step.cached else ORANGE, 70))
+        if column:
+            shapes.append(arrow(x - 16, y + 35, x, y + 35))
+    rows = (len(steps) + 3) // 4
+    return svg(864, 16 + 92 * rows, f"The steps of the pipeline on {target}", shapes)
+
+
+def bars(name: str) -> str:
+    """Returns the bar chart of a group of figures."""
+    group = json.loads((ROOT / "benchmarks/figures.json").read_text(encoding="utf-8"))[name]
+    top = max(value for _, value in group["bars"])
+    shapes = [f'<text x="16" y="28" font-weight="600" fill="#263238">{escape(group["title"])}</text>']
+    for number, (label, value) in enumerate(group["bars"]):
+        y = 48 + 34 * number
+        fill = TEAL if label.startswith(("Shardwright", "ingest")) else "#b0bec5"
+        width = 400 * value / top
+        shapes.append(f'<text x="250" y="{y + 17}" text-anchor="end" fill="#263238">{escape(label)}</text>')
+        shapes.append(f'<rect x="260" y="{y}" width="{width:.0f}" height="24" fill="{fill}"/>')
+        shapes.append(f'<text x="{268 + width:.0f}" y="{y + 17}" fill="#263238">{value:,}</text>')
+    return svg(740, 60 + 34 * len(group["bars"]), group["title"], shapes)
+
+
+def badge(label: str, value: str) -> str:
+    """Returns a small badge."""
+    left, right = 12 + 7 * len(label), 12 + 7 * len(value)
+    texts = [
+        f'<text x="{x:g}" y="14" text-anchor="middle" fill="#ffffff" font-size="12">{escape(text)}</text>'
+        for x, text in ((left / 2, label), (left + right / 2, value))
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'font-family="system-ui, sans-serif">\n<title>{escape(label)}: {escape(value)}</title>\n'
+        f'<rect width="{left + right}" height="20" rx="3" fill="#455a64"/>\n'
+        f'<rect x="{left}" width="{right}" height="20" rx="3" fill="{TEAL}"/>\n{texts[0]}{texts[1]}\n</svg>\n'
+    )
+
+
+def badges() -> dict[str, str]:
+    """Returns the badges of README: what the package states about itself."""
+    from shardwright.version import __version__
+
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    versions = re.findall(r"Python :: (3\.\d+)", setup)
+    assert "Apache-2.0" in setup
+    return {
+        "badge-version": badge("version", __version__),
+        "badge-python": badge("Python", f"{versions[0]} to {versions[-1]}"),
+        "badge-license": badge("license", "Apache-2.0"),
+    }
+
+
+DRAWINGS: dict[str, Callable[[], str]] = {
+    "architecture": architecture,
+    **{f"graph-{target}": lambda target=target: graph(target) for target in GRAPH_TARGETS},
+    **{f"bars-{name}": lambda name=name: bars(name) for name in ("ingest", "loader", "loader-float32")},
+}
+
+
+def drawings() -> dict[str, str]:
+    """Returns all drawings by name."""
+    return {**badges(), **{name: draw() for name, draw in DRAWINGS.items()}}
+
+
+def take_photographs(folder: Path) -> None:
+    """Makes a dataset of drawn images, and takes pictures of its report, of samples and of a batch."""
+    import shardwright as sw
+
+    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if browser is None:
+        raise SystemExit("pictures: no Chromium on this machine. Install it: apt-get install chromium.")
+    sw.write_sample(str(folder / "clouds"), images=60, height=240, width=360, seed=7)
+    config = {
+        "task": "segmentation",
+        "input": {"images": str(folder / "clouds/train_images"), "labels": {"path": str(folder / "clouds/train.csv")}},
+        "images": {"verify": "full"},
+    }
+    dataset = sw.make_dataset(config, folder / "clouds-dataset")
+    sw.write_report(dataset, folder / "report.html", quiet=True)
+    classes = dataset.manifest.classes
+    plain = sw.load(dataset, "train", batch_size=8, seed=1, shuffle=True)
+    changed = ["flip_left_right", "crop=0.6", "brightness=0.2", "saturation=0.4", "cutout=0.4"]
+    augmented = sw.load(dataset, "train", batch_size=8, seed=1, shuffle=True, augment=changed)
+    shown = {"samples": sw.show_batch(plain, classes), "augmented": sw.show_batch(augmented, classes)}
+    for name, batch in shown.items():
+        text = f'<!doctype html><meta charset="utf-8"><body style="margin:16px">{batch._repr_html_()}</body>'
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    photograph(browser, folder / "report.html", FOLDER / "report.png", 1280, 860)
+    photograph(browser, folder / "report.html", FOLDER / "report-dark.png", 1280, 860, dark=True)
+    photograph(browser, folder / "report.html", FOLDER / "report-phone.png", 390, 760)
+    for name in shown:
+        photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", 1000, 480)
+
+
+def photograph(browser: str, page: Path, target: Path, width: int, height: int, *, dark: bool = False) -> None:
+    """Takes a picture of a page and stores it with few colors, which makes it small."""
+    from PIL import Image
+
+    # Chromium's window is never narrower than 500 pixels; a frame is.
+    frame = page.with_name("frame.html")
+    frame.write_text(
+        f'<body style="margin:0"><iframe src="{page.as_uri()}" width="{width}" height="{height}" style="border:0">'
+        "</iframe></body>",
+        encoding="utf-8",
+    )
+    options = [
+        *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND"),
+        f"--user-data-dir={page.parent / 'profile'}",
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+        f"--window-size={max(width, 500)},{height}",
+        f"--screenshot={target}",
+    ]
+    subprocess.run([browser, *options, frame.as_uri()], check=True, capture_output=True, timeout=LIMIT)
+    with Image.open(target) as image:
+        image.convert("RGB").crop((0, 0, width, height)).quantize(256).save(target, optimize=True)
+
+
+def main() -> None:
+    """Draws all pictures, or the drawings only with `--drawings`."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in drawings().items():
+        (FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+    if sys.argv[1:] != ["--drawings"]:
+        with tempfile.TemporaryDirectory() as folder:
+            take_photographs(Path(folder))
+    for file in sorted(FOLDER.iterdir()):
+        print(f"{file.relative_to(ROOT)}: {file.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
