@@ -204,7 +204,7 @@ MODEL = {
         "write a model's masks or labels of images as a CSV",
         "Writes a table to submit, or to compare.",
         "predict runs/photos test_images --out submission.csv",
-        "how-to/training.md",
+        "how-to/predict.md",
     ),
     "lineage": Entry(
         "show what a model or a dataset was made of",

@@ -2,13 +2,16 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
+import pytest
 from descent import Months, record_months
 
 from shardwright.pipelines.cli import main
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "commands.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "how-to" / "commands.md").read_text(encoding="utf-8")
 CHECKS = {"diff": 1}
 DAY_TWO = {
     *("verify", "inspect", "get", "export", "diff", "relabel", "reshard", "merge", "retry-rejects", "subset", "stats"),
@@ -16,9 +19,9 @@ DAY_TWO = {
 }
 
 
-def calls():
+def calls(page=PAGE):
     """Command line and what it prints, in the order of the page."""
-    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+    for block in map(textwrap.dedent, re.findall(r"^ *```console\n(.*?)^ *```", page, re.DOTALL | re.MULTILINE)):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             yield command, output
@@ -29,13 +32,10 @@ def pattern(line):
     return "(?s:.*?)" if line == "…" else re.escape(line).replace("…", ".*")
 
 
-def test_every_command_does_what_the_page_shows(tmp_path, small_dataset, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    record_months(Months(tmp_path / "shardwright-runs/clouds", small_dataset))
-    (tmp_path / "clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1])
-    (tmp_path / "keys.txt").write_text("2316a329.jpg\n")
+def do_all(commands, capsys):
+    """Runs commands and compares what they print; returns their number."""
     count = 0
-    for command, output in calls():
+    for command, output in commands:
         program, *arguments = shlex.split(command)
         assert program == "shardwright"
         assert main(arguments) == CHECKS.get(arguments[0], 0), command
@@ -43,6 +43,20 @@ def test_every_command_does_what_the_page_shows(tmp_path, small_dataset, monkeyp
         if output.strip() != "…":
             assert re.fullmatch("\n".join(map(pattern, output.rstrip("\n").split("\n"))), found.rstrip("\n")), found
         count += 1
-    assert count >= 12
+    return count
+
+
+@pytest.mark.parametrize("name", ["get-started/first-dataset", "tutorials/kaggle-segmentation"])
+def test_the_first_steps_do_what_the_page_shows(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert do_all(calls((DOCS / f"{name}.md").read_text(encoding="utf-8")), capsys) >= 4
+
+
+def test_every_command_does_what_the_page_shows(tmp_path, small_dataset, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    record_months(Months(tmp_path / "shardwright-runs/clouds", small_dataset))
+    (tmp_path / "clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1])
+    (tmp_path / "keys.txt").write_text("2316a329.jpg\n")
+    assert do_all(calls(), capsys) >= 12
     named = {shlex.split(command)[1] for command, _ in calls()}
     assert named >= DAY_TWO, DAY_TWO - named

@@ -1,8 +1,10 @@
-"""The pages in docs/: every configuration on them is valid, and every option of the ingest is on them."""
+"""The pages in docs/: every configuration on them is valid, and every option of datasets is explained."""
 
 import dataclasses
 import re
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -20,9 +22,10 @@ from shardwright.config import (
 )
 from shardwright.config.transform import TextConfig
 
-PAGES = sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
 BLOCKS = [
-    pytest.param(block, id=f"{page.stem}-{number}")
+    pytest.param(textwrap.dedent(block), id=f"{page.stem}-{number}")
     for page in PAGES
     for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
 ]
@@ -37,18 +40,30 @@ def test_an_example_is_a_valid_configuration(block):
     parse_config(yaml.safe_load(block), base="/")
 
 
+GUIDES = "".join(page.read_text(encoding="utf-8") for page in PAGES if page.parent.name in ("formats", "how-to"))
+
+
 @pytest.mark.parametrize(
     "section",
-    [InputConfig, LabelsConfig, ImagesConfig, DuplicatesConfig, SplitConfig, ShardsConfig, FeaturesConfig],
+    [
+        *(InputConfig, LabelsConfig, ImagesConfig, DuplicatesConfig, SplitConfig, ShardsConfig, FeaturesConfig),
+        *(TransformConfig, TextConfig),
+    ],
     ids=lambda section: section.PATH,
 )
-def test_every_option_of_the_ingest_is_documented(section):
-    found = (Path(__file__).parents[2] / "docs" / "how-to" / "ingest.md").read_text(encoding="utf-8")
+def test_every_option_of_the_datasets_is_explained(section):
     names = {field.name for field in dataclasses.fields(section)} - {"shares"}
-    assert not {name for name in names if not re.search(rf"\b{name}\b", found)}
+    assert not {name for name in names if not re.search(rf"\b{name}\b", GUIDES)}
 
 
-@pytest.mark.parametrize("section", [TransformConfig, TextConfig], ids=lambda section: section.PATH)
-def test_every_option_of_the_transform_is_documented(section):
-    found = (Path(__file__).parents[2] / "docs" / "how-to" / "transform.md").read_text(encoding="utf-8")
-    assert not {field.name for field in dataclasses.fields(section) if f"`{field.name}" not in found}
+def test_the_model_and_the_callbacks_of_the_page_are_what_keras_takes(tmp_path):
+    import keras
+
+    text = (DOCS / "how-to/own-model.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```py\n(.*?)```", text, re.DOTALL):
+        exec(block, names)
+    model = names["build"](height=8, width=12, classes=2, task="segmentation", multi=True, filters=4, seed=1)
+    assert model.output_shape == (None, 8, 12, 2)
+    found = names["callbacks"](folder=tmp_path, epochs=3, task="segmentation")
+    assert all(isinstance(one, keras.callbacks.Callback) for one in found)

@@ -70,6 +70,7 @@ VARIABLES: Table = {
     "SHARDWRIGHT_MOUNTS": "where buckets are mounted as folders; compiled pipelines set it",
     "SHARDWRIGHT_INPUT": "location of the input of a pipeline; `run` sets it",
     "SHARDWRIGHT_DRIFT_REFERENCE": "location of the reference dataset of the drift gate; `run` sets it",
+    "SHARDWRIGHT_WEBHOOK": "address of the message when a run ends; compiled pipelines set it from a Secret",
     "SHARDWRIGHT_WARM_START": "location of the model of a warm start; `run` sets it",
     "SHARDWRIGHT_ENCODER_WEIGHTS": "location of the weights of the encoder; `run` sets it",
 }

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
 CHECKER = jsonschema.Draft202012Validator(config_schema())
 SNIPPETS = [
-    (file.name, text)
+    (file.name, textwrap.dedent(text))
     for file in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
     for text in re.findall(r"```yaml\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL)
 ]
