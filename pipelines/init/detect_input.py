@@ -219,7 +219,11 @@ def _task(options: Mapping[str, Any]) -> tuple[str | None, str]:
     section: LabelsConfig = parse_section(LabelsConfig, label_options(given), "input.labels")
     if section.path is not None and section.files:
         path = find_files(_absolute(section.path), section.files)[0].path
-    return detect_task(None if path is None else _absolute(path), section)
+    images = str(options[_IMAGES])
+    if path is None or "{" in images:
+        return detect_task(None if path is None else _absolute(path), section)
+    listing = list_inputs(_absolute(images))
+    return detect_task(_absolute(path), section, listing.root, listing.keys)
 
 
 def _has_images(images: str) -> bool:

@@ -224,12 +224,14 @@ def _check_spans(spans: Spans, what: str) -> None:
         )
 
 
-def detect_task(labels: str | None, options: LabelsConfig) -> tuple[str, str]:
+def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys: Sequence[str] = ()) -> tuple[str, str]:
     """Detects the task that annotations are for.
 
     Args:
         labels: absolute path of the table or the folder, or `None`.
         options: `input.labels`.
+        root: see `detect_tool`.
+        keys: likewise.
 
     Returns:
         The task, and why.
@@ -239,7 +241,7 @@ def detect_task(labels: str | None, options: LabelsConfig) -> tuple[str, str]:
     """
     if labels is None:
         return CLASSIFICATION, "there are no masks"
-    tool = detect_tool(options.format, labels, labels)
+    tool = detect_tool(options.format, labels, root, keys)
     if options.format in OF_TOOLS or (tool is not None and tool.format):
         return SEGMENTATION, f"{os.path.basename(labels.rstrip('/'))} is of an annotation tool"
     if reason := detect_folder(options.format, labels):

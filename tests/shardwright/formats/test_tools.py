@@ -51,7 +51,9 @@ def test_init_recognizes_the_tool_and_its_annotations_become_what_was_drawn(here
     config = load_config("c.yaml")
     assert config.task == ("segmentation" if has == "masks" else "classification")
     assert config.input.labels.boxes is (has == "boxes")
-    assert f"labels: {form}, since" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"labels: {form}, since" in printed
+    assert "of masks" not in printed
     manifest = ingest(config, here / "out", quiet=True)
     assert manifest.totals["rejected"] == 0
     found = {key.rpartition("/")[2]: example for key, example in examples(here / "out").items()}

@@ -1,0 +1,166 @@
+"""Further content of annotation tools' files: several annotators, attributes, key points, tags, separate labels."""
+
+import json
+
+import pytest
+import tool_files
+from ingesting import examples, ledger, run
+from layouts import COUNT
+
+from shardwright.errors import UsageError
+
+
+def classes_of(root):
+    return {key: [text.decode() for text in one["image/class/text"]] for key, one in sorted(examples(root).items())}
+
+
+def changed(file, change):
+    document = json.loads(file.read_text())
+    change(document)
+    file.write_text(json.dumps(document))
+
+
+def test_yolo_reads_the_boxes_of_key_points_and_counts_the_points(tmp_path):
+    tool_files.yolo_boxes(tmp_path / "data")
+    for file in (tmp_path / "data/labels").rglob("*.txt"):
+        file.write_text("".join(f"{line} 0.5 0.5 2 0.1 0.1 0\n" for line in file.read_text().splitlines()))
+    with (tmp_path / "data/data.yaml").open("a") as file:
+        file.write("kpt_shape: [2, 3]\n")
+    labels = {"path": str(tmp_path / "data/data.yaml"), "boxes": True}
+    notes: list[str] = []
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "data/images"), "labels": labels}}
+    run(raw, tmp_path / "out", log=notes.append)
+    assert f"left out: {2 * COUNT} sets of key points" in notes
+    assert all(len(one["image/object/bbox/xmin"]) == 2 for one in examples(tmp_path / "out").values())
+
+
+@pytest.mark.parametrize(("classes", "names"), [(None, ("0", "1")), (["auto", "street"], ("auto", "street"))])
+def test_yolo_without_names_has_numbers(tmp_path, classes, names):
+    tool_files.yolo(tmp_path / "data")
+    (tmp_path / "data/data.yaml").unlink()
+    source = {"images": str(tmp_path / "data/images"), "labels": {"path": str(tmp_path / "data/labels")}}
+    assert run({"input": {**source, **({"classes": classes} if classes else {})}}, tmp_path / "out").classes == names
+
+
+def test_an_image_without_a_text_file_has_no_objects(tmp_path):
+    tool_files.yolo(tmp_path / "data")
+    (tmp_path / "data/labels/train/i1.txt").unlink()
+    (tmp_path / "data/labels/train/i2.txt").write_text("\n")
+    source = {"images": str(tmp_path / "data/images"), "labels": {"path": str(tmp_path / "data/labels")}}
+    assert run({"input": source}, tmp_path / "out").totals["written"] == COUNT
+    found = classes_of(tmp_path / "out")
+    assert [found[f"train/i{number}.jpg"] for number in range(4)] == [["car", "road"], [], [], ["car", "road"]]
+
+
+def test_label_studio_takes_the_ground_truth_and_leaves_out_skipped_tasks(tmp_path):
+    tool_files.label_studio(tmp_path / "data")
+    file = tmp_path / "data/project-3.json"
+
+    def change(tasks):
+        second = json.loads(json.dumps(tasks[0]["annotations"][0]))
+        second |= {"result": second["result"][:1], "ground_truth": True}
+        tasks[0]["annotations"].append(second)
+        tasks[1]["annotations"][0]["was_cancelled"] = True
+
+    changed(file, change)
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(file)}, "unlisted_images": "reject"}
+    run({"input": source}, tmp_path / "out")
+    found = classes_of(tmp_path / "out")
+    assert found["images/i0.jpg"] == ["car"]
+    assert found["images/i2.jpg"] == ["car", "road"]
+    assert ledger(tmp_path / "out")["images/i1.jpg"].code == "unlisted"
+
+
+def test_label_studio_reads_classes_in_a_separate_result_and_choices(tmp_path):
+    tool_files.label_studio(tmp_path / "data")
+    file = tmp_path / "data/project-3.json"
+
+    def change(tasks):
+        for task in tasks:
+            results = task["annotations"][0]["result"]
+            results[0] |= {"type": "polygon"}
+            label = results[0]["value"].pop("polygonlabels")
+            results.append({"id": "a", "type": "labels", "value": {"labels": label}})
+            results.append({"id": "d", "type": "choices", "value": {"choices": ["day", "wet"]}})
+
+    changed(file, change)
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(file)}}
+    run({"input": source}, tmp_path / "masks")
+    assert set(map(tuple, classes_of(tmp_path / "masks").values())) == {("car", "road")}
+    manifest = run({"task": "classification", "input": source}, tmp_path / "classes")
+    assert manifest.classes == ("day", "wet")
+    assert set(map(tuple, classes_of(tmp_path / "classes").values())) == {("day", "wet")}
+
+
+def test_via_takes_the_attribute_that_is_named_also_of_check_boxes(tmp_path):
+    tool_files.via(tmp_path / "data")
+    file = tmp_path / "data/via_project.json"
+
+    def change(project):
+        for entry in project["_via_img_metadata"].values():
+            for region in entry["regions"]:
+                kind = region["region_attributes"]["kind"]
+                region["region_attributes"] |= {"shade": "dark", "kinds": {kind: True, "other": False}}
+
+    changed(file, change)
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(file)}}
+    with pytest.raises(UsageError, match=r"several attributes: kind, kinds, shade.*columns: \{label: kind\}"):
+        run({"input": source}, tmp_path / "out")
+    source["labels"]["columns"] = {"label": "kinds"}
+    assert run({"input": source}, tmp_path / "out").classes == ("car", "road")
+    source["labels"]["columns"] = {"label": "sort"}
+    with pytest.raises(UsageError, match="'sort' is not a region attribute"):
+        run({"input": source}, tmp_path / "other")
+
+
+@pytest.mark.parametrize(("classes", "name"), [(None, "object"), (["balloon"], "balloon")])
+def test_via_regions_without_attributes_are_of_one_class(tmp_path, classes, name):
+    tool_files.via(tmp_path / "data")
+    file = tmp_path / "data/via_project.json"
+
+    def change(project):
+        for entry in project["_via_img_metadata"].values():
+            entry["regions"] = {str(i): {**one, "region_attributes": {}} for i, one in enumerate(entry["regions"])}
+
+    changed(file, change)
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(file)}}
+    manifest = run({"input": {**source, **({"classes": classes} if classes else {})}}, tmp_path / "out")
+    assert manifest.classes == (name,)
+
+
+def test_flags_of_labelme_are_the_classes_of_images(tmp_path):
+    tool_files.labelme(tmp_path / "data")
+    for number in range(COUNT):
+        flags = {"night": number % 2 == 0, "day": number % 2 == 1}
+        changed(tmp_path / f"data/i{number}.json", lambda document, flags=flags: document.update(flags=flags))
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(tmp_path / "data")}}
+    notes: list[str] = []
+    manifest = run({"task": "classification", "input": source}, tmp_path / "out", log=notes.append)
+    assert manifest.classes == ("day", "night")
+    assert classes_of(tmp_path / "out")["i1.jpg"] == ["day"]
+    assert any(note.startswith(f"left out: {2 * COUNT} objects") for note in notes)
+
+
+def test_json_lines_may_have_other_names_and_several_classes(tmp_path):
+    tool_files.label_lines(tmp_path / "data")
+    file = tmp_path / "data/labels.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    tool_files.lines(file, [{"where": row["image"], "what": [row["label"], "thing"]} for row in rows])
+    labels = {"path": str(file), "format": "label_jsonl", "columns": {"image": "where", "label": "what"}}
+    source = {"images": str(tmp_path / "data/images"), "labels": labels}
+    manifest = run({"task": "classification", "input": source}, tmp_path / "out")
+    assert manifest.classes == ("car", "road", "thing")
+    assert classes_of(tmp_path / "out")["i1.jpg"] == ["road", "thing"]
+
+
+def test_classes_of_open_images_count_where_people_are_sure(tmp_path):
+    keys = tool_files.names(tmp_path / "data")
+    tool_files.described(tmp_path / "data")
+    rows = [f"i{number},verification,/m/0k4j,1\ni{number},verification,/m/06gfj,0" for number in range(COUNT)]
+    file = tmp_path / "data/train-annotations-human-imagelabels.csv"
+    tool_files.write(file, "ImageID,Source,LabelName,Confidence\n" + "\n".join(rows) + "\n")
+    source = {"images": str(tmp_path / "data/images"), "labels": {"path": str(file)}}
+    notes: list[str] = []
+    run({"task": "classification", "input": source}, tmp_path / "out", log=notes.append)
+    assert classes_of(tmp_path / "out") == {key: ["car"] for key in keys}
+    assert f"left out: {COUNT} classes of images with a confidence below 1" in notes
