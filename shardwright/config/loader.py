@@ -31,9 +31,18 @@ _KINDS = {
     "hue": _Kind(0.05, 0.0, 0.5),
     "cutout": _Kind(0.3),
     "mixup": _Kind(0.2, 0.01, 10.0),
+    "rotate": _Kind(15.0, 0.0, 180.0),
+    "scale": _Kind(0.2, 0.0, 0.9),
+    "shift": _Kind(0.1),
+    "blur": _Kind(1.5, 0.0, 10.0),
+    "jpeg": _Kind(0.5),
+    "randaugment": _Kind(0.5),
+    "cutmix": _Kind(1.0, 0.01, 10.0),
 }
 
 AUGMENTATIONS = tuple(_KINDS)
+# They mix the images of a batch.
+MIXING = ("mixup", "cutmix")
 
 
 @dataclass(frozen=True)

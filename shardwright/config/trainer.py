@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from shardwright.config.loader import MIXING
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.config.transform import TextConfig
 from shardwright.errors import ConfigError
@@ -92,10 +93,10 @@ def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment
         raise ConfigError(
             "trainer.text", f"{words} words", f"Lower transform.text.{columns[0]}.vocabulary; {_MOST_WORDS} at most."
         )
-    if columns and any(name.partition("=")[0] == "mixup" for name in augment):
-        raise ConfigError(
-            "loader.augment", "mixup mixes images, and trainer.text has texts", "Remove mixup or trainer.text."
-        )
+    mixing = [name for written in augment if (name := written.partition("=")[0]) in MIXING]
+    if columns and mixing:
+        problem = f"{mixing[0]} mixes images, and trainer.text has texts"
+        raise ConfigError("loader.augment", problem, f"Remove {mixing[0]} or trainer.text.")
 
 
 def check_learning(task: str, model: str, loss: str) -> None:

@@ -4,12 +4,19 @@
 |---|---|
 | `flip_left_right`, `flip_up_down`, `rotate90` | none: every other one; a quarter turn of four, for square images |
 | `crop=0.7` | a random part, of at least so much of each side, is enlarged to the whole |
+| `rotate=15` | by up to so many degrees |
+| `scale=0.2` | larger or smaller by up to so much |
+| `shift=0.1` | by up to so much of each side |
 | `brightness=0.2` | is moved by up to so much of the range |
 | `contrast=0.2` | distances from the image's mean are stretched or shrunk by up to so much |
 | `saturation=0.3` | distances from gray are stretched or shrunk by up to so much |
 | `hue=0.05` | is turned by up to so much of the circle |
+| `blur=1.5` | a Gaussian with a standard deviation of up to so many pixels |
+| `jpeg=0.5` | JPEG's losses, with a quality from 100 down to 50 |
+| `randaugment=0.5` | two random changes of color, sharpness and place, each up to so much of its largest strength |
 | `cutout=0.3` | a rectangle of up to so much of each side becomes the image's mean color, and no class in the masks |
 | `mixup=0.2` | images of a batch are mixed in pairs, alpha of Zhang et al., 2018; see `mixup` |
+| `cutmix=1` | a rectangle comes from another image of the batch, alpha of Yun et al., 2019; see `cutmix` |
 
 They are applied in this order, not in the order of the option. Each has separate random numbers, which do not depend on
 the others.
@@ -17,26 +24,35 @@ the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from shardwright.config.loader import AUGMENTATIONS, Augmentation
 from shardwright.errors import UsageError
+from shardwright.loader.image_changes import (
+    AFFINE,
+    COLORS,
+    blurred,
+    change_colors,
+    compressed,
+    rand_augmented,
+    to_bytes,
+    warped,
+)
 from shardwright.loader.parsing import Example
 from shardwright.masks.regions import IGNORE_VALUE
 
 Tensor = Any
 
-_FULL = 255.0
 # Random numbers for each augmentation.
 _NUMBERS = 4
 # Separates the random numbers of the second image of a pair.
 _OTHER = 1 << 40
-_COLORS = ("brightness", "contrast", "saturation", "hue")
-# Luma of ITU-R BT.601, as JPEG has it.
-_GREY = (0.299, 0.587, 0.114)
+# The first version had so many augmentations; further ones have other random numbers, so that its changes stay.
+_FIRST = 10
+_FURTHER = 1 << 41
 
 
 def check_augment(augment: Mapping[str, Augmentation], size: tuple[int, int]) -> None:
@@ -57,16 +73,16 @@ def apply_augmentations(example: Example, augment: Mapping[str, Augmentation], s
 
     Args:
         example: `image` uint8 [H, W, 3]; `bits` uint8 [H, W, P], where there is one, moves with it.
-        augment: by name; `mixup` is left to the batch.
+        augment: by name; `mixup` and `cutmix` are left to the batch.
         seed: the same seed and count give the same change.
         count: int64 scalar, another one for every example and epoch.
 
     Returns:
         The example, changed.
     """
-    shape = [len(AUGMENTATIONS), _NUMBERS]
-    numbers = tf.random.stateless_uniform(shape, tf.stack([tf.constant(seed, tf.int64), count]))
-    chance = {name: numbers[row] for row, name in enumerate(AUGMENTATIONS)}
+    chance = _drawn(AUGMENTATIONS[:_FIRST], seed, count)
+    if any(name in augment for name in AUGMENTATIONS[_FIRST:]):
+        chance |= _drawn(AUGMENTATIONS[_FIRST:], seed, count + _FURTHER)
     image, bits = example["image"], example.get("bits")
     moving = [image] if bits is None else [image, bits]
     for name, axis in (("flip_left_right", 1), ("flip_up_down", 0)):
@@ -77,11 +93,27 @@ def apply_augmentations(example: Example, augment: Mapping[str, Augmentation], s
         moving = [tf.ensure_shape(tf.image.rot90(part, turns), part.shape) for part in moving]
     if "crop" in augment:
         moving = _cropped(moving, augment["crop"].strength, chance["crop"])
-    if any(name in augment for name in _COLORS):
-        moving[0] = _colored(moving[0], augment, chance)
+    if affine := {name: augment[name].strength for name in AFFINE if name in augment}:
+        moving = warped(moving, affine, chance)
+    if any(name in augment for name in COLORS):
+        chosen = [name for name in COLORS if name in augment]
+        moving[0] = change_colors(
+            moving[0], {name: (2 * chance[name][0] - 1) * augment[name].strength for name in chosen}
+        )
+    for name, change in (("blur", blurred), ("jpeg", compressed)):
+        if name in augment:
+            moving[0] = change(moving[0], augment[name].strength, chance[name])
+    if "randaugment" in augment:
+        moving = rand_augmented(moving, augment["randaugment"].strength, chance["randaugment"])
     if "cutout" in augment:
         moving = _cut_out(moving, augment["cutout"].strength, chance["cutout"])
     return {**example, **dict(zip(("image", "bits"), moving, strict=False))}
+
+
+def _drawn(names: Sequence[str], seed: int, count: Tensor) -> dict[str, Tensor]:
+    """Returns random numbers from 0 to 1 for each augmentation."""
+    numbers = tf.random.stateless_uniform([len(names), _NUMBERS], tf.stack([tf.constant(seed, tf.int64), count]))
+    return {name: numbers[row] for row, name in enumerate(names)}
 
 
 def _flipped(part: Tensor, flip: Tensor, axis: int) -> Tensor:
@@ -108,7 +140,7 @@ def _cropped(moving: list[Tensor], least: float, chance: Tensor) -> list[Tensor]
     top, left, rows, columns = _box(height, width, (share, share), chance)
     parts = [part[top : top + rows, left : left + columns] for part in moving]
     resized = tf.image.resize(parts[0], (height, width), "bilinear")
-    found = [tf.ensure_shape(_to_bytes(resized), moving[0].shape)]
+    found = [tf.ensure_shape(to_bytes(resized), moving[0].shape)]
     for part, whole in zip(parts[1:], moving[1:], strict=True):
         down, across = (
             ((2 * tf.range(size) + 1) * own) // (2 * size) for size, own in ((height, rows), (width, columns))
@@ -117,34 +149,14 @@ def _cropped(moving: list[Tensor], least: float, chance: Tensor) -> list[Tensor]
     return found
 
 
-def _colored(image: Tensor, augment: Mapping[str, Augmentation], chance: Mapping[str, Tensor]) -> Tensor:
-    drawn = {name: (2 * chance[name][0] - 1) * augment[name].strength for name in _COLORS if name in augment}
-    values = tf.cast(image, tf.float32)
-    if "brightness" in drawn:
-        values += tf.round(drawn["brightness"] * _FULL)
-    if "contrast" in drawn:
-        mean = tf.reduce_mean(values)
-        values = mean + (values - mean) * (1 + drawn["contrast"])
-    if "saturation" in drawn:
-        gray = tf.reduce_sum(values * tf.constant(_GREY), axis=-1, keepdims=True)
-        values = gray + (values - gray) * (1 + drawn["saturation"])
-    if "hue" in drawn:
-        values = tf.image.adjust_hue(tf.clip_by_value(values, 0.0, _FULL) / _FULL, drawn["hue"]) * _FULL
-    return _to_bytes(values)
-
-
 def _cut_out(moving: list[Tensor], most: float, chance: Tensor) -> list[Tensor]:
     image = moving[0]
     height, width = image.shape[:2]
     top, left, rows, columns = _box(height, width, (most * chance[2], most * chance[3]), chance)
     down, across = tf.range(height)[:, tf.newaxis, tf.newaxis], tf.range(width)[tf.newaxis, :, tf.newaxis]
     inside = (down >= top) & (down < top + rows) & (across >= left) & (across < left + columns)
-    color = _to_bytes(tf.reduce_mean(tf.cast(image, tf.float32), axis=(0, 1)))
+    color = to_bytes(tf.reduce_mean(tf.cast(image, tf.float32), axis=(0, 1)))
     return [tf.where(inside, color, image), *(tf.where(inside, tf.zeros((), tf.uint8), part) for part in moving[1:])]
-
-
-def _to_bytes(values: Tensor) -> Tensor:
-    return tf.cast(tf.clip_by_value(tf.floor(values + 0.5), 0.0, _FULL), tf.uint8)
 
 
 def mixup(images: Tensor, target: Any, alpha: float, seed: int, count: Tensor) -> tuple[Tensor, Any]:
@@ -184,3 +196,46 @@ def _mixed(values: Tensor, share: Tensor) -> Tensor:
 def _mixed_targets(target: Tensor, share: Tensor) -> Tensor:
     left_out = (target == IGNORE_VALUE) | (tf.roll(target, 1, axis=0) == IGNORE_VALUE)
     return tf.where(left_out, tf.constant(IGNORE_VALUE, tf.float32), _mixed(target, share))
+
+
+def cutmix(images: Tensor, target: Any, alpha: float, seed: int, count: Tensor) -> tuple[Tensor, Any]:
+    """Replaces a rectangle of every image of a host's batch by that of the image before it, and the targets alike.
+
+    Labels are mixed by area, masks have those of the pixels. The rectangle's part of the area is drawn for each pair
+    from Beta(alpha, alpha). For seeds and hosts, see `mixup`.
+
+    Args:
+        images: float32 [B, H, W, 3].
+        target: float32 [B, C] or [B, H, W, C], or several of them; may contain `IGNORE_VALUE`.
+        alpha: of the distribution.
+        seed: the same seed and count give the same rectangles.
+        count: int64 scalar, of the first example of the batch.
+
+    Returns:
+        Images and target, mixed.
+    """
+    batch, (height, width) = tf.shape(images)[0], images.shape[1:3]
+    state = tf.stack([tf.constant(seed, tf.int64), count])
+    one, other = (
+        tf.random.stateless_gamma([batch], state + tf.constant([0, add], tf.int64), alpha)
+        for add in (_FURTHER, _FURTHER + _OTHER)
+    )
+    side = tf.sqrt(tf.math.divide_no_nan(one, one + other))
+    places = tf.random.stateless_uniform([2, batch], state + tf.constant([0, _FURTHER + 2 * _OTHER], tf.int64))
+    inside = _within(height, side, places[0])[:, :, tf.newaxis] & _within(width, side, places[1])[:, tf.newaxis]
+    area = tf.reduce_mean(tf.cast(inside, tf.float32), axis=(1, 2))
+
+    def pasted(values: Tensor) -> Tensor:
+        return tf.where(inside[..., tf.newaxis], tf.roll(values, 1, axis=0), values)
+
+    return pasted(images), tf.nest.map_structure(
+        lambda part: pasted(part) if len(part.shape) == len(images.shape) else _mixed_targets(part, 1 - area), target
+    )
+
+
+def _within(length: int, part: Tensor, place: Tensor) -> Tensor:
+    """Returns for each image of a batch which rows, or columns, are in its rectangle: bool [B, length]."""
+    own = tf.round(part * length)
+    begin = tf.floor(place * (length - own + 1))[:, tf.newaxis]
+    numbers = tf.range(length, dtype=tf.float32)[tf.newaxis]
+    return (numbers >= begin) & (numbers < begin + own[:, tf.newaxis])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from shardwright.config.loader import NORMALIZATIONS, ORDERS, Augmentation, read_augmentations
+from shardwright.config.loader import MIXING, NORMALIZATIONS, ORDERS, Augmentation, read_augmentations
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
@@ -116,9 +116,9 @@ class LoaderOptions:
         return read_augmentations(self.augment)
 
     @property
-    def mixup(self) -> float:
-        """Alpha of `mixup`; 0 without it."""
-        return self.augmentations["mixup"].strength if "mixup" in self.augmentations else 0.0
+    def mixing(self) -> Mapping[str, float]:
+        """The alpha of each of `MIXING` that is wanted."""
+        return {name: self.augmentations[name].strength for name in MIXING if name in self.augmentations}
 
     def resolved(self, dataset: ImageDataset) -> ResolvedOptions:
         """Completes the options from a dataset.
@@ -130,7 +130,7 @@ class LoaderOptions:
         size = image_size(dataset)
         check_augment(self.augmentations, size)
         targets = self._targets(dataset)
-        self._check_mixup(dataset)
+        self._check_mixing(dataset)
         if self.exact and not dataset.num_records(self.split):
             raise DatasetError(f"{dataset.root}: split {self.split!r} contains no record, so there is nothing to load.")
         columns = text_features(dataset, self.texts)
@@ -156,11 +156,12 @@ class LoaderOptions:
             raise UsageError(f"masks 'bits': no masks are loaded from {dataset.root}. Leave it out.")
         return targets
 
-    def _check_mixup(self, dataset: ImageDataset) -> None:
+    def _check_mixing(self, dataset: ImageDataset) -> None:
         whole = self.dtype == "uint8" or self.masks == "bits" or dataset.manifest.labels == NONE
-        if self.mixup and (whole or self.texts):
+        if self.mixing and (whole or self.texts):
             raise UsageError(
-                "augment 'mixup' makes fractions: it needs labels, a float dtype, masks as bytes, no texts."
+                f"augment {next(iter(self.mixing))!r} makes fractions: it needs labels, a float dtype, masks as bytes, "
+                "no texts."
             )
 
     def _shuffle_buffer(self, dataset: ImageDataset, example_bytes: int) -> int:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from shardwright.dataset.manifest import MULTI, NONE, Manifest
 from shardwright.images import tf_ops
-from shardwright.loader.augment import mixup
+from shardwright.loader.augment import cutmix, mixup
 from shardwright.loader.masks import unpack_bits
 from shardwright.loader.options import BOTH, LABELS, MASKS, ResolvedOptions
 from shardwright.loader.parsing import Example
@@ -41,7 +41,7 @@ class Postprocess:
                 [B, ...].
         """
         image, target = self._image(batch["image"]), self._target(batch)
-        if self.options.mixup:
+        if self.options.mixing:
             image, target = self._mixed(tf.cast(image, tf.float32), target, batch["count"][0])
         image = tf.cast(image, self.options.dtype)
         found = [{"image": image, "text": batch["text"]} if "text" in batch else image, target]
@@ -77,4 +77,7 @@ class Postprocess:
         soft = tf.nest.map_structure(
             lambda part: tf.one_hot(part, len(self.manifest.classes)) if one_hot else tf.cast(part, tf.float32), target
         )
-        return mixup(image, soft, self.options.mixup, self.options.seed, count)
+        for name, mix in (("mixup", mixup), ("cutmix", cutmix)):
+            if name in self.options.mixing:
+                image, soft = mix(image, soft, self.options.mixing[name], self.options.seed, count)
+        return image, soft
