@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
@@ -31,10 +32,7 @@ def _estimate(options: argparse.Namespace) -> int:
     config = load_config(options.config)
     prices = read_prices(options.prices)
     if options.images is None:
-        from shardwright.storage import list_inputs
-
-        sizes = list_inputs(config.resolve(config.input.images)).sizes
-        images, size = len(sizes), int(sum(sizes))
+        images, size = _listed(config.resolve(config.input.images))
     else:
         images, size = options.images, options.images * options.image_size
     found = estimate(config, options.target, prices, images, size)
@@ -44,3 +42,18 @@ def _estimate(options: argparse.Namespace) -> int:
     else:
         print(estimate_text(found))
     return 0
+
+
+def _listed(images: str) -> tuple[int, int]:
+    """Returns number and bytes of the images of a folder; of all its files where none has the ending of an image."""
+    from shardwright.formats.candidates import IMAGE_ENDINGS
+    from shardwright.storage import list_inputs
+
+    found = list_inputs(images)
+    sizes = [
+        size
+        for name, size in zip(found.names, found.sizes, strict=True)
+        if os.path.splitext(name)[1].lower() in IMAGE_ENDINGS
+    ]
+    sizes = sizes or list(found.sizes)
+    return len(sizes), int(sum(sizes))

@@ -96,6 +96,7 @@ def test_images_of_the_configuration_are_listed(tmp_path, capsys):
     (tmp_path / "images").mkdir()
     for name in "abc":
         (tmp_path / "images" / f"{name}.jpg").write_bytes(b"12345")
+    (tmp_path / "images" / "labels.csv").write_bytes(b"not an image")
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"input": {"images": str(tmp_path / "images")}}))
     (tmp_path / "p.yaml").write_text("core_hour: 1\n")
     call = ["estimate", str(tmp_path / "c.yaml"), "--target", "vertex", "--prices", str(tmp_path / "p.yaml"), "--json"]
