@@ -284,6 +284,10 @@ class CocoJson(AnnotationFormat):
         return ClassMap(names, {number: i for i, number in enumerate(categories)}, tuple(notes))
 
 
+class _PanopticEntry(Exception):
+    """The file holds segments of PNG files, not instances."""
+
+
 def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
     """Reads the file; of annotations what is wanted.
 
@@ -293,6 +297,12 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
     try:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
             document = json.load(file, object_hook=partial(_slim, masks=masks, boxes=boxes))
+    except _PanopticEntry:
+        # The detection looks at the start of a large file only.
+        problem = "holds COCO panoptic JSON. Set input.labels.format: panoptic"
+        raise UsageError(f"{path}: {problem}.").with_readings(
+            Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"})
+        ) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is not JSON in UTF-8 ({error}). Fix the file, or give a CSV.") from None
     found = document if isinstance(document, dict) else {}
@@ -308,6 +318,8 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
 
 def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
     """Called for each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
+    if "segments_info" in entry:
+        raise _PanopticEntry
     if "image_id" in entry:
         segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
         box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None

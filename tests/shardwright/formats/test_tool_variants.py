@@ -8,6 +8,7 @@ from ingesting import examples, ledger, run
 from layouts import COUNT
 
 from shardwright.errors import UsageError
+from shardwright.pipelines.cli import main
 
 
 def classes_of(root):
@@ -151,6 +152,20 @@ def test_json_lines_may_have_other_names_and_several_classes(tmp_path):
     manifest = run({"task": "classification", "input": source}, tmp_path / "out")
     assert manifest.classes == ("car", "road", "thing")
     assert classes_of(tmp_path / "out")["i1.jpg"] == ["road", "thing"]
+
+
+def test_a_large_panoptic_file_is_recognized_when_its_segments_come(tmp_path, monkeypatch):
+    tool_files.panoptic(tmp_path / "data")
+    file = tmp_path / "data/annotations/panoptic_val.json"
+    document = json.loads(file.read_text())
+    # Images come first, so that the start of the file has nothing else.
+    file.write_text(json.dumps({"info": {"x": " " * (1 << 17)}, "images": document["images"], **document}))
+    source = {"images": str(tmp_path / "data/images"), "labels": {"path": str(file)}}
+    with pytest.raises(UsageError, match="holds COCO panoptic JSON. Set input.labels.format: panoptic"):
+        run({"input": source}, tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "data/images", "data/annotations/panoptic_val.json", "--out", "c.yaml"]) == 0
+    assert "format: panoptic" in (tmp_path / "c.yaml").read_text()
 
 
 def test_classes_of_open_images_count_where_people_are_sure(tmp_path):
