@@ -94,6 +94,7 @@ commands() { # every command of the base
     run verify dataset --deep
     run stats dataset
     run report dataset --out report.html
+    run card dataset --out card.md
     run inspect dataset
     local key image
     key="$("$bin/python" -c 'import shardwright; print(shardwright.ImageDataset.open("dataset").keys("train")[0])')"
