@@ -45,6 +45,9 @@ class DatasetSource(Sequence[dict[str, Any]]):
         dataset: the dataset.
         split: the split.
 
+    Attributes:
+        split: the split.
+
     Raises:
         DatasetError: there is no such split, an index is damaged, or the masks are stored in a form that only the
             source's program can read.
@@ -52,7 +55,8 @@ class DatasetSource(Sequence[dict[str, Any]]):
 
     def __init__(self, dataset: ImageDataset, split: str) -> None:
         shards = dataset.shards(split)
-        self._root, self._split, self._manifest = dataset.root, split, dataset.manifest
+        self.split = split
+        self._root, self._manifest = dataset.root, dataset.manifest
         self._reader = ExampleReader(dataset.manifest)
         self._access = RandomAccess(shards)
         # The number of the first record of each shard, and the number of all.
@@ -79,7 +83,7 @@ class DatasetSource(Sequence[dict[str, Any]]):
 
     def __repr__(self) -> str:
         # grain compares it when it resumes from a checkpoint.
-        return f"source({self._root!r}, {self._split!r}, fingerprint={self._manifest.fingerprint[:12]!r})"
+        return f"source({self._root!r}, {self.split!r}, fingerprint={self._manifest.fingerprint[:12]!r})"
 
     def _number(self, index: SupportsIndex) -> int:
         number, count = operator.index(index), len(self)
@@ -90,7 +94,7 @@ class DatasetSource(Sequence[dict[str, Any]]):
     def _item(self, number: int, payload: bytes) -> dict[str, Any]:
         view = self._reader.read(f"record {number}", payload)
         keys = view.example.texts(self._manifest.stored(_KEY))
-        where = f"{self._root}, split {self._split}, record {number} (key {keys[0] if keys else ''!a})"
+        where = f"{self._root}, split {self.split}, record {number} (key {keys[0] if keys else ''!a})"
         try:
             image = _pixels(view)
             item: dict[str, Any] = {"image": image, "key": keys[0] if keys else ""}
