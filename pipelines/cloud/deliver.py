@@ -200,7 +200,6 @@ def smoke_request(config: Config, endpoint: str) -> Any:
 
     Masks are asked for as run lengths: as numbers they are larger than Vertex AI's limit of an answer.
     """
-    from google.api import httpbody_pb2
     from google.cloud import aiplatform_v1 as vertex
 
     instance: dict[str, Any] = {"image_bytes": {"b64": base64.b64encode(_gray_png()).decode("ascii")}}
@@ -208,7 +207,7 @@ def smoke_request(config: Config, endpoint: str) -> Any:
         instance["texts"] = [""] * len(config.trainer.text)
     signature = "rle" if config.task == "segmentation" else "serving_default"
     body = json.dumps({"signature_name": signature, "instances": [instance]}).encode()
-    content = httpbody_pb2.HttpBody(content_type="application/json", data=body)
+    content = {"content_type": "application/json", "data": body}
     return vertex.RawPredictRequest(endpoint=endpoint, http_body=content)
 
 
