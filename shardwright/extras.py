@@ -28,7 +28,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "tfx_bsl",
     ),
     "kubeflow": ("kfp", "kubernetes"),
-    "vertex": ("google.cloud.aiplatform",),
+    "vertex": ("google.cloud.aiplatform", "google.cloud.aiplatform_v1"),
 }
 
 

@@ -134,6 +134,7 @@ GOOGLE = {
     "google.api_core": "google-api-core",
     "google.auth": "google-auth",
     "google.cloud.aiplatform": "google-cloud-aiplatform",
+    "google.cloud.aiplatform_v1": "google-cloud-aiplatform",
     "google.cloud.storage": "google-cloud-storage",
     "google.protobuf": "protobuf",
     "google.resumable_media": "google-resumable-media",
