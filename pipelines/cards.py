@@ -8,11 +8,11 @@ Source: the Croissant format specification 1.0 (MLCommons), for `croissant`.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from shardwright.checksum import SHA256, new_checksum
 from shardwright.dataset.manifest import MARKS, MASKS, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path
@@ -220,7 +220,7 @@ def _numbered(manifest: Manifest) -> Iterator[tuple[str, int]]:
 
 
 def _file(name: str, path: str, kind: str) -> dict[str, Any]:
-    digest, size = hashlib.sha256(), 0
+    digest, size = new_checksum(SHA256), 0
     with open_file(path) as file:
         while piece := file.read(_PIECE):
             digest.update(piece)

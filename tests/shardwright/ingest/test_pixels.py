@@ -386,7 +386,10 @@ def test_every_hostile_file_is_written_or_rejected_by_name(tmp_path, shared_data
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     found = ledger(tmp_path / "out")
     assert manifest.totals["inputs"] == len(found)
-    assert set(found) >= {file for file in files if not file.rpartition("/")[2].startswith(".")} - {"desktop.ini"}
+    assert set(found) >= {file for file in files if not file.rpartition("/")[2].startswith(".")} - {
+        "desktop.ini",
+        "manifest.csv",
+    }
     for row in found.values():
         assert row.status == "written" or (row.code and row.reason)
         assert str(shared_data) not in row.reason
