@@ -20,6 +20,7 @@ from shardwright.config import (
     TransformConfig,
     parse_config,
 )
+from shardwright.config.json_schema import config_schema
 from shardwright.config.transform import TextConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -67,3 +68,27 @@ def test_the_model_and_the_callbacks_of_the_page_are_what_keras_takes(tmp_path):
     assert model.output_shape == (None, 8, 12, 2)
     found = names["callbacks"](folder=tmp_path, epochs=3, task="segmentation")
     assert all(isinstance(one, keras.callbacks.Callback) for one in found)
+
+
+def _keys(schema: dict[str, Any], path: str = "") -> set[str]:
+    """All keys of a schema, sections included, with dots between them."""
+    found: set[str] = set()
+    for option in [schema, *schema.get("anyOf", [])]:
+        for key, value in option.get("properties", {}).items():
+            found |= {f"{path}{key}", *_keys(value, f"{path}{key}.")}
+        if isinstance(rows := option.get("additionalProperties"), dict):
+            found |= _keys(rows, f"{path}*.")
+    return found
+
+
+def test_every_key_that_a_page_names_exists():
+    keys = _keys(config_schema())
+    sections = "|".join(sorted({key.partition(".")[0] for key in keys}))
+    wrong = []
+    for page in PAGES:
+        for name in re.findall(rf"`((?:{sections})\.[a-z_.]+[a-z])(?=[`:])", page.read_text(encoding="utf-8")):
+            # A file, and a module that Python's reference names.
+            if name not in keys and not name.endswith((".jsonl", ".global_order")):
+                wrong.append(f"{page.relative_to(DOCS)}: {name}")
+    assert not wrong
+    assert len(keys) > 150
