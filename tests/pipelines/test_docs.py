@@ -87,8 +87,8 @@ def test_every_key_that_a_page_names_exists():
     wrong = []
     for page in PAGES:
         for name in re.findall(rf"`((?:{sections})\.[a-z_.]+[a-z])(?=[`:])", page.read_text(encoding="utf-8")):
-            # A file, and a module that Python's reference names.
-            if name not in keys and not name.endswith((".jsonl", ".global_order")):
+            # Files, and a module that Python's reference names.
+            if name not in keys and not name.endswith((".json", ".jsonl", ".global_order")):
                 wrong.append(f"{page.relative_to(DOCS)}: {name}")
     assert not wrong
     assert len(keys) > 150
