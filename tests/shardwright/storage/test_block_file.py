@@ -72,8 +72,14 @@ def test_a_file_system_that_refuses_direct_writes_gets_usual_ones(tmp_path, monk
 
 
 def test_an_error_of_a_block_that_is_written_in_the_background_is_raised(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "full")
+    """Of the first block: those that follow are written."""
+    write, refused = os.pwrite, []
+
+    def full(*given):
+        if not refused:
+            refused.append(given[2])
+            raise OSError(errno.ENOSPC, "full")
+        return write(*given)
 
     monkeypatch.setattr(block_file.os, "pwrite", full)
     with pytest.raises(OSError, match="full"):

@@ -65,6 +65,15 @@ def test_a_damaged_checksum_in_build_json_is_one_finding(dataset):
     assert [(finding.file, finding.code) for finding in found] == [("build.json", "hash")]
 
 
+def test_an_index_line_in_other_bytes_is_reported_with_its_number(dataset):
+    (path,) = (dataset / "index/Split-train").glob("data-00000-*")
+    lines = path.read_bytes().split(b"\n")
+    lines[1] = lines[1].replace(b'":', b'": ', 1)
+    path.write_bytes(b"\n".join(lines))
+    (found,) = verify(dataset).findings
+    assert (found.code, found.line) == (what.ROW, 2)
+
+
 def test_every_part_of_a_frame_is_distinguished(dataset):
     path = "Split-train/data-00000-of-00003.tfrecord"
     length = json.loads((dataset / "index" / path).with_suffix(".jsonl").read_text().split("\n")[0])["length"]
