@@ -300,7 +300,7 @@ class Staging:
         rows, written = RowSorter(self._scratch()), _Written(facts)
         shard = shard_names.shard_path(*planned)
         index = shard_names.index_path(shard)
-        with self._file(shard, flushed=False, direct=True) as data, self._file(index, flushed=False) as positions:
+        with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
                 number = written.add(outcome, writer, positions)
@@ -346,10 +346,9 @@ class Staging:
             file.write(facts.encode())
         return file.size, file.checksum
 
-    def _file(self, name: str, *, flushed: bool = True, direct: bool = False) -> WholeFile:
-        # If files are kept on a bucket, the local one is temporary, and sent from the system's cache.
-        kept = self.mirror is None
-        return WholeFile(self.path(name), flushed=flushed and kept, direct=direct and kept)
+    def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
+        # If files are kept on a bucket, the local one is temporary.
+        return WholeFile(self.path(name), flushed=flushed and self.mirror is None)
 
     def _store(self, names: Sequence[str]) -> None:
         """Makes files durable, so that a `done` row may name them."""

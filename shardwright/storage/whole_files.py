@@ -18,13 +18,11 @@ class WholeFile:
         target: its name; folders above it are made.
         flushed: whether it is on stable storage when the block has ended. Pass `False` for a file that may be lost, or
             that the caller flushes together with others.
-        direct: see `BlockFile`.
     """
 
-    def __init__(self, target: Path, *, flushed: bool = True, direct: bool = False) -> None:
+    def __init__(self, target: Path, *, flushed: bool = True) -> None:
         self._target = target
         self._flushed = flushed
-        self._direct = direct
         # Unique, so that two attempts of a runner at the same shard never write into each other's file.
         self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
 
@@ -40,7 +38,7 @@ class WholeFile:
 
     def __enter__(self) -> WholeFile:
         make_folder(self._target.parent)
-        self._file = BlockFile(self._temporary, direct=self._direct)
+        self._file = BlockFile(self._temporary)
         return self
 
     def write(self, data: bytes) -> None:

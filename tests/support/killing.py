@@ -143,7 +143,7 @@ def _count_written(monkeypatch):
 
     written = []
     write_shard = write.write_shard
-    monkeypatch.setattr(ingest_run, "write_shard", lambda *args: written.append(args[0]) or write_shard(*args))
+    monkeypatch.setattr(ingest_run, "write_shard", lambda number, **given: written.append(number) or write_shard(number, **given))
     return written
 
 

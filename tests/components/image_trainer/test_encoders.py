@@ -9,7 +9,7 @@ from shardwright.components.image_trainer.models.encoders import (
     build_encoder,
     classifier,
     load_encoder_weights,
-    padded,
+    padded_side,
     segmenter,
 )
 from shardwright.components.image_trainer.models.text_inputs import Words
@@ -42,7 +42,7 @@ def test_masks_come_in_the_size_of_the_image(encoder):
     assert answer.shape == (2, 50, 40, 3)
     assert (answer.dtype, model.outputs[0].dtype) == (np.float32, "float32")
     assert ((answer > 0) & (answer < 1)).all()
-    assert (padded(50), padded(64), padded(1)) == (64, 64, 32)
+    assert (padded_side(50), padded_side(64), padded_side(1)) == (64, 64, 32)
 
 
 def test_deeplab_and_words_go_with_an_encoder(encoder):
