@@ -143,7 +143,12 @@ def _count_written(monkeypatch):
 
     written = []
     write_shard = write.write_shard
-    monkeypatch.setattr(ingest_run, "write_shard", lambda number, **given: written.append(number) or write_shard(number, **given))
+
+    def counted(number, **given):
+        written.append(number)
+        return write_shard(number, **given)
+
+    monkeypatch.setattr(ingest_run, "write_shard", counted)
     return written
 
 
