@@ -30,4 +30,6 @@ def test_kills_of_a_run_that_copies_leave_nothing_or_all_and_resume_to_the_same_
 
 
 def test_workers_end_with_the_process_that_started_them(tmp_path, raw):
-    assert ingest_for(raw, tmp_path / "out", 2, 0.4).killed
+    """A fast machine is done after the longer times; each call checks that no worker is left."""
+    killed = [ingest_for(raw, tmp_path / f"out{number}", 2, 0.4 / 2**number).killed for number in range(4)]
+    assert any(killed)
