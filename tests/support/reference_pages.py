@@ -216,9 +216,12 @@ def _channels(component: Any) -> str:
     spec = getattr(component, "SPEC_CLASS", None)
     if spec is None:
         return ""
+    # What a stock component takes besides differs between versions of TFX.
+    taken = inspect.signature(component).parameters
     rows = [
         ("input", f"`{key}`", f"`{one.type.TYPE_NAME}`", "optional" if one.optional else "")
         for key, one in spec.INPUTS.items()
+        if key in taken or not one.optional
     ]
     rows += [("output", f"`{key}`", f"`{one.type.TYPE_NAME}`", "") for key, one in spec.OUTPUTS.items()]
     return table("channel, name, type of artifact, ", rows)
