@@ -93,7 +93,7 @@ def _post(address: str, text: str) -> None:
             time.sleep(_PAUSE * attempt)
         try:
             request = urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 -- checked above
-            with urllib.request.urlopen(request, timeout=_SECONDS):  # noqa: S310
+            with urllib.request.urlopen(request, timeout=_SECONDS):  # noqa: S310 -- likewise
                 return
         except urllib.error.HTTPError as error:
             problem = f"the server answered {error.code}"

@@ -22,8 +22,8 @@ from shardwright.formats.object_values import ObjectError, read_name, read_text_
 from shardwright.formats.objects import (
     Content,
     Entry,
-    ObjectFormat,
     ObjectInput,
+    ObjectTable,
     Thing,
     ellipse,
     polygon,
@@ -42,7 +42,7 @@ _NO_SUBSET = ("", "default")
 _Elements = list[tuple[str, Mapping[str, str]]]
 
 
-class Cvat(ObjectFormat):
+class Cvat(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "cvat_xml", "CVAT's labels"

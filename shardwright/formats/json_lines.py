@@ -32,7 +32,7 @@ from shardwright.formats.object_values import (
     read_number,
     read_side,
 )
-from shardwright.formats.objects import Content, Entry, ObjectFormat, ObjectInput, Thing, polygon, rectangle
+from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, polygon, rectangle
 from shardwright.formats.tables import IMAGE, LABEL, choose_role
 from shardwright.images.boxes import Box
 from shardwright.storage import open_table
@@ -51,7 +51,7 @@ def is_label_line(found: Mapping[str, Any]) -> bool:
     return bool(choose_role(IMAGE, names, {})) and (bool(choose_role(LABEL, names, {})) or _OBJECTS in found)
 
 
-class _Lines(ObjectFormat):
+class _Lines(ObjectTable):
     """See `ObjectFormat`. A line is an image."""
 
     def _entries(self) -> Iterator[Entry]:

@@ -35,7 +35,7 @@ from shardwright.formats.object_values import (
     read_points,
     read_side,
 )
-from shardwright.formats.objects import Content, Entry, ObjectFormat, Thing, ellipse, polygon, rectangle, shape
+from shardwright.formats.objects import Content, Entry, ObjectTable, Thing, ellipse, polygon, rectangle, shape
 from shardwright.images.boxes import Box
 
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
@@ -43,7 +43,7 @@ _SHAPES = ("rectangle", "polygon", "ellipse", "brush")
 _CHOICES, _LABELS = "choices", "labels"
 
 
-class LabelStudio(ObjectFormat):
+class LabelStudio(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "label_studio", "Label Studio"

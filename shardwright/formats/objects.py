@@ -1,6 +1,6 @@
 """Annotations of images as drawing tools have them: objects with an outline or a box, and tags of whole images.
 
-A format of a tool finds its entries (`_entries`) and reads one of them (`_content`); everything else is here:
+A format of a tool is an `ObjectTable` or `ObjectFiles`: it finds its entries and reads one of them; the rest is here:
 matching images and classes, masks, boxes, what is rejected and what is left out, with the reason.
 
 - `task: segmentation`: outlines become masks. Where some objects of a set have outlines, boxes are drawn as masks, too.
@@ -153,8 +153,8 @@ class ObjectFormat(AnnotationFormat):
         self._kept: list[_Kept] = []
 
     @abstractmethod
-    def _entries(self) -> Iterator[Entry]:
-        """Yields the annotations of each image once.
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        """Yields the annotations of each image once, read, or why they cannot be.
 
         Raises:
             UsageError: the file is not the tool's.
@@ -230,9 +230,6 @@ class ObjectFormat(AnnotationFormat):
                 except AnnotationError:  # Its image was rejected.
                     values = {}
                 yield Annotation(position, self._map.index[thing.label], text, row, values)
-
-    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
-        return ((entry, self._try(entry.raw)) for entry in self._entries())
 
     def _try(self, raw: Any) -> Content | AnnotationError:
         try:
@@ -358,6 +355,21 @@ class ObjectFormat(AnnotationFormat):
         return Box(int(columns[0].min()), top, int(columns[1].max()) + 1, bottom)
 
 
+class ObjectTable(ObjectFormat):
+    """A format with one file for all images."""
+
+    @abstractmethod
+    def _entries(self) -> Iterator[Entry]:
+        """Yields the annotations of each image once, not read yet.
+
+        Raises:
+            UsageError: the file is not the tool's.
+        """
+
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        return ((entry, self._try(entry.raw)) for entry in self._entries())
+
+
 class ObjectFiles(ObjectFormat):
     """A format with a file for each image. `_content` takes the bytes of one."""
 
@@ -370,9 +382,6 @@ class ObjectFiles(ObjectFormat):
     @abstractmethod
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         """Names that the image of a file may have."""
-
-    def _entries(self) -> Iterator[Entry]:
-        raise NotImplementedError("files are read together, by _read")
 
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
         numbers = range(len(self._files.keys))

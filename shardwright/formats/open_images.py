@@ -23,7 +23,7 @@ from typing import Any
 from shardwright.errors import UsageError
 from shardwright.formats.mask_values import MaskFiles
 from shardwright.formats.object_values import ObjectError, read_text_number
-from shardwright.formats.objects import Content, Entry, ObjectFormat, ObjectInput, Thing
+from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
 from shardwright.masks.drawn import DrawnMasks
@@ -72,7 +72,7 @@ class OpenImagesMasks(DrawnMasks):
         return list(self.files.masks(label, text, height=height, width=width))
 
 
-class OpenImages(ObjectFormat):
+class OpenImages(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool, flags = "open_images", "Open Images", tuple(_FLAGS.values())

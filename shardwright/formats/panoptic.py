@@ -26,7 +26,7 @@ from shardwright.formats.object_values import (
     read_number,
     read_side,
 )
-from shardwright.formats.objects import Content, Entry, ObjectFormat, ObjectInput, Thing
+from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.images.boxes import Box
 from shardwright.images.colors import COLOR
 from shardwright.masks.drawn import DrawnMasks
@@ -83,7 +83,7 @@ def _segments(root: str, max_pixels: int, text: str) -> tuple[tuple[int, int], d
     return (rows, columns), found
 
 
-class Panoptic(ObjectFormat):
+class Panoptic(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool, flags = "panoptic", "the category ids", (_CROWD,)

@@ -17,7 +17,7 @@ from typing import Any
 from shardwright.errors import UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.object_values import ObjectError, load_json, read_list, read_mapping, read_number
-from shardwright.formats.objects import Content, Entry, ObjectFormat, ObjectInput, Thing, ellipse, polygon, rectangle
+from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, rectangle
 from shardwright.images.boxes import Box
 
 _PROJECT = "_via_img_metadata"
@@ -26,7 +26,7 @@ _WITHOUT_AREA = {"point": "points", "polyline": "lines"}
 _OBJECT = "object"
 
 
-class ViaJson(ObjectFormat):
+class ViaJson(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "via_json", "VIA"

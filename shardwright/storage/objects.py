@@ -76,4 +76,4 @@ class ObjectStore(Protocol):
         """Copies an object of this or another bucket inside the store. Raises `Missing`."""
 
     def delete(self, name: str) -> None:
-        """Deletes an object; one that is not there is no error."""
+        """Deletes an object; a missing one is ignored."""
