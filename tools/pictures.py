@@ -213,7 +213,9 @@ def photograph(browser: str, page: Path, target: Path, width: int, height: int, 
     ]
     subprocess.run([browser, *options, frame.as_uri()], check=True, capture_output=True, timeout=LIMIT)
     with Image.open(target) as image:
-        image.convert("RGB").crop((0, 0, width, height)).quantize(256, method=Image.Quantize.FASTOCTREE).save(target, optimize=True)
+        # An octree keeps colors of few pixels, such as the dots of a legend.
+        small = image.convert("RGB").crop((0, 0, width, height)).quantize(256, method=Image.Quantize.FASTOCTREE)
+        small.save(target, optimize=True)
 
 
 def main() -> None:
