@@ -16,7 +16,7 @@ _PIECE = 4 << 20
 
 
 def cost_table(images: int, steps: Sequence[Measured] = MEASURED) -> str:
-    """Core hours of each step, as a table of Markdown.
+    """Returns core hours of each step, as a table of Markdown.
 
     Args:
         images: how many.
@@ -32,12 +32,12 @@ def cost_table(images: int, steps: Sequence[Measured] = MEASURED) -> str:
 
 
 def hours_to_read(images: int, processes: int) -> float:
-    """How long so many processes take to fetch so many images, one object each, from a bucket."""
+    """Returns how long so many processes take to fetch so many images, one object each, from a bucket."""
     return images / (processes * READS_OF_A_PROCESS) / 3600
 
 
 def processes_fed_by(reads_a_second: float) -> int:
-    """How many processes a bucket's request rate keeps busy; at least one."""
+    """Returns how many processes a bucket's request rate keeps busy; at least one."""
     return max(1, int(reads_a_second // READS_OF_A_PROCESS))
 
 
@@ -47,5 +47,5 @@ def reads_of_a_transform(cores: int, image_bytes: int, step: Measured = MEASURED
 
 
 def shard_count(images: int, image_bytes: int, shard_bytes: int) -> int:
-    """How many shards so many images make."""
+    """Returns how many shards so many images make."""
     return ceil(images * image_bytes / shard_bytes)

@@ -78,7 +78,7 @@ _FEW = "5 % of the images from another camera"
 
 
 def measure_all(files: list[bytes], change: Change) -> Sample:
-    """The rows of pictures after a change, without classes."""
+    """Measures pictures after a change, without classes."""
     numbers, embeddings, sizes = [], [], []
     for data in files:
         with Image.open(io.BytesIO(data)) as picture:

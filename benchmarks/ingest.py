@@ -76,7 +76,7 @@ def ingest_figures(
 
 
 def _timed(works: Sequence[Callable[[], object]], out: Path) -> list[float]:
-    """Wall times of calls that write into `out`, the least of some each.
+    """Returns the wall times of calls that write into `out`, the least of some each.
 
     They take turns, so that what else the machine does meets all alike, and none pays for what one before it wrote.
     """
@@ -91,19 +91,19 @@ def _timed(works: Sequence[Callable[[], object]], out: Path) -> list[float]:
 
 
 def labeled(source: Photographs, verify: str = HEADER) -> Config:
-    """The configuration of a classification: a table of one class an image."""
+    """Returns the configuration of a classification: a table of one class an image."""
     images = {"verify": verify}
     return parse_config({"input": _input(source, source.labels), "task": "classification", "images": images}, base="/")
 
 
 def class_texts(source: Photographs) -> dict[str, list[str]]:
-    """File name -> its class, as the notebook has it in memory."""
+    """Returns the class of each file name, as the notebook has it in memory."""
     with open(source.labels, encoding="utf-8", newline="") as lines:
         return {row["image"]: [row["label"]] for row in csv.DictReader(lines)}
 
 
 def masked(source: Photographs) -> Config:
-    """The configuration of a segmentation: a table of four masks an image."""
+    """Returns the configuration of a segmentation: a table of four masks an image."""
     return parse_config(_raw_masked(source), base="/")
 
 
@@ -129,7 +129,7 @@ def _verifying(source: Photographs, out: Path) -> Figure:
 
 
 def _first_record(source: Photographs, out: Path, command: Sequence[str]) -> Figure:
-    """From the start of the command to the first byte of a shard."""
+    """Measures from the start of the command to the first byte of a shard."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
     started = time.perf_counter()

@@ -103,12 +103,12 @@ class Likeness(NamedTuple):
 
 
 def drawn_pictures(count: int = _DRAWN) -> list[Picture]:
-    """Pictures of the sample data set, small ones."""
+    """Returns small pictures of the sample dataset."""
     return [Image.fromarray(draw_picture(1, number, draw_masks(1, number, _HEIGHT, _WIDTH))) for number in range(count)]
 
 
 def found_pictures(folder: Path) -> list[Picture]:
-    """The photographs in a folder that can be decoded, as they are displayed."""
+    """Returns the photographs in a folder that can be decoded, as they are displayed."""
     pictures = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         data = file.read_bytes()
@@ -161,7 +161,7 @@ def measure_likeness(pictures: Sequence[Picture], confirm: str | None = None) ->
 
 
 def table(rows: Sequence[Likeness]) -> str:
-    """The rows as text, one a line."""
+    """Returns the rows as text, one a line."""
     names = list(ALTERATIONS)
     width = max(len(row.name) for row in rows)
     lines = [f"{'hash':{width}} bits precision  " + "  ".join(f"{name:>8}" for name in names)]

@@ -57,7 +57,7 @@ _LABELS = ("even", "odd")
 def loader_datasets(
     folder: Path, images: int, height: int = HEIGHT, width: int = WIDTH
 ) -> tuple[Photographs, str, str]:
-    """The same photographs as two datasets of one split, or what an earlier call has made of them.
+    """Returns the same photographs as two datasets of one split, or what an earlier call has made of them.
 
     Args:
         folder: where to; made when it is missing.
@@ -92,7 +92,7 @@ def _dataset(source: Photographs, out: Path, task: str, labels: str) -> str:
 
 
 def many_records(folder: Path, records: int = RECORDS) -> str:
-    """A dataset of so many tiny pictures in sixteen shards, or the one that an earlier call has made.
+    """Returns a dataset of so many tiny pictures in sixteen shards, or the one that an earlier call has made.
 
     Its pictures are four different ones: what is asked of it is how long it takes to find a place in it.
     """

@@ -22,14 +22,14 @@ _SHARDS_AT_ONCE = 16
 
 
 def ours(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """Shardwright, as a training calls it; uint8."""
+    """Runs Shardwright as a training calls it; uint8."""
     from shardwright.loader.profile import training
 
     return (image for image, *_ in training(data["dataset"], batch))
 
 
 def ours_float32(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """The same as float32 between 0 and 1."""
+    """Runs Shardwright as a training calls it; float32 between 0 and 1."""
     from shardwright.loader.profile import training
 
     return (image for image, *_ in training(data["dataset"], batch, normalize="unit", dtype="float32"))
@@ -82,7 +82,7 @@ def _grain(data: dict[str, Any]) -> Any:
 
 
 def grain_threads(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """Grain over ArrayRecord, sixteen threads, decoding by OpenCV."""
+    """Runs grain over ArrayRecord, sixteen threads, decoding by OpenCV."""
     import grain
 
     options = grain.ReadOptions(num_threads=16, prefetch_buffer_size=256)
@@ -90,7 +90,7 @@ def grain_threads(data: dict[str, Any], batch: int) -> Iterator[Any]:
 
 
 def grain_processes(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """Grain over ArrayRecord, one process a core, batches made in them."""
+    """Runs grain over ArrayRecord, one process a core, batches made in them."""
     import grain
 
     # By default every process keeps 500 elements ready, which are batches here: nine gigabytes.
@@ -100,7 +100,7 @@ def grain_processes(data: dict[str, Any], batch: int) -> Iterator[Any]:
 
 
 def webdataset(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """WebDataset over tar files, decoding by OpenCV, in this process alone."""
+    """Runs WebDataset over tar files, decoding by OpenCV, in this process alone."""
     import webdataset as wds
 
     files = sorted(glob.glob(os.path.join(data["tar"], "*.tar")))
@@ -111,7 +111,7 @@ def webdataset(data: dict[str, Any], batch: int) -> Iterator[Any]:
 
 
 def webdataset_processes(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """So many of them as there are cores, which hand nothing over: more than any loader made of them can reach."""
+    """Runs one WebDataset process a core, which pass nothing on: an upper bound for every loader made of them."""
     cores = len(os.sched_getaffinity(0))
     queue: Any = multiprocessing.Queue(maxsize=2 * cores)
     workers = [multiprocessing.Process(target=_count, args=(data, batch, queue), daemon=True) for _ in range(cores)]

@@ -86,7 +86,7 @@ def warm(paths: list[str]) -> None:
 
 
 def _drawn(name: str) -> int:
-    """The number of the picture that a file is a copy of."""
+    """Returns the number of the picture that a file is a copy of."""
     return int(name.partition(_DASH)[0])
 
 

@@ -62,7 +62,7 @@ class _Listing:
         return found, str(numbers.stop) if numbers.stop < self._images else None
 
     def stat(self, name: str) -> ObjectInfo:
-        """There is no object without a listing."""
+        """Refuses to answer: there is no object without a listing."""
         raise Missing(name)
 
 

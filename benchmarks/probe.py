@@ -84,7 +84,7 @@ def cluster_figures(count: int = _MILLION, compared: int = _COMPARED) -> list[Fi
 
 
 def made_up_hashes(count: int, seed: int = 0) -> npt.NDArray[np.uint64]:
-    """Random hashes, a part of which are others with a few bits flipped."""
+    """Returns random hashes, a part of which are others with a few bits flipped."""
     random = np.random.default_rng(seed)
     hashes = random.integers(0, 2**64, count, dtype=np.uint64)
     copies = int(count * _COPIED)

@@ -38,7 +38,7 @@ class UnionFind:
                 self._settle()
 
     def firsts(self) -> Positions:
-        """The first member of each member's group, int64 (count,)."""
+        """Returns the first member of each member's group, int64 (count,)."""
         self._settle()
         return self._first
 

@@ -40,7 +40,7 @@ def text(value: Any, name: str) -> str:
 
 
 def truth(value: Any, name: str) -> bool:
-    """True or false."""
+    """Accepts true or false."""
     if type(value) is not bool:
         raise _wrong(value, name, "true or false")
     return value
@@ -117,7 +117,7 @@ def inside(folder: str | os.PathLike[str], path: str) -> Path:
 
 
 def anything(value: Any, name: str) -> Any:
-    """Any value."""
+    """Accepts any value."""
     del name
     return value
 

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 from idioms import RULES
+from prose import AVERAGE, paragraphs, sentence_problems, sentences, without_code, words
 
 ROOT = Path(__file__).parents[1]
-LONGEST, AVERAGE = 30, 18
-ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|etc|approx|No|St)\.")
-HEADLESS = re.compile(r"(What|Whether|Where|Whose|Who|Whoever|Of)\b(?!.*\?)")
 
 
 def pages() -> list[Path]:
@@ -28,45 +26,6 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def without_code(text: str) -> str:
-    """The text with the lines of code blocks and comments emptied, so that line numbers stay."""
-    empty = re.compile(r"^( *)```.*?^\1```|<!--.*?-->", re.MULTILINE | re.DOTALL)
-    return empty.sub(lambda found: "\n" * found[0].count("\n"), text)
-
-
-def plain(text: str) -> str:
-    """A paragraph as a reader sees it: a link is its text, code is one word."""
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"`[^`]*`", "Code", text)
-    text = re.sub(r"Code(, Code)+", "Code", text)
-    return re.sub(r"[*_]{1,2}(\S[^*_]*)[*_]{1,2}", r"\1", text)
-
-
-def paragraphs(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Line, text, and whether it is running text rather than a heading or a cell of a table."""
-    block: list[str] = []
-    begin = 0
-    for number, line in enumerate([*without_code(text).split("\n"), ""], 1):
-        stripped = line.strip()
-        special = stripped.startswith(("#", "|", "---", "!!!"))
-        item = re.match(r"([-*]|\d+\.) ", stripped)
-        if block and (not stripped or special or item):
-            yield begin, plain(" ".join(block)), True
-            block = []
-        if special:
-            for cell in stripped.strip("|").split(" | "):
-                yield number, plain(cell.strip("# ")), False
-        elif stripped:
-            begin = begin if block else number
-            block.append(stripped.removeprefix(item[0]) if item else stripped.lstrip("> "))
-
-
-def sentences(paragraph: str) -> list[str]:
-    """The sentences of a paragraph; a colon before a list or a block ends one."""
-    text = ABBREVIATIONS.sub(lambda found: found[0].replace(".", ""), paragraph)
-    return [part for part in re.split(r"(?<=[.!?:;])[)\"'*]*\s+(?=[^a-z])|;\s+", text) if re.search(r"\w", part)]
-
-
 def problems(text: str) -> Iterator[tuple[int, str]]:
     """Line and what to change."""
     lengths = []
@@ -75,13 +34,10 @@ def problems(text: str) -> Iterator[tuple[int, str]]:
             for found in rule.finditer(paragraph):
                 yield line, f"{found[0]!r}. Write: {instead}."
         for sentence in sentences(paragraph):
-            words = len(re.findall(r"[\w’'%.,/+-]*\w[\w’'%.,/+-]*", sentence))
-            if words > LONGEST:
-                yield line, f"{words} words, at most {LONGEST}: {sentence[:70]} …"
+            for problem in sentence_problems(sentence, running):
+                yield line, problem
             if running:
-                lengths.append(words)
-                if HEADLESS.match(sentence):
-                    yield line, f"begin with the subject: {sentence[:50]} …"
+                lengths.append(words(sentence))
     average = sum(lengths) / max(1, len(lengths))
     if average > AVERAGE:
         yield 1, f"{average:.1f} words a sentence on average, at most {AVERAGE}"

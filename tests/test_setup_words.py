@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from idioms import BRITISH, RULES
+from prose import HEADLESS, first_line_problems, parsed
 
 ROOT = Path(__file__).parents[1]
-HEADLESS = re.compile(r"^(What|Whether|Where|Whose|Who|Of)\b(?!.*\?)")
 NAMES = re.compile(
     rf"(^|_)(told|tells?|said|says?|mend(ed|s)?|anew|beside|whoever|lies|unheld)(_|$)|{BRITISH}", re.IGNORECASE
 )
@@ -39,8 +39,7 @@ def docstrings(tree: ast.Module) -> set[int]:
 
 def idioms(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line, what was found and what to write instead."""
-    source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
+    source, tree = parsed(path)
     texts: list[tuple[int, str, bool]] = [
         (node.lineno, node.value, False)
         for node in ast.walk(tree)
@@ -75,6 +74,13 @@ def test_the_code_has_no_idioms_of_its_own() -> None:
             if text not in EXCEPTIONS.get(name, ()):
                 found.append(f"{name}:{line}: {text!r}. Write: {instead}.")
     assert not found, f"{len(found)} idioms:\n" + "\n".join(found[:50])
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {problem}" for path in files() for line, problem in first_line_problems(path)
+    ]
+    assert not found, "\n".join(found)
 
 
 if __name__ == "__main__":

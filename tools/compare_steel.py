@@ -126,7 +126,7 @@ def run_notebook(dataset: Path, cpu_seconds: float) -> dict[str, Any]:
 
 
 def plain_unet(size: list[int], classes: int) -> Any:
-    """The U-Net of the tutorials."""
+    """Builds the U-Net of the tutorials."""
     import keras
     from keras import layers
 

@@ -100,7 +100,7 @@ class _Ending:
         self._now = False
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """The signal's handler."""
+        """Handles the signal."""
         del frame
         self.number = number
         if self._now:

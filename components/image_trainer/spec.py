@@ -260,7 +260,7 @@ class TrainSpec:
         return fingerprint(value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Returns plain values for JSON."""
         value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         value["recipe"], value["running"] = self.recipe.to_dict(), self.running.to_dict()
         value["texts"] = [dataclasses.asdict(column) for column in self.texts]

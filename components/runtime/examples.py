@@ -99,13 +99,13 @@ class _Found:
         return MULTI if self.several else SINGLE
 
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes by their numbers; a class that no image has takes a number that is left."""
+        """Returns the names of the classes by their numbers; a class that no image has takes a number that is left."""
         free = iter(sorted(self.masked - set(self.names.values())))
         count = max([*(number + 1 for number in self.names), len(self.masked)], default=0)
         return tuple(self.names.get(number) or next(free, f"class {number}") for number in range(count))
 
     def shards(self) -> tuple[PlannedShard, ...]:
-        """A shard for each file."""
+        """Returns a shard for each file."""
         totals: dict[str, int] = defaultdict(int)
         for file in self.records:
             totals[self.splits[file]] += 1

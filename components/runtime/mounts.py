@@ -37,7 +37,7 @@ _FOR_ANOTHER_MACHINE = ("ai_platform_training_args",)
 
 
 def folder_of(url: str, root: str = "/") -> str:
-    """The folder below `root` that stands for a URL of a bucket; any other text as it is."""
+    """Returns the folder below `root` that stands for a URL of a bucket; any other text as it is."""
     for scheme in MOUNTED_SCHEMES:
         if url.startswith(scheme.prefix):
             return str(Path(root, scheme.mount_folder, url.removeprefix(scheme.prefix)))
@@ -45,7 +45,7 @@ def folder_of(url: str, root: str = "/") -> str:
 
 
 def url_of(folder: str, root: str = "/") -> str:
-    """The URL that a folder below `root` stands for; any other text as it is."""
+    """Returns the URL that a folder below `root` stands for; any other text as it is."""
     for scheme in MOUNTED_SCHEMES:
         start = str(Path(root, scheme.mount_folder)) + "/"
         if folder.startswith(start):

@@ -88,7 +88,7 @@ def _options(parser: Parser) -> Iterator[_Option]:
 
 
 def _bash(commands: list[_Command]) -> str:
-    """A function with a case for each command, and one for each option with known values."""
+    """Returns a function with a case for each command, and one for each option with known values."""
     cases, values = [], []
     for command in commands:
         words = [name for option in command.options for name in option.names]
@@ -130,7 +130,7 @@ complete -o filenames -F _shardwright shardwright
 
 
 def _zsh(commands: list[_Command]) -> str:
-    """A function for each command; `_arguments` knows the rest."""
+    """Returns a function for each command; `_arguments` knows the rest."""
     functions = []
     for command in commands:
         lines = [f"  '{_zsh_option(option)}' \\" for option in command.options]
@@ -188,7 +188,7 @@ def _zsh_text(text: str) -> str:
 
 
 def _fish(commands: list[_Command]) -> str:
-    """A line for each command and option, with the condition under which it is offered."""
+    """Returns a line for each command and option, with the condition under which it is offered."""
     lines = ["complete -c shardwright -f -n __fish_use_subcommand"]
     for command in commands:
         words = command.words.split()

@@ -39,7 +39,7 @@ def _init_pipeline(options: argparse.Namespace) -> int:
 
 
 def _classes(images: str) -> Sequence[str]:
-    """The classes of images in class folders."""
+    """Returns the classes of images in class folders."""
     from shardwright.pipelines.init.detect_input import detect_input
 
     given = {"task": "classification", "input.labels.format": "class_folders"}

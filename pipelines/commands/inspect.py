@@ -58,7 +58,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def dataset_text(view: DatasetView) -> str:
-    """A dataset as text."""
+    """Returns a dataset as text."""
     facts = [
         ("dataset", f"{view.root} ({view.kind}, {view.task})"),
         ("classes", f"{len(view.classes)}: {', '.join(view.classes)}" if view.classes else "none"),
@@ -78,7 +78,7 @@ def dataset_text(view: DatasetView) -> str:
 
 
 def file_text(view: FileView) -> str:
-    """A file of TFRecords as text."""
+    """Returns a file of TFRecords as text."""
     packed = ", compressed" if view.compressed else ""
     lines = [f"{escape(view.path)}: {view.records:,} records, {view.bytes / 1e6:,.2f} MB{packed}"]
     if view.features:
@@ -104,7 +104,7 @@ def file_text(view: FileView) -> str:
 
 
 def record_text(view: RecordView) -> str:
-    """A record as text."""
+    """Returns a record as text."""
     rows = [("feature", "type", "values", "bytes", "begins with")]
     rows += [(one.name, one.kind, str(one.values), str(one.bytes or ""), _cut(one.shown)) for one in view.features]
     return f"{escape(view.where)}: {view.bytes:,} bytes\n\n{_table(rows)}"

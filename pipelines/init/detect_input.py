@@ -150,7 +150,7 @@ def _named(folder: str, labels: str | None, candidate: Candidate) -> tuple[str, 
 
 
 def _below(folder: str, labels: str) -> str:
-    """The path of annotations below a folder; an absolute path where they are elsewhere."""
+    """Returns the path of annotations below a folder; an absolute path where they are elsewhere."""
     whole, root = _absolute(labels).rstrip("/"), _absolute(folder).rstrip("/")
     return "" if whole == root else whole.removeprefix(root + "/")
 
@@ -211,7 +211,7 @@ def _read_records(options: Mapping[str, Any]) -> DetectedInput:
 
 
 def _task(options: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The task and why; `None` where it is not known before the files are read."""
+    """Returns the task and why; `None` where it is not known before the files are read."""
     path = options.get(_PATH)
     if path is None and not _has_images(str(options[_IMAGES])):
         return None, ""

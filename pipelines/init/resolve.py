@@ -78,7 +78,7 @@ def _input(found: DetectedInput, comments: dict[str, str]) -> InputConfig:
 
 
 def _classes(surveyed: SurveyedInput) -> Mapping[str, int | None] | None:
-    """The classes as they were detected, with the numbers that the annotations have for them."""
+    """Returns the classes as they were detected, with the numbers that the annotations have for them."""
     survey = surveyed.survey
     if survey.values:
         return {name: survey.values[name] for name in survey.classes if name in survey.values}

@@ -97,7 +97,7 @@ def _lines(values: Mapping[str, Any], above: str, depth: int, comments: Mapping[
 
 
 def _readable(path: str, value: Any) -> Any:
-    """A size, or the colors of classes, as people write them."""
+    """Returns a size, or the colors of classes, as people write them."""
     if path == "input.classes" and isinstance(value, dict):
         return {name: show_value(number) if number >= COLOR else number for name, number in value.items()}
     whole = isinstance(value, int) and value >= 10**6 and value % 10**6 == 0

@@ -66,12 +66,12 @@ def plain_components(image: str | None = None, target: str = KUBEFLOW) -> PlainC
 
 
 def component_file(name: str) -> Path:
-    """The YAML file of a component of `plain_components()`."""
+    """Returns the YAML file of a component of `plain_components()`."""
     return Path(__file__).with_name(f"{name}.yaml")
 
 
 def component_yaml(component: Any) -> str:
-    """A component as YAML, the same for every version of KFP."""
+    """Returns a component as YAML, the same for every version of KFP."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "component.yaml")
         compiler.Compiler().compile(component, str(file))
@@ -81,7 +81,7 @@ def component_yaml(component: Any) -> str:
 
 
 def _component(step: Callable[..., dsl.ContainerSpec], image: str | None, target: str) -> Any:
-    """KFP's component of a step's function, without the parameters that are not the user's."""
+    """Returns KFP's component of a step's function, without the parameters that are not the user's."""
     given = {"place": _path if target == KUBEFLOW else _url, **({} if image is None else {"image": image})}
     own = [parameter for name, parameter in inspect.signature(step).parameters.items() if name not in given]
 

@@ -23,7 +23,7 @@ _PADDED = 0.25
 
 
 def splits_present(facts: Facts) -> Iterator[Problem]:
-    """Every split that the configuration names has examples."""
+    """Checks that every split that the configuration names has examples."""
     assert facts.dataset is not None
     for name in facts.config.split.names:
         split = facts.split(name)
@@ -36,7 +36,7 @@ def splits_present(facts: Facts) -> Iterator[Problem]:
 
 
 def whole_shards(facts: Facts) -> Iterator[Problem]:
-    """Every host reads whole shards from their beginning to their end."""
+    """Checks that every host reads whole shards from their beginning to their end."""
     if facts.config.loader.order == "exact":
         return  # Hosts share all shards.
     fix = f"Write a multiple of {facts.hosts} shards (shards.count), better {SHARDS_A_HOST * facts.hosts}."
@@ -62,7 +62,7 @@ def whole_shards(facts: Facts) -> Iterator[Problem]:
 
 
 def shards_enough(facts: Facts) -> Iterator[Problem]:
-    """There are ten shards per host, if the data is large enough."""
+    """Checks that there are ten shards per host, if the data is large enough."""
     split = facts.split(TRAIN)
     if facts.config.loader.order == "exact":
         return
@@ -102,7 +102,7 @@ def shard_sizes(facts: Facts) -> Iterator[Problem]:
 
 
 def record_size(facts: Facts) -> Iterator[Problem]:
-    """A shard of the usual size holds many records."""
+    """Checks that a shard of the usual size holds many records."""
     assert facts.dataset is not None
     target = facts.config.shards.target_size or 0
     mean = facts.dataset.mean_record
@@ -115,7 +115,7 @@ def record_size(facts: Facts) -> Iterator[Problem]:
 
 
 def equal_steps(facts: Facts) -> Iterator[Problem]:
-    """All hosts have equally many steps without leaving examples out."""
+    """Checks that all hosts have equally many steps without leaving examples out."""
     split = facts.split(TRAIN)
     if split is None or not split.total:
         return
@@ -131,7 +131,7 @@ def equal_steps(facts: Facts) -> Iterator[Problem]:
 
 
 def evaluation_padding(facts: Facts) -> Iterator[Problem]:
-    """Little of the evaluation is padding."""
+    """Checks that little of the evaluation is padding."""
     split = facts.split(EVAL)
     if split is None or not split.total:
         return
@@ -147,7 +147,7 @@ def evaluation_padding(facts: Facts) -> Iterator[Problem]:
 
 
 def task_as_configured(facts: Facts) -> Iterator[Problem]:
-    """The dataset was made for the task."""
+    """Checks that the dataset was made for the task."""
     assert facts.dataset is not None
     yield from problem_if(
         facts.dataset.task != facts.config.task,
@@ -158,7 +158,7 @@ def task_as_configured(facts: Facts) -> Iterator[Problem]:
 
 
 def classes_as_configured(facts: Facts) -> Iterator[Problem]:
-    """The model's head has the classes of the data, in their order."""
+    """Checks that the model's head has the classes of the data, in their order."""
     assert facts.dataset is not None
     wanted = tuple(facts.config.input.classes or ())
     yield from problem_if(
@@ -177,7 +177,7 @@ def classes_as_configured(facts: Facts) -> Iterator[Problem]:
 
 
 def labels_present(facts: Facts) -> Iterator[Problem]:
-    """Every example has a label, if the task needs one."""
+    """Checks that every example has a label, if the task needs one."""
     unlisted, single = facts.config.input.unlisted_images, facts.config.task == "classification"
     if facts.dataset is None:
         yield from problem_if(
@@ -203,7 +203,7 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
 
 
 def ignored_pixels(facts: Facts) -> Iterator[Problem]:
-    """A dataset with ignored pixels is for a model that leaves them out of its loss."""
+    """Checks that a dataset with ignored pixels is for a model that leaves them out of its loss."""
     assert facts.dataset is not None
     yield from problem_if(
         facts.dataset.ignores and is_import_path(facts.model),
@@ -214,7 +214,7 @@ def ignored_pixels(facts: Facts) -> Iterator[Problem]:
 
 
 def statistics_present(facts: Facts) -> Iterator[Problem]:
-    """The statistics for the normalization exist."""
+    """Checks that the statistics for the normalization exist."""
     assert facts.dataset is not None
     yield from problem_if(
         facts.config.loader.normalize == "dataset" and not facts.dataset.statistics,
@@ -225,7 +225,7 @@ def statistics_present(facts: Facts) -> Iterator[Problem]:
 
 
 def features_readable(facts: Facts) -> Iterator[Problem]:
-    """The features have the names and forms that the pipeline reads."""
+    """Checks that the features have the names and forms that the pipeline reads."""
     yield from problem_if(
         not facts.config.features.ours,
         "features",

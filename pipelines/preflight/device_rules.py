@@ -16,7 +16,7 @@ _FEW_STEPS = 10
 
 
 def hosts_fit_slice(facts: Facts) -> Iterator[Problem]:
-    """The slice exists with this number of hosts."""
+    """Checks that the slice exists with this number of hosts."""
     possible = facts.slice.host_counts
     return problem_if(
         facts.hosts not in possible,
@@ -27,7 +27,7 @@ def hosts_fit_slice(facts: Facts) -> Iterator[Problem]:
 
 
 def trainer_hosts(facts: Facts) -> Iterator[Problem]:
-    """The configuration trains on the requested number of hosts."""
+    """Checks that the configuration trains on the requested number of hosts."""
     hosts = facts.config.trainer.hosts
     return problem_if(
         hosts != facts.hosts,
@@ -38,7 +38,7 @@ def trainer_hosts(facts: Facts) -> Iterator[Problem]:
 
 
 def accelerator(facts: Facts) -> Iterator[Problem]:
-    """The configuration trains on the TPU."""
+    """Checks that the configuration trains on the TPU."""
     chosen = facts.config.trainer.accelerator
     return problem_if(
         chosen not in ("auto", "tpu"),
@@ -49,7 +49,7 @@ def accelerator(facts: Facts) -> Iterator[Problem]:
 
 
 def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
-    """Every device gets the same number of images."""
+    """Checks that every device gets the same number of images."""
     return _shared_equally(facts, facts.slice.devices, f"the {_devices(facts)} of {facts.slice.name}")
 
 
@@ -60,7 +60,7 @@ def _devices(facts: Facts) -> str:
 
 
 def batch_shared_by_hosts(facts: Facts) -> Iterator[Problem]:
-    """Every host loads the same number of images."""
+    """Checks that every host loads the same number of images."""
     return _shared_equally(facts, facts.hosts, f"{facts.hosts} hosts")
 
 
@@ -75,7 +75,7 @@ def _shared_equally(facts: Facts, count: int, by: str) -> Iterator[Problem]:
 
 
 def lanes_filled(facts: Facts) -> Iterator[Problem]:
-    """A device's part of the batch fills its lanes."""
+    """Checks that a device's part of the batch fills its lanes."""
     batch, step = facts.global_batch, LANES * facts.slice.devices
     one = "chip" if facts.slice.devices == facts.slice.chips else "device"
     return problem_if(
@@ -87,7 +87,7 @@ def lanes_filled(facts: Facts) -> Iterator[Problem]:
 
 
 def steps_in_an_epoch(facts: Facts) -> Iterator[Problem]:
-    """There is at least one whole step in an epoch, on every host."""
+    """Checks that there is at least one whole step in an epoch, on every host."""
     split = facts.split(TRAIN)
     if split is None or not split.total:
         return  # `splits-present` reports it.
@@ -102,7 +102,7 @@ def steps_in_an_epoch(facts: Facts) -> Iterator[Problem]:
 
 
 def batch_is_a_small_part(facts: Facts) -> Iterator[Problem]:
-    """The batch of all hosts together is a small part of an epoch."""
+    """Checks that the batch of all hosts together is a small part of an epoch."""
     split = facts.split(TRAIN)
     if split is None or facts.global_batch > split.total:
         return  # `splits-present` and `steps-per-epoch` report it.
@@ -126,7 +126,7 @@ def host_records(facts: Facts, name: str) -> list[int]:
 
 
 def precision(facts: Facts) -> Iterator[Problem]:
-    """The model computes in the type that a TPU is made for."""
+    """Checks that the model computes in the type that a TPU is made for."""
     chosen = facts.config.trainer.precision
     return problem_if(
         chosen != "bfloat16",

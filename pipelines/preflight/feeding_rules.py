@@ -51,7 +51,7 @@ def _kept(facts: Facts) -> int:
 
 
 def fits_memory(facts: Facts) -> Iterator[Problem]:
-    """The loader fits into its part of a host's memory."""
+    """Checks that the loader fits into its part of a host's memory."""
     assert facts.host_memory is not None
     estimate = memory_estimate(facts)
     kept = f", {estimate.kept / 1e9:.1f} GB of decoded images that stay" if estimate.kept else ""
@@ -66,7 +66,7 @@ def fits_memory(facts: Facts) -> Iterator[Problem]:
 
 
 def fast_enough(facts: Facts) -> Iterator[Problem]:
-    """The hosts together decode as many images as the chips learn from."""
+    """Checks that the hosts together decode as many images as the chips learn from."""
     assert facts.needed is not None
     assert facts.measured is not None
     scale = (facts.host_processors or facts.processors) / max(1, facts.processors)
@@ -82,7 +82,7 @@ def fast_enough(facts: Facts) -> Iterator[Problem]:
 
 
 def resumable(facts: Facts) -> Iterator[Problem]:
-    """A training that was stopped resumes at the same step."""
+    """Checks that a training that was stopped resumes at the same step."""
     yield from problem_if(
         facts.config.loader.order != "exact",
         "loader.order",
@@ -93,7 +93,7 @@ def resumable(facts: Facts) -> Iterator[Problem]:
 
 
 def buffer_mixes(facts: Facts) -> Iterator[Problem]:
-    """The shuffle buffer holds more than one batch."""
+    """Checks that the shuffle buffer holds more than one batch."""
     share = -(-facts.global_batch // facts.hosts)
     yield from problem_if(
         facts.config.loader.shuffle_buffer < 2 * share,

@@ -16,13 +16,13 @@ _OTHERS_STRIDE = 32
 
 
 def loads(facts: Facts) -> Iterator[Problem]:
-    """The loader gives batches of the dataset, with the options of the configuration."""
+    """Checks that the loader gives batches of the dataset, with the options of the configuration."""
     assert facts.dataset is not None
     yield from problem_if(bool(facts.dataset.refusal), "loader", facts.dataset.refusal.rstrip("."), "Fix that first.")
 
 
 def fixed_shapes(facts: Facts) -> Iterator[Problem]:
-    """Every batch has the same shape: XLA compiles again for each other one."""
+    """Checks that every batch has the same shape: XLA compiles again for each other one."""
     assert facts.dataset is not None
     for fed in facts.dataset.fed:
         yield from problem_if(
@@ -34,7 +34,7 @@ def fixed_shapes(facts: Facts) -> Iterator[Problem]:
 
 
 def one_size(facts: Facts) -> Iterator[Problem]:
-    """All images have one size."""
+    """Checks that all images have one size."""
     if facts.dataset is None:
         yield from problem_if(
             facts.config.transform.size is None,
@@ -55,7 +55,7 @@ def one_size(facts: Facts) -> Iterator[Problem]:
 
 
 def size_as_configured(facts: Facts) -> Iterator[Problem]:
-    """The dataset has the size that the configuration trains on."""
+    """Checks that the dataset has the size that the configuration trains on."""
     assert facts.dataset is not None
     wanted = facts.config.transform.size
     found = facts.dataset.sizes
@@ -70,7 +70,7 @@ def size_as_configured(facts: Facts) -> Iterator[Problem]:
 
 
 def no_strings(facts: Facts) -> Iterator[Problem]:
-    """No text goes to a device."""
+    """Checks that no text goes to a device."""
     assert facts.dataset is not None
     for fed in facts.dataset.fed:
         yield from problem_if(
@@ -91,7 +91,7 @@ def device_types(facts: Facts) -> Iterator[Problem]:
 
 
 def sides_fit_stride(facts: Facts) -> Iterator[Problem]:
-    """The model need not pad the image to its stride."""
+    """Checks that the model need not pad the image to its stride."""
     stride = _stride(facts)
     if stride is None:
         return
@@ -107,7 +107,7 @@ def sides_fit_stride(facts: Facts) -> Iterator[Problem]:
 
 
 def larger_than_stride(facts: Facts) -> Iterator[Problem]:
-    """The image is not smaller than what the model shrinks to one pixel."""
+    """Checks that the image is not smaller than what the model shrinks to one pixel."""
     stride = _stride(facts)
     height, width = facts.size
     yield from problem_if(
@@ -119,7 +119,7 @@ def larger_than_stride(facts: Facts) -> Iterator[Problem]:
 
 
 def turns_are_square(facts: Facts) -> Iterator[Problem]:
-    """Quarter turns keep the shape."""
+    """Checks that quarter turns keep the shape."""
     height, width = facts.size
     yield from problem_if(
         "rotate90" in facts.config.loader.augment and height != width,

@@ -54,7 +54,7 @@ class RunSummary:
         return {"blessed": self.blessed, "reasons": list(self.reasons), "summary": rows}
 
     def table(self) -> str:
-        """The rows as aligned lines."""
+        """Returns the rows as aligned lines."""
         width = max(len(label) for label, _ in self.rows) + 2
         return "\n".join(f"{label:<{width}}{value}".rstrip() for label, value in self.rows)
 

@@ -95,7 +95,7 @@ class Histogram:
         return sum(self.counts.values(), np.zeros(_FINE, np.int64))
 
     def mean(self, split: str | None = None) -> float:
-        """Mean of a split, or of all."""
+        """Returns the mean of a split, or of all."""
         splits = list(self.counts) if split is None else [split]
         count = sum(int(self.counts[name].sum()) for name in splits)
         return sum(self.sums[name] for name in splits) / _PARTS / max(count, 1)

@@ -65,7 +65,7 @@ class StoredImage(Protocol):
         ...
 
     def runs(self, label: int) -> Runs:
-        """The mask of a class in the stored frame, int64 (n, 2)."""
+        """Returns the mask of a class in the stored frame, int64 (n, 2)."""
         ...
 
 

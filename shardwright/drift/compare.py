@@ -130,7 +130,7 @@ class Comparison:
         return comparison_html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Returns plain values for JSON."""
         return {**asdict(self), "enough": self.enough, "findings": [asdict(finding) for finding in self.findings]}
 
 

@@ -15,7 +15,7 @@ _START = 8
 
 
 def equal_clusters(digests: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_]) -> Positions:
-    """Groups of equal digests.
+    """Returns groups of equal digests.
 
     Args:
         digests: BLAKE3 of each image, uint8 (n, 32).
@@ -42,7 +42,7 @@ def equal_clusters(digests: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_])
 
 
 def near_clusters(hashes: Hashes, limit: int, confirm: Hashes | None = None, confirm_limit: int = 0) -> Positions:
-    """Groups of images whose hashes differ in few bits, directly or by way of others (single linkage).
+    """Returns groups of images whose hashes differ in few bits, directly or by way of others (single linkage).
 
     Args:
         hashes: a hash of each image, uint64 (n,).

@@ -74,7 +74,7 @@ class DuplicateDecision:
     kept: dict[int, int] = field(default_factory=dict)
 
     def kept_image(self, image: int) -> int:
-        """Position of the image that is written for one, in the end."""
+        """Returns the position of the image that is finally written for one."""
         while image in self.kept:
             image = self.kept[image]
         return image
@@ -118,7 +118,7 @@ def decide(
 
 
 def groups_of(firsts: Positions, alive: npt.NDArray[np.bool_]) -> Iterator[Positions]:
-    """Groups of two and more of the images that are alive, by their first member; positions rise within each."""
+    """Yields groups of two or more images that are alive, by their first member; positions rise within each."""
     there = np.flatnonzero(alive)
     crowded = there[np.bincount(firsts[there], minlength=len(firsts))[firsts[there]] > 1]
     order = crowded[np.argsort(firsts[crowded], kind="stable")]

@@ -36,7 +36,7 @@ _Plan: TypeAlias = "list[tuple[tuple[int, ...], int]]"
 
 
 def bit_counts(values: Hashes) -> Hashes:
-    """Number of bits set in each value. Overwrites `values`."""
+    """Returns the number of bits set in each value. Overwrites `values`."""
     if _COUNTS_BITS:
         counts: Hashes = _numpy.bitwise_count(values)
         return counts
@@ -71,12 +71,12 @@ def pairs_within(hashes: Hashes, limit: int) -> Iterator[tuple[Positions, Positi
 
 
 def search_cost(hashes: Hashes, limit: int) -> float:
-    """About how many pairs `pairs_within` compares at most."""
+    """Returns about how many pairs `pairs_within` compares at most."""
     return sum(_band_cost(hashes, band, radius) for band, radius in _plan(hashes, limit))
 
 
 def _plan(hashes: Hashes, limit: int) -> _Plan:
-    """The bands to search, each as its bits and the most bits that may differ in it."""
+    """Returns the bands to search, each as its bits and the most bits that may differ in it."""
     if len(hashes) < 2:
         return []
     bits = _varying_bits(hashes)
@@ -104,14 +104,14 @@ def _varying_bits(hashes: Hashes) -> list[int]:
 
 
 def _band_cost(hashes: Hashes, band: tuple[int, ...], radius: int) -> float:
-    """An upper bound: buckets that differ by one pattern have no more pairs than all have with themselves."""
+    """Returns an upper bound: buckets that differ by one pattern have no more pairs than all have with themselves."""
     sizes = np.bincount(_numbers(hashes, band)).astype(np.float64)
     patterns = sum(math.comb(len(band), count) for count in range(radius + 1))
     return (1 << len(band)) + patterns * (_PATTERN + _VISIT * len(hashes) + float((sizes * sizes).sum()) / 2)
 
 
 def _numbers(hashes: Hashes, band: tuple[int, ...]) -> Positions:
-    """The bits of a band, side by side, as a number per hash."""
+    """Returns the bits of a band, side by side, as a number per hash."""
     numbers = np.zeros(len(hashes), dtype=np.uint64)
     for place, bit in enumerate(band):
         numbers |= (hashes >> np.uint64(bit) & np.uint64(1)) << np.uint64(place)

@@ -54,7 +54,7 @@ def image_hashes(luma: Image.Image) -> ImageHashes:
 
 
 def hashes_of(lumas: Sequence[Image.Image]) -> list[ImageHashes]:
-    """The same of several pictures, of any sizes, in a third of the calls."""
+    """Returns the hashes of several pictures of any sizes, in a third of the calls."""
     fine = np.stack([np.asarray(luma.resize((_FINE, _FINE), Image.Resampling.BOX)) for luma in lumas])
     middle = _blocks(fine.astype(np.int64), _DCT)
     coarse = _blocks(middle, _SIDE)
@@ -67,17 +67,17 @@ def hashes_of(lumas: Sequence[Image.Image]) -> list[ImageHashes]:
 
 
 def as_int64(value: int) -> int:
-    """A hash as the signed number with the same bits: what an int64 feature holds."""
+    """Returns a hash as the signed number with the same bits, which an int64 feature can hold."""
     return value - (1 << BITS) if value >> (BITS - 1) else value
 
 
 def distance(one: int, other: int) -> int:
-    """Number of bits in which two hashes differ, 0 to 64. Either spelling of a hash will do, the signed one too."""
+    """Returns the number of bits in which two hashes differ, 0 to 64. Hashes may also be signed numbers."""
     return ((one ^ other) & (1 << BITS) - 1).bit_count()
 
 
 def _cosines() -> npt.NDArray[np.float64]:
-    """The first 8 rows of the DCT-II's matrix for 32 samples, (8, 32), in units of 1 / `_UNIT`: whole numbers."""
+    """Returns the first 8 rows of the DCT-II's matrix for 32 samples, (8, 32), as whole multiples of 1 / `_UNIT`."""
     return np.array(
         [[round(_UNIT * math.cos(math.pi * k * (2 * n + 1) / (2 * _DCT))) for n in range(_DCT)] for k in range(_SIDE)],
         dtype=np.float64,
@@ -88,7 +88,7 @@ _COSINES = _cosines()
 
 
 def _blocks(values: npt.NDArray[np.int64], side: int) -> npt.NDArray[np.int64]:
-    """Sums of equal blocks: (pictures, n, n) to (pictures, side, side)."""
+    """Returns sums of equal blocks: (pictures, n, n) to (pictures, side, side)."""
     step = values.shape[1] // side
     # Whole rows are added up quicker than the pieces of one.
     rows = values.reshape(len(values), side, step, -1).sum(axis=2)
@@ -105,5 +105,5 @@ def _above_median(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _numbers(bits: npt.NDArray[np.bool_]) -> list[int]:
-    """Bits of pictures, (pictures, 8, 8), as a number each."""
+    """Returns the bits of pictures, (pictures, 8, 8), as a number each."""
     return [int(number) for number in np.packbits(bits.reshape(-1, BITS), axis=1).view(">u8").ravel().tolist()]

@@ -51,7 +51,7 @@ class MaskSums:
 
     @classmethod
     def zero(cls, classes: int) -> MaskSums:
-        """The sums over no image."""
+        """Returns the sums over no image."""
         i, p, t, found, predicted, shown = np.zeros((6, classes))
         return cls(i, p, t, (0,) * classes, found, predicted, shown, images=0)
 
@@ -97,15 +97,15 @@ class MaskSums:
         )
 
     def dice(self) -> Floats:
-        """2I / (P + T) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
+        """Returns 2I / (P + T) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
         return _ratio(2 * self.intersection, self.prediction + self.truth)
 
     def iou(self) -> Floats:
-        """I / (P + T - I) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
+        """Returns I / (P + T - I) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
         return _ratio(self.intersection, self.prediction + self.truth - self.intersection)
 
     def f1(self) -> Floats:
-        """F1 of whether an image shows a class at all, float64 [C]; NaN for one neither there nor predicted."""
+        """Returns the F1 of whether an image shows a class, float64 [C]; NaN for one neither there nor predicted."""
         return _ratio(2 * self.found, self.predicted + self.shown)
 
     def report(self, classes: Sequence[str]) -> dict[str, float]:
@@ -127,7 +127,7 @@ class MaskSums:
 
 
 def image_dice(intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
-    """Kaggle's Dice of single images: 2I / (P + T), and 1 where neither is there. Any shape, elementwise."""
+    """Returns Kaggle's Dice of single images: 2I / (P + T), and 1 where neither is there. Any shape, elementwise."""
     i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
     return np.nan_to_num(_ratio(2 * i, p + t), nan=1.0)
 
@@ -140,7 +140,7 @@ class LabelCounts:
 
     @classmethod
     def zero(cls, classes: int) -> LabelCounts:
-        """The counts over no image."""
+        """Returns the counts over no image."""
         return cls(np.zeros((classes, classes)))
 
     @classmethod
@@ -182,7 +182,7 @@ class ClassSums:
 
     @classmethod
     def zero(cls, classes: int) -> ClassSums:
-        """The sums over no image."""
+        """Returns the sums over no image."""
         return cls(np.zeros(classes), np.zeros(classes), np.zeros(classes), 0, 0)
 
     @classmethod

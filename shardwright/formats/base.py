@@ -153,7 +153,7 @@ class MaskCode(Protocol):
     """How the text of a mask is written. Picklable."""
 
     def size(self, text: str) -> tuple[int, int] | None:
-        """Height and width that the mask itself states, or `None`."""
+        """Returns the height and width that the mask itself states, or `None`."""
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """Reads what a text draws on an image of `height` x `width`.
@@ -177,7 +177,7 @@ class ClassesInText(Protocol):
     """A code of masks whose rows may have no label, since the text itself contains the classes."""
 
     def classes(self, text: str) -> Iterable[int]:
-        """Indices of the classes that occur in a text."""
+        """Returns the indices of the classes that occur in a text."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class AnnotationFormat(ABC):
         return replace(options, format=self.format)
 
     def attachments(self) -> Listing | None:
-        """Further files that the annotations consist of, such as mask images; their content counts like the input's."""
+        """Returns further files of the annotations, such as mask images; their content counts like the input's."""
         return None
 
 

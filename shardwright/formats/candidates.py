@@ -89,7 +89,7 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
 
 
 def _without_annotations(keys: Sequence[str]) -> str:
-    """The folder of images that have no file of annotations; that of an export has more files next to it."""
+    """Returns the folder of images that have no file of annotations; that of an export has more files next to it."""
     exports = [os.path.dirname(key) for key in keys if os.path.basename(key) == RECORD_FILE]
     return _join(exports[0], IMAGES) if len(exports) == 1 else ""
 
@@ -148,7 +148,7 @@ def _image_folders(images: Sequence[str]) -> list[str]:
 
 
 def _mask_folders(keys: Sequence[str]) -> set[str]:
-    """The highest folders that are called after masks and have lossless images alone, next to other images."""
+    """Returns the highest folders that are called after masks and have lossless images alone, next to other images."""
     kinds: dict[str, bool] = {}
     for key in keys:
         if _is_image(key):
@@ -175,12 +175,12 @@ def _has_pairs(images: Sequence[str]) -> bool:
 
 
 def _common_folder(keys: Sequence[str]) -> str:
-    """The deepest folder that all of the files are in."""
+    """Returns the deepest folder that all of the files are in."""
     return os.path.commonpath([os.path.dirname(key) or "." for key in keys]) if keys else ""
 
 
 def _folders(key: str) -> list[str]:
-    """All folders above a path."""
+    """Returns all folders above a path."""
     parts = key.split("/")[:-1]
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 

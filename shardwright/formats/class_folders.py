@@ -48,15 +48,15 @@ class KeyFormat(AnnotationFormat):
 
     @abstractmethod
     def _label(self, key: str) -> str:
-        """The class that a key states, or an empty text."""
+        """Returns the class that a key states, or an empty text."""
 
     @abstractmethod
     def _place(self, key: str, label: str) -> str:
-        """The position of the class in the key, for messages."""
+        """Returns the position of the class in the key, for messages."""
 
     @abstractmethod
     def _unlabeled(self) -> tuple[str, str]:
-        """Code and reason of an image whose key states no class."""
+        """Returns the code and reason of an image whose key states no class."""
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
@@ -273,7 +273,7 @@ def _by_pattern(pattern: str) -> dict[str, str]:
 
 
 def _shown_labels(reading: Reading) -> str:
-    """The lines of YAML that choose a reading, without those of `split`."""
+    """Returns the lines of YAML that choose a reading, without those of `split`."""
     pattern = f", regex: '{reading.options[_PATTERN]}'" if _PATTERN in reading.options else ""
     return f"  input: {{labels: {{format: {reading.options[_FORMAT]}{pattern}}}}}"
 

@@ -33,7 +33,7 @@ class ClassMap:
 
 
 def as_integer(text: str) -> int | None:
-    """The whole number a field holds, `3` as well as `3.0`, or `None`."""
+    """Returns the whole number a field holds, `3` as well as `3.0`, or `None`."""
     match = _INTEGER.fullmatch(text)
     return int(match[1]) if match else None
 
@@ -89,7 +89,7 @@ def _by_id(value: str, classes: Mapping[str, int | None], by_id: Mapping[int, in
 
 
 def _by_position(names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int]) -> ClassMap:
-    """Ids of a plain list: from 0 where a 0 occurs, else from 1."""
+    """Returns the ids of a plain list: from 0 where a 0 occurs, else from 1."""
     base = 0 if 0 in numbers.values() else 1
     beyond = {value: values[value] for value, number in numbers.items() if not base <= number < base + len(names)}
     if beyond:
@@ -111,7 +111,7 @@ def _detect_classes(values: Mapping[str, str]) -> ClassMap:
 
 
 def _unknown(missing: Mapping[str, str], known: tuple[str, ...] | list[str]) -> UsageError:
-    """The error for values, each with its first position, that are not classes."""
+    """Returns the error for values, each with its first position, that are not classes."""
     shown = shorten(known, SHOWN_CLASSES)
     (value, where), *others = missing.items()
     if not others:

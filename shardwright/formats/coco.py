@@ -119,7 +119,7 @@ class CocoJson(AnnotationFormat):
             yield Annotation(*labeled, text, i) if values is None else Annotation(*labeled, text, i, values)
 
     def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
-        """The features of an annotation's box."""
+        """Returns the features of an annotation's box."""
         assert self._map is not None
         assert image.position is not None
         sides = instance.box
@@ -170,7 +170,7 @@ class CocoJson(AnnotationFormat):
             ).with_readings(Reading("the boxes of images", {"task": "classification", "input.labels.boxes": True}))
 
     def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
-        """Id -> image; adds what is wrong with `images` to the survey."""
+        """Returns the images by their ids; adds what is wrong with `images` to the survey."""
         images: dict[str, _Image] = {}
         missing: dict[str, int] = {}
         for i, entry in enumerate(entries):
@@ -205,7 +205,7 @@ class CocoJson(AnnotationFormat):
         return images
 
     def _read_categories(self, entries: list[Any]) -> dict[str, str]:
-        """Id -> name, in the order of the ids: by number where all are numbers."""
+        """Returns the names by their ids, in the order of the ids: by number where all are numbers."""
         categories: dict[str, str] = {}
         for i, entry in enumerate(entries):
             number, name = (_identity(entry.get("id")), entry.get("name")) if isinstance(entry, dict) else ("", None)
@@ -247,7 +247,7 @@ class CocoJson(AnnotationFormat):
             self._reject(survey, images[number], "bad_row", f"annotations[{i}]: names no category")
 
     def _map_categories(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
-        """Category id -> index of the class, for the ids that are used."""
+        """Returns the index of the class for each category id that is used."""
         if self._classes is None:
             return self._detect_categories(categories, used)
         ids = {name: number for name, number in self._classes.items() if number is not None}
@@ -317,7 +317,7 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
 
 
 def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
-    """Called for each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
+    """Reduces each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
     if "segments_info" in entry:
         raise _PanopticEntry
     if "image_id" in entry:
@@ -336,7 +336,7 @@ def _is_image(entry: object) -> bool:
 
 
 def _identity(value: object) -> str:
-    """An id as text, since some exporters write numbers in quotes; empty where it is not an id."""
+    """Returns an id as text, since some exporters write numbers in quotes; empty where it is not an id."""
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
 
 

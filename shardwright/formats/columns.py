@@ -65,7 +65,7 @@ class ValueType(NamedTuple):
         return KINDS[self.name]
 
     def read(self, field: str) -> List:
-        """The values of a field; none for an empty one.
+        """Returns the values of a field; none for an empty one.
 
         Raises:
             ValueError: it is not of the type.
@@ -133,11 +133,11 @@ class TypeVotes:
             self._contrary = f"{where} holds {text[:_SHOWN]!r}"
 
     def separator(self) -> str:
-        """The separator of the values where they are lists: the first of `SEPARATORS` that occurs."""
+        """Returns the separator of the values where they are lists: the first of `SEPARATORS` that occurs."""
         return _first_separator(self._split_by)
 
     def detect(self, column: str) -> tuple[ValueType, str]:
-        """The type of the column, and why it is that one where a value decided it; empty where none did.
+        """Returns the type of the column, and why it is that one where a value decided it; empty where none did.
 
         Args:
             column: what errors call it.
@@ -180,7 +180,7 @@ def _first_separator(found: Container[str]) -> str:
 
 
 def separator_name(separator: str) -> str:
-    """The name of a separator in messages."""
+    """Returns the name of a separator in messages."""
     return "a space" if separator == " " else repr(separator)
 
 
@@ -290,7 +290,7 @@ class FurtherColumns:
         return {column.feature: column.type.kind for column in self._columns}, notes
 
     def problem(self, row: TableRow) -> str:
-        """The problem of a row's values, or an empty text; only a type that was declared can be wrong."""
+        """Returns the problem of a row's values, or an empty text; only a type that was declared can be wrong."""
         for column in self._columns:
             try:
                 column.type.read(row.fields[column.number])
@@ -299,7 +299,7 @@ class FurtherColumns:
         return ""
 
     def reader(self) -> Callable[[int, TableRow], Values]:
-        """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
+        """Returns a function from an image and a row to what the row adds to its features, for one pass."""
         passed = [(column, bytearray(self._images)) for column in self._columns]
 
         def values(image: int, row: TableRow) -> Values:
@@ -317,7 +317,7 @@ class FurtherColumns:
 
 
 def _choose(table: Table, wanted: Mapping[str, str], taken: Collection[int]) -> dict[int, tuple[str, str]]:
-    """Number of a column -> name of its feature, and its type or `auto`."""
+    """Returns, for each chosen column, the name of its feature, and its type or `auto`."""
     chosen: dict[int, tuple[str, str]] = {}
     if ALL in wanted:
         # A column without a header is the index that pandas writes.

@@ -527,7 +527,7 @@ def _detect_table(request: _Request, table: Table) -> _TableFormat:
 
 
 def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tuple[NameIndex, tuple[str, ...], str]:
-    """How rows name images where none of the first names is a path or a file name, see `detect_key_pattern`.
+    """Returns how rows name images where none of the first names is a path or a file name, see `detect_key_pattern`.
 
     Returns:
         How they do, a note if that is by parts of their paths, and a hint if no row should match.

@@ -77,7 +77,7 @@ class Exported(AnnotationFormat):
 
 
 def _values(features: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, list[Any]]:
-    """The values of the features that `export.json` names.
+    """Returns the values of the features that `export.json` names.
 
     Raises:
         ValueError: one is of another kind.

@@ -73,7 +73,7 @@ class NameIndex:
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
 
     def find(self, name: str) -> int | None:
-        """Position of the key that `name` means, or `None`.
+        """Returns the position of the key that `name` means, or `None`.
 
         Raises:
             UsageError: a bare file name, or a name without extension, that several images have.
@@ -124,7 +124,7 @@ class NameIndex:
         return "" if found is None else f"; {found} differs in upper and lower case"
 
     def _at(self, key: str) -> int | None:
-        """Position of a whole key; they are sorted, and so are most tables: the key after the last one comes first."""
+        """Returns the position of a whole key. Most tables are sorted: the key after the last one comes first."""
         place = self._next
         if place >= len(self._keys) or self._keys[place] != key:
             place = bisect_left(self._keys, key)
@@ -134,7 +134,7 @@ class NameIndex:
         return place
 
     def _named(self, form: Callable[[str], str]) -> dict[str, int]:
-        """The images by a shorter form of their keys; made when it is first needed."""
+        """Returns the images by a shorter form of their keys; made when it is first needed."""
         if form not in self._by_form:
             self._by_form[form] = index_keys(self._keys, self._skip, form)
         return self._by_form[form]
@@ -237,7 +237,7 @@ def detect_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozense
 
 
 def _patterns(name: str, keys: Sequence[str], skip: frozenset[int]) -> Iterator[str]:
-    """A pattern for each way to cut a name whose pieces are in a path, few pieces first."""
+    """Yields a pattern for each way to cut a name whose pieces are in a path, few pieces first."""
     cuts = [place for place, character in enumerate(name) if character == "_"]
     if len(cuts) > _MOST_UNDERSCORES:
         return
@@ -259,10 +259,10 @@ def _patterns(name: str, keys: Sequence[str], skip: frozenset[int]) -> Iterator[
 
 
 def _any_digits(text: str) -> str:
-    """A regular expression for a text, with any digits in the places of its digits."""
+    """Returns a regular expression for a text, with any digits in the places of its digits."""
     return r"\d+".join(map(re.escape, _DIGITS.split(text)))
 
 
 def quoted(pattern: str) -> str:
-    """A pattern as YAML takes it."""
+    """Returns a pattern as YAML takes it."""
     return "'" + pattern.replace("'", "''") + "'"

@@ -220,7 +220,7 @@ def _display_name(value: object, where: str) -> str:
 
 
 def _ends(address: object) -> list[str]:
-    """The path of an address, and its ends."""
+    """Returns the path of an address, and its ends."""
     if not isinstance(address, str) or not address.strip():
         return []
     pieces = unquote(urlsplit(address).path).lstrip("/").split("/")

@@ -50,7 +50,7 @@ class SeparatorGuess(NamedTuple):
     exact: bool = False
 
     def split(self, field: str) -> tuple[str, ...]:
-        """The classes that a field names, each once unless the field is exact."""
+        """Returns the classes that a field names, each once unless the field is exact."""
         if self.exact:
             return tuple(field.split(self.separator)) if field else ()
         if not self.separator:
@@ -256,7 +256,7 @@ class LabelCsv(LabelTable):
         return SeparatorGuess(bool(separator or reason or multi), separator, reason)
 
     def _look_through(self) -> tuple[Collection[str], int, int]:
-        """Different label fields, how many images have one, and how many of these have rows with different ones."""
+        """Returns the different label fields, how many images have one, and how many of these have differing rows."""
         fields: dict[str, int] = {}
         first = array("q", bytes(8 * len(self._images.keys)))
         differs = bytearray(len(first))

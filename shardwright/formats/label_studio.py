@@ -120,7 +120,7 @@ def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: 
 
 
 def _names(task: Mapping[str, Any]) -> list[str]:
-    """Possible names of a task's image: the ends of its address, and the last one without the prefix of an upload."""
+    """Returns possible names of a task's image: the ends of its address, and the last one without upload prefix."""
     data = task.get("data")
     texts = [text for text in data.values() if isinstance(text, str)] if isinstance(data, dict) else []
     named = data.get("image") if isinstance(data, dict) else None

@@ -220,7 +220,7 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
 
 
 def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
-    """The values of a mask, the most frequent first, and whether they are colors; none where it cannot be read."""
+    """Returns the values of a mask, the most frequent first, and whether they are colors; none if it is unreadable."""
     try:
         mask = files.read(name)
     except MaskFileError:

@@ -79,19 +79,19 @@ class ImageStems:
         self._by_base = index_keys(keys, skip, base_stem)
 
     def find(self, stem: str, *, bare: bool) -> int | None:
-        """Position of an image, -1 where several fit, `None` where none does."""
+        """Returns the position of an image, -1 where several fit, `None` where none does."""
         found, whole = self._by_stem.get(stem), self.whole(stem)
         if whole is not None and found != whole:
             return whole if found is None else AMBIGUOUS
         return self._by_base.get(stem) if found is None and bare and "/" not in stem else found
 
     def whole(self, key: str) -> int | None:
-        """Position of the image of a whole key, or `None`."""
+        """Returns the position of the image of a whole key, or `None`."""
         place = bisect_left(self._keys, key)
         return place if place < len(self._keys) and self._keys[place] == key and place not in self._skip else None
 
     def ambiguous(self, mask: str, stem: str) -> UsageError:
-        """The error for a mask whose name several images have."""
+        """Returns the error for a mask whose name fits several images."""
         fitting = [key for key in self._keys if stem in (key, key_stem(key), base_stem(key))]
         return UsageError(
             f"The mask {mask!r} could be that of {fitting[0]} or {fitting[1]}. Give the images names that differ "

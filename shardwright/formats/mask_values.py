@@ -74,7 +74,7 @@ def have_ids(classes: Mapping[str, int | None] | None) -> bool:
 
 
 def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
-    """The values of a mapping `{name: id}` or `{name: "#rrggbb"}`.
+    """Returns the values of a mapping `{name: id}` or `{name: "#rrggbb"}`.
 
     Raises:
         ConfigError: ids beyond 16 bits, numbers and colors mixed, or no class.
@@ -151,7 +151,7 @@ def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tu
 
 
 def colors_error(mask: str, colors: list[int]) -> ConfigError:
-    """The error for masks of colors that are not explained; names those that cover most pixels."""
+    """Returns the error for masks of colors that are not explained; names those that cover most pixels."""
     shown = ", ".join(map(show_value, colors))
     return ConfigError(
         "input.classes",
@@ -184,7 +184,7 @@ class MaskFiles:
     others: str = REFUSE
 
     def size(self, text: str) -> tuple[int, int] | None:
-        """Height and width of a mask by its header; `None` where it has none that can be read."""
+        """Returns the height and width of a mask by its header; `None` where it has none that can be read."""
         path = os.path.join(self.root, self.name(text))
         try:
             return png_size(read_start(path, _START)) or mask_size(read_bytes(path), max_pixels=self.max_pixels)
@@ -192,7 +192,7 @@ class MaskFiles:
             return None  # `masks` reports why.
 
     def classes(self, text: str) -> tuple[int, ...]:
-        """Indices of the classes that occur in a file; none where it cannot be read."""
+        """Returns the indices of the classes that occur in a file; none where it cannot be read."""
         try:
             values, _ = value_runs(self.read(text).values)
         except MaskFileError:
@@ -217,7 +217,7 @@ class MaskFiles:
         return ()
 
     def name(self, text: str) -> str:
-        """The file that a text means."""
+        """Returns the file that a text means."""
         return text.rpartition("\0")[2]
 
     def _by_value(self, mask: MaskImage) -> Iterable[tuple[int, Runs]]:
@@ -227,7 +227,7 @@ class MaskFiles:
         return label_runs(mask, self.labels, others=others, refuse=other_kind or self.others == REFUSE).items()
 
     def shown(self, text: str) -> str:
-        """The name of a mask in messages."""
+        """Returns the name of a mask in messages."""
         return self.name(text)
 
     def read(self, text: str) -> MaskImage:
@@ -254,12 +254,12 @@ class MaskFiles:
 
 
 def pin_mask(name: str, crc32c: int) -> str:
-    """The text of a mask that must have a checksum. No file's name holds a NUL."""
+    """Returns the text of a mask that must have a checksum. No file's name holds a NUL."""
     return f"{crc32c:08x}\0{name}"
 
 
 def _one_class(mask: MaskImage) -> Runs:
-    """All that is not 0, where that is one value."""
+    """Returns the runs of all that is not 0, where that is one value."""
     found, runs = value_runs(mask.values & np.uint32(COLOR - 1) if mask.colored else mask.values)
     values = np.unique(found[found != 0]).tolist()
     if len(values) > 1:

@@ -242,7 +242,7 @@ class ObjectFormat(AnnotationFormat):
         return content
 
     def _position(self, entry: Entry) -> int | None:
-        """Position of an entry's image; names with more folders come first, so an ambiguous one is the last resort."""
+        """Returns the position of an entry's image; names with more folders come first, ambiguous ones last."""
         return next((at for name in entry.names if name and (at := self._names.find(name)) is not None), None)
 
     def _reject(self, survey: Survey, position: int | None, where: str, code: str, reason: str) -> None:
@@ -325,7 +325,7 @@ class ObjectFormat(AnnotationFormat):
                     break
 
     def _box(self, position: int, content: Content, thing: Thing) -> Values:
-        """The features of an object's box."""
+        """Returns the features of an object's box."""
         assert self._map is not None
         size = content.boxes_in or content.size or self._images.size_of(position)
         if size is None:
@@ -338,7 +338,7 @@ class ObjectFormat(AnnotationFormat):
         return box_values(box, height=size[0], width=size[1], label=index, text=self._map.names[index], flags=flags)
 
     def _around(self, thing: Thing, size: tuple[int, int], content: Content) -> Box:
-        """The box around an outline."""
+        """Returns the box around an outline."""
         shape = json.loads(thing.shape or "[]")
         corners = shape.get("fractions") if isinstance(shape, dict) else shape
         if corners:

@@ -95,7 +95,7 @@ def detect_one_hot(
 
 
 def flag(field: str) -> int | None:
-    """The number in a field of a column of classes: `1`, `1.0`, `true`; `None` where it is not a number."""
+    """Returns the number in a field of a column of classes: `1`, `1.0`, `true`; `None` where it is not a number."""
     text = field.strip()
     return _FLAGS.get(text.lower(), as_integer(text))
 

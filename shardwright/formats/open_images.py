@@ -143,7 +143,7 @@ def _box(fields: Mapping[str, str], names: Sequence[str], where: str) -> Box:
 
 
 def _descriptions(folder: str) -> dict[str, str]:
-    """Identifier -> name of the classes, from a file in the folder."""
+    """Returns the names of the classes by their identifiers, from a file in the folder."""
     found = [name for name in list_names(folder) if _DESCRIPTIONS in name.lower() and name.lower().endswith(".csv")]
     if not found:
         return {}

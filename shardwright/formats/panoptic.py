@@ -67,7 +67,7 @@ class PanopticMasks(DrawnMasks):
 
 @lru_cache(maxsize=1)
 def _segments(root: str, max_pixels: int, text: str) -> tuple[tuple[int, int], dict[int, Runs]]:
-    """Size and runs of each segment of a file. The segments of an image are read one after the other."""
+    """Returns the size and the runs of each segment of a file. Segments are read one after the other."""
     # With a color as a value, colors of equal parts are not taken for gray.
     files = MaskFiles(root, {COLOR: None}, max_pixels)
     mask = files.read(text)

@@ -76,18 +76,18 @@ class VocFiles(MaskFiles):
 
 
 def size_text(image: VocImage, name: str) -> str:
-    """The text of an XML file: what its image's size must be."""
+    """Returns the text of an XML file: what its image's size must be."""
     return f"{image.height} {image.width} {name}"
 
 
 def _stated_size(text: str) -> tuple[int, int, str] | None:
-    """Height, width and name of a text that `size_text` wrote; masks are in a folder, whose name is not a number."""
+    """Returns height, width and name of a text that `size_text` wrote; the name of a mask's folder is not a number."""
     parts = text.split(" ", 2)
     return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
 
 
 def palette_color(value: int) -> int:
-    """The color of an index: its bits from the lowest on go round red, green and blue, from their highest on."""
+    """Returns the color of an index: its bits from the lowest on go round red, green and blue, from the highest on."""
     red = green = blue = 0
     for bit in range(8):
         red |= (value >> (3 * bit) & 1) << (7 - bit)
@@ -211,7 +211,7 @@ class PascalVoc(AnnotationFormat):
         return position
 
     def _read_boxes(self, survey: Survey) -> dict[int, tuple[int, VocImage]]:
-        """Number of an XML file -> position of its image, and its content."""
+        """Returns, for each number of an XML file, the position of its image and its content."""
         found = {}
         placed = list(self._placed(self._xml, survey))
         images = map_threads(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
@@ -333,7 +333,7 @@ class PascalVoc(AnnotationFormat):
 
 
 def _list(folder: str, part: str, ending: str) -> Listing:
-    """The files of a part of the tree, which may be missing."""
+    """Returns the files of a part of the tree, which may be missing."""
     path = os.path.join(folder, part)
     try:
         listing = list_inputs(path)
@@ -344,7 +344,7 @@ def _list(folder: str, part: str, ending: str) -> Listing:
 
 
 def _within(folder: str, part: str, listing: Listing) -> Listing:
-    """The same files, named from the folder."""
+    """Returns the same files, named from the folder."""
     return dataclasses.replace(
         listing,
         root=folder,

@@ -65,7 +65,7 @@ class RecordFiles:
 
 
 def holds_records(files: Listing) -> str:
-    """Why a listing is one of TFRecord files rather than of images, or nothing; the first files decide."""
+    """Returns why a listing is one of TFRecord files rather than of images, or nothing; the first files decide."""
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
         if begins_as_records(_start(files, i)):
             return f"{files.keys[i]} begins as a TFRecord file does"
@@ -119,7 +119,7 @@ def _start(files: Listing, position: int) -> bytes:
 
 
 def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
-    """The files to be scanned, and the refused rest. Of a dataset of ours only shards are input."""
+    """Returns the files to be scanned, and the refused rest. Only shards of a dataset of ours are input."""
     shards = _own_shards(found)
     kept, refused = [], list(found.refused)
     for i, key in enumerate(found.keys):
@@ -197,7 +197,7 @@ class _Whole:
             whole.mask_names.setdefault(name, where)
 
     def sorted(self, refused: list[Refusal]) -> tuple[Listing, list[array[int]], bytearray]:
-        """The listing, the positions of every file's records in it, and which have a class."""
+        """Returns the listing, the positions of every file's records in it, and which have a class."""
         scan = self.scan
         keys = self._keys()
         usable = [i for i, start in enumerate(scan.starts) if start >= 0]
@@ -224,7 +224,7 @@ class _Whole:
         return listing, positions, labeled
 
     def _keys(self) -> list[str]:
-        """A key for every record: its own, if nothing else is called so, or file and number."""
+        """Returns a key for every record: its own, if nothing else is called so, or file and number."""
         own = self.scan.keys
         usable = sum(start >= 0 for start in self.scan.starts)
         if not self.trusted and 2 * len(set(own) - {""}) < usable:

@@ -150,7 +150,7 @@ def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, st
 
 
 def kind_of(values: DecodedFeature) -> str:
-    """`bytes`, `int64` or `float32`; empty for a list without values and kind."""
+    """Returns `bytes`, `int64` or `float32`; empty for a list without values and kind."""
     if isinstance(values, np.ndarray):
         return values.dtype.name
     return "bytes" if values else ""
@@ -169,7 +169,7 @@ class _Found:
                     self.names[name].append(values)
 
     def kind(self, name: str) -> str:
-        """The most frequent kind, so that a single bad record decides nothing."""
+        """Returns the most frequent kind, so that a single bad record decides nothing."""
         kinds = Counter(kind_of(values) for values in self.names.get(name, []))
         return max(kinds, key=lambda kind: (kinds[kind], kind), default="")
 
@@ -201,7 +201,7 @@ class _Found:
         return len({values[0] if isinstance(values, list) else int(values[0]) for values in lists}) == len(lists)
 
     def first(self, names: Sequence[str], fits: Callable[[str], bool]) -> str:
-        """The first of some names that is a feature of a kind, or an empty text."""
+        """Returns the first of some names that is a feature of a kind, or an empty text."""
         return next((name for name in names if name in self.names and fits(name)), "")
 
     def candidates(self, fits: Callable[[str], bool], taken: Collection[str] = ()) -> list[str]:
@@ -209,7 +209,7 @@ class _Found:
         return [name for name in self.names if name not in taken and fits(name)]
 
     def unnamed(self, what: str, role: str, fits: Callable[[str], bool], taken: Collection[str] = ()) -> UsageError:
-        """The error where no feature has a usual name of a role, with the lines to paste."""
+        """Returns the error where no feature has a usual name of a role, with the lines to paste."""
         name = next(iter(self.candidates(fits, taken)), "NAME")
         return UsageError(
             f"{self.where}: no feature has a usual name of {what}. There are: {self.shown()}. Name it:\n\n"
@@ -236,7 +236,7 @@ def _bytes(values: DecodedFeature) -> list[bytes]:
 
 
 def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]] = _LABELS) -> tuple[str, str]:
-    """The feature of classes, by name where there is one, and that of their numbers."""
+    """Returns the feature of classes, by name where there is one, and that of their numbers."""
     for group in groups:
         present = [name for name in group if name not in taken and found.is_class(name)]
         numbers = [name for name in present if found.kind(name) == "int64"]
@@ -255,7 +255,7 @@ def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]
 
 
 def _mask(found: _Found, columns: Mapping[str, str]) -> tuple[str, str, str]:
-    """Name or pattern of the masks, how they are written, and where their class is stated."""
+    """Returns the name or pattern of the masks, how they are written, and where their class is stated."""
     if MASK in columns:
         name = columns[MASK]
         form = _form(found, name)

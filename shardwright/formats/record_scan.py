@@ -117,7 +117,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
 
 
 def features_of(record: ScannedRecord) -> Features:
-    """The features of a record.
+    """Returns the features of a record.
 
     Raises:
         UnusableError: it cannot be read, or is not an Example.
@@ -131,7 +131,7 @@ def features_of(record: ScannedRecord) -> Features:
 
 
 def read_file(file: IO[bytes]) -> Iterator[tuple[int, int, bytes, Features]]:
-    """Number, offset, payload and features of the records of a file that was scanned, those that are Examples."""
+    """Yields number, offset, payload and features of those records of a scanned file that are Examples."""
     for record in scan_records(file):
         with suppress(UnusableError):
             features = features_of(record)
@@ -140,7 +140,7 @@ def read_file(file: IO[bytes]) -> Iterator[tuple[int, int, bytes, Features]]:
 
 
 def image_of(features: Features, roles: Roles) -> bytes:
-    """The encoded image.
+    """Returns the encoded image.
 
     Raises:
         UnusableError: there is none, or several.
@@ -170,7 +170,7 @@ def labels_of(features: Features, name: str) -> list[str]:
 
 
 def place_in(payload: bytes, value: bytes) -> int:
-    """Position of a feature's bytes in the payload; equal bytes before them are as good."""
+    """Returns the position of a feature's bytes in the payload; equal bytes before them are as good."""
     place = payload.find(value[:64])
     while payload[place : place + len(value)] != value:
         place = payload.find(value[:64], place + 1)
@@ -178,7 +178,7 @@ def place_in(payload: bytes, value: bytes) -> int:
 
 
 def further_features(features: Features, roles: Roles) -> Iterator[tuple[str, str, DecodedFeature]]:
-    """Name, kind and values of the features that are kept: those without a role that the ingest does not make."""
+    """Yields name, kind and values of the kept features: those without a role that the ingest does not make."""
     taken = {roles.image, roles.key, roles.mask, roles.caption}
     # Boxes need their classes, also where these are the classes of the image.
     taken |= {name for name in (roles.label, roles.number) if not name.startswith(OBJECTS)}
@@ -249,7 +249,7 @@ def _check_masks(features: Features, roles: Roles, labels: list[str]) -> None:
 
 
 def _key(features: Features, name: str) -> str:
-    """The text or number that names a record, in the spelling of keys, or nothing where it is not safe."""
+    """Returns the text or number that names a record, in the spelling of keys, or nothing where it is not safe."""
     values = features.get(name, [])
     if len(values) != 1:
         return ""

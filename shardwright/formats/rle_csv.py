@@ -164,7 +164,7 @@ def _known_set(headers: Mapping[str, str], runs: str, samples: Sequence[SampleCe
 def _detect_runs(
     where: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[str, str]:
-    """The meaning of the numbers, and why."""
+    """Returns the meaning of the numbers, and why."""
     if "encoding" in code:
         return str(code["encoding"]), "input.labels.rle.encoding is set"
     if "start" in code:
@@ -193,7 +193,7 @@ def _is_counts(sample: SampleCell) -> bool:
 
 
 def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[str, str]:
-    """By codes of several runs: relative ones seldom ascend as starts do, absolute ones soon add up past the end."""
+    """Decides by codes of several runs: relative ones seldom ascend as starts do, absolute ones add up past the end."""
     not_absolute = not_relative = 0
     for sample in samples:
         numbers = read_numbers(sample.text)
@@ -340,7 +340,7 @@ class RleCsv(CsvFormat):
         return RawAnnotation(row.line, name, self._names.find(name), (label,) if label else (), text, problem)
 
     def _sample_cells(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
-        """The first rows with a mask, of so many images that can be read."""
+        """Returns the first rows with a mask, of so many images that can be read."""
         sizes: dict[int, tuple[int, int] | None] = {}
         found: list[SampleCell] = []
         for annotation in self._raw_annotations():
@@ -380,7 +380,7 @@ class RleCsv(CsvFormat):
 
 
 def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
-    """The class of all masks of a table that has no column of classes.
+    """Returns the class of all masks of a table that has no column of classes.
 
     Args:
         table: the table.

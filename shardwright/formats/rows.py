@@ -78,7 +78,7 @@ class RowFormat(AnnotationFormat):
         """Streams the rows."""
 
     def _conflict(self, image: int, annotation: RawAnnotation) -> str:
-        """How a sound row contradicts earlier rows about the image at a position; empty when it does not."""
+        """Returns how a sound row contradicts earlier rows about the image at a position; empty when it does not."""
         del image, annotation
         return ""
 
@@ -87,11 +87,11 @@ class RowFormat(AnnotationFormat):
         del image, annotation
 
     def _features(self) -> tuple[dict[str, str], list[str]]:
-        """Kinds of the further features, and notes about them, after all rows."""
+        """Returns the kinds of the further features, and notes about them, after all rows."""
         return {}, []
 
     def _reader(self) -> Callable[[int, RawAnnotation], Values]:
-        """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
+        """Returns a function from an image and a row to what the row adds to its features, for one pass."""
         return lambda image, annotation: _captions(annotation)
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
@@ -215,7 +215,7 @@ class CsvFormat(RowFormat):
         """Reads one row that has as many fields as the header."""
 
     def column(self, option: str, header: str) -> Iterator[tuple[int, str]]:
-        """Image and field, stripped, of a column that plays no role here, for every row that names an image.
+        """Yields image and field, stripped, of a column that plays no role here, for every row that names an image.
 
         Args:
             option: YAML path of the option that asks for it.
@@ -264,7 +264,7 @@ class CsvFormat(RowFormat):
             yield annotation
 
     def _rows(self) -> Iterator[TableRow]:
-        """The rows, without those of images that the table of a newer delivery names too."""
+        """Yields the rows, without those of images that the table of a newer delivery names too."""
         if not isinstance(self._table, JoinedTable):
             yield from self._table.rows()
             return
@@ -276,7 +276,7 @@ class CsvFormat(RowFormat):
                 yield row
 
     def _newest_parts(self, table: JoinedTable) -> array[int]:
-        """Number of the newest table that names each image.
+        """Returns the number of the newest table that names each image.
 
         Raises:
             CheckFailed: tables differ in the rows of an image, and they must agree.
@@ -305,7 +305,7 @@ class CsvFormat(RowFormat):
         return newest
 
     def _image(self, row: TableRow) -> int | None:
-        """Position of the image that a row names, whole or broken."""
+        """Returns the position of the image that a row names, whole or broken."""
         if len(row.fields) == len(self._table.header):
             return self._take_apart(row).image
         column = min(self._columns[role] for role in (IMAGE, IMAGE_LABEL) if role in self._columns)

@@ -105,7 +105,7 @@ class Table:
         return Table(path, tuple(name.strip() for name in header), delimiter)
 
     def find_column(self, option: str, header: str) -> int:
-        """Number of the column that an option names.
+        """Returns the number of the column that an option names.
 
         Raises:
             ConfigError: it is not there, or twice.
@@ -156,7 +156,7 @@ def _split_lines(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, li
 
 
 def reduce_header(name: str) -> str:
-    """A header as synonyms are compared: letters and digits only, lower case."""
+    """Returns a header as synonyms are compared: letters and digits only, lower case."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -195,7 +195,7 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
 
 
 def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -> str:
-    """The name among `names` that plays a role; the one in `overrides`, or an empty text where none does."""
+    """Returns the name among `names` that plays a role; the one in `overrides`, or an empty text where none does."""
     if role in overrides:
         return overrides[role]
     reduced = {reduce_header(name): name for name in reversed(names)}
@@ -203,13 +203,13 @@ def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -
 
 
 def label_columns(table: Table, taken: Collection[int]) -> list[int]:
-    """Numbers of the columns that look like classes too, besides those taken."""
+    """Returns the numbers of further columns that look like classes, other than those taken."""
     names = (reduce_header(name) for name in table.header)
     return [i for i, name in enumerate(names) if name in _ALSO_LABELS and i not in taken]
 
 
 def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[int]) -> tuple[int, ...]:
-    """Numbers of the columns of captions: the one that was found, or `caption_1`, `caption_2`, …, as they come."""
+    """Returns the numbers of the columns of captions: the one that was found, or `caption_1` and so on."""
     if CAPTION in columns:
         return (columns[CAPTION],)
     reduced = [re.fullmatch(r"([a-z]+)[0-9]+", reduce_header(name)) for name in table.header]
@@ -218,7 +218,7 @@ def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[
 
 
 def missing_columns(table: Table, expected: str) -> UsageError:
-    """The error for a table that lacks the `expected` columns."""
+    """Returns the error for a table that lacks the `expected` columns."""
     return UsageError(
         f"{table.path}: columns {shown_header(table.header)} were found, but expected {expected}. "
         "Name them by input.labels.columns, e.g. {image: photo, label: kind}, or give another file."
@@ -232,7 +232,7 @@ def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[in
 
 
 def shown_header(header: Sequence[str]) -> str:
-    """Column names, for messages."""
+    """Returns column names, for messages."""
     return ", ".join(repr(name) for name in header)
 
 
@@ -305,7 +305,7 @@ class JoinedTable(Table):
         return JoinedTable(newest.path, newest.header, newest.delimiter, tables, tuple(parts))
 
     def with_images(self, column: int, agree: bool) -> JoinedTable:
-        """The same tables when it is known which column names images, and whether they must `agree`.
+        """Returns the same tables when it is known which column names images, and whether they must `agree`.
 
         Raises:
             UsageError: an older table does not have the column.

@@ -78,13 +78,13 @@ class RecordMasks(MaskFiles):
         return text.partition("\0")[2] if text.count("\0") > 1 else text
 
     def shown(self, text: str) -> str:
-        """The name of a mask in messages; the path that its file was unpacked to is not shown."""
+        """Returns the name of a mask in messages; the path that its file was unpacked to is not shown."""
         part = split_part(self.name(text))
         return f"{os.path.basename(part.path)}, mask at byte {part.start}"
 
 
 def text_dialect(code: Mapping[str, str | int]) -> Dialect:
-    """How run lengths as text are written: the usual way, where `input.labels` does not set it.
+    """Returns how run lengths as text are written: the usual way, where `input.labels` does not set it.
 
     Args:
         code: the options of `input.labels.rle` that are given.
@@ -240,7 +240,7 @@ class TFRecordFormat(AnnotationFormat):
         return RecordMasks(self._found.files.root, self._values.labels, self._max_pixels, self._others)
 
     def _records(self) -> Iterator[tuple[int, Features, Iterator[tuple[int, str]]]]:
-        """Position, features, and labels and texts of the masks, of every record that can be used."""
+        """Yields position, features, and labels and texts of the masks, of every record that can be used."""
         found = self._found
         for number, positions in enumerate(found.positions):
             with found.open(number) as file:
@@ -286,7 +286,7 @@ class TFRecordFormat(AnnotationFormat):
                     yield labels[i if len(labels) > 1 else 0], text
 
     def _labels(self, features: Features, name: str) -> list[int]:
-        """Classes of the masks of a feature, one by one or one for all."""
+        """Returns the classes of the masks of a feature, one by one or one for all."""
         roles = self._found.roles
         if roles.classed == BY_VALUE:
             return [NO_LABEL]
@@ -297,7 +297,7 @@ class TFRecordFormat(AnnotationFormat):
         return [0]
 
     def _further(self, features: Features, key: str) -> dict[str, list[Any]]:
-        """Values of what is carried through, of captions, and the name of the file."""
+        """Returns the values of what is carried through, of captions, and the name of the file."""
         values = {
             name: _plain(listed)
             for name, kind, listed in further_features(features, self._found.roles)

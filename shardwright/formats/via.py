@@ -104,13 +104,13 @@ class ViaJson(ObjectTable):
 
 
 def _regions(entry: Mapping[str, Any]) -> list[Any]:
-    """The regions: a list, in VIA 1 a mapping of numbers."""
+    """Returns the regions: a list, in VIA 1 a mapping of numbers."""
     regions = entry.get("regions") or []
     return list(regions.values()) if isinstance(regions, dict) else regions if isinstance(regions, list) else []
 
 
 def _values(value: object) -> list[str]:
-    """The classes in an attribute: a text, or for check boxes a mapping of names to true."""
+    """Returns the classes in an attribute: a text, or for check boxes a mapping of names to true."""
     if isinstance(value, dict):
         return [name for name, chosen in value.items() if chosen is True]
     return [value.strip()] if isinstance(value, str) and value.strip() else []

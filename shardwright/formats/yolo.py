@@ -83,7 +83,7 @@ class Yolo(ObjectFiles):
         )
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
-        """The image's path, as it follows from that of the text file, without extension."""
+        """Returns the image's path, as it follows from that of the text file, without extension."""
         key = key_stem(self._files.keys[number])
         root = self._images.root.rstrip("/") + "/"
         parts = [*self._root.strip("/").split("/"), *key.split("/")]

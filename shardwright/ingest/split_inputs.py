@@ -91,7 +91,7 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
 
 
 def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterator[tuple[int, str]]:
-    """Image and field of a column of the table of labels, for every row that names an image.
+    """Yields image and field of a column of the table of labels, for every row that names an image.
 
     Raises:
         ConfigError: the annotations are not a table, or it has no such column.

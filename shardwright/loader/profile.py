@@ -84,7 +84,7 @@ class Rate:
         return median(ours - least for ours, least in zip(self.work, self.ceiling_work, strict=True))
 
     def share_of(self, other: Rate) -> float:
-        """This rate as a share of another: the median of the rounds, each by its neighbor in time."""
+        """Returns this rate as a share of another: the median of the rounds, each by its neighbor in time."""
         return median(ours / theirs for ours, theirs in zip(self.rounds, other.rounds, strict=True))
 
 

@@ -140,14 +140,14 @@ COCO = Dialect(COUNTS, base=0, empty=("", "[]"))
 
 
 def to_counts(runs: Runs, size: int) -> list[int]:
-    """COCO's uncompressed counts of a mask of `size` pixels: outside, inside, outside, ..., column by column."""
+    """Returns COCO's uncompressed counts of a mask of `size` pixels: outside, inside, ..., column by column."""
     borders = np.concatenate([[0], np.stack([runs[:, 0], runs.sum(axis=1)], axis=1).reshape(-1), [size]])
     counts: list[int] = np.diff(borders).tolist()
     return counts if counts[-1] else counts[:-1]
 
 
 def compress_counts(counts: Sequence[int]) -> str:
-    """COCO's compressed form of counts.
+    """Returns COCO's compressed form of counts.
 
     From the fourth on, a count is written as its difference to the last but one, which is small where a mask changes
     little from column to column. Numbers are cut into groups of five bits, low ones first, two's complement; the sixth

@@ -217,7 +217,7 @@ def _colored(pixels: npt.NDArray[Any]) -> MaskImage:
 
 
 def _palette(image: Image.Image) -> tuple[int, ...]:
-    """The colors of a palette, as numbers."""
+    """Returns the colors of a palette, as numbers."""
     parts = (image.getpalette("RGB") or []) if image.mode == "P" else []
     return tuple(COLOR | r << 16 | g << 8 | b for r, g, b in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
 

@@ -51,7 +51,7 @@ class Canvas:
 
 
 def resize(field: Field, rows: int, columns: int) -> Field:
-    """Bicubic interpolation to (rows, columns)."""
+    """Resizes to (rows, columns) by bicubic interpolation."""
     if field.shape == (rows, columns):
         return field
     image = Image.fromarray(field).resize((columns, rows), Image.Resampling.BICUBIC)
@@ -59,13 +59,13 @@ def resize(field: Field, rows: int, columns: int) -> Field:
 
 
 def blur(field: Field, pixels: float) -> Field:
-    """Gaussian blur of values in 0..1, in steps of 1/255."""
+    """Blurs values in 0..1 by a Gaussian, in steps of 1/255."""
     image = Image.fromarray((np.clip(field, 0, 1) * 255).astype(np.uint8))
     return np.asarray(image.filter(ImageFilter.GaussianBlur(pixels))).astype(np.float32) / np.float32(255)
 
 
 def smooth(field: Field, low: float, high: float) -> Field:
-    """Smooth step: 0 up to `low`, 1 from `high` on."""
+    """Returns a smooth step: 0 up to `low`, 1 from `high` on."""
     t = np.clip((field - np.float32(low)) * np.float32(1 / (high - low)), 0, 1)
     return cast(Field, t * t * (np.float32(3) - np.float32(2) * t))
 
@@ -73,7 +73,7 @@ def smooth(field: Field, low: float, high: float) -> Field:
 def fractal(
     rng: np.random.Generator, canvas: Canvas, coarse: float, fine: float, *, gain: float = 0.6, stretch: float = 1.0
 ) -> Field:
-    """Noise with detail from `coarse` down to `fine` units, each octave `gain` times as strong as the one before.
+    """Returns noise with detail from `coarse` to `fine` units, each octave `gain` times as strong as the one before.
 
     Each octave is drawn on its own grid and enlarged together with the coarser ones, so the cost is that of the last.
 

@@ -76,7 +76,7 @@ def draw_outline(outline: Outline, height: int, width: int) -> Mask:
 
 
 def _blob(rng: np.random.Generator, percent: int, rows: int, columns: int) -> Outline:
-    """An outline of about `percent` hundredths of the frame: a circle with waves on it, stretched, bent and turned."""
+    """Returns an outline of about `percent` hundredths of the frame: a circle with waves on it, stretched and bent."""
     radius = math.isqrt(FRAME * FRAME * percent * 10 // 3142)
     waves = [(order, int(rng.integers(0, _POINTS)), int(rng.integers(0, 1200)) // order) for order in range(2, 11)]
     stretch = int(rng.integers(256, 360))

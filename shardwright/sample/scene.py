@@ -29,7 +29,7 @@ def _mix(below: Field, color: tuple[int, int, int], weight: Field) -> Field:
 
 
 def _surface(rng: np.random.Generator, canvas: Canvas) -> Field:
-    """Sea and coast, float32 (height, width, 3) in 0..255."""
+    """Draws sea and coast, float32 (height, width, 3) in 0..255."""
     x, y = canvas.grid()
     width, height = canvas.width / canvas.scale, canvas.height / canvas.scale
     turn = rng.uniform(0, 2 * math.pi)
@@ -59,7 +59,7 @@ def _surface(rng: np.random.Generator, canvas: Canvas) -> Field:
 
 
 def _clouds(rng: np.random.Generator, canvas: Canvas, masks: list[Mask]) -> Field:
-    """Optical thickness of all clouds; clouds of overlapping regions add up."""
+    """Returns the optical thickness of all clouds; clouds of overlapping regions add up."""
     veil = fractal(rng, canvas, 170, 1.5, gain=0.58, stretch=rng.uniform(1.0, 2.6))
     thickness: Field = np.float32(rng.uniform(0.03, 0.1)) * np.clip(veil + np.float32(0.4), 0, 3)
     scraps = fractal(rng, canvas, 44, 0.5, gain=0.76)

@@ -41,13 +41,13 @@ def _random(rng: np.random.Generator, low: float, high: float, count: int) -> Fi
 
 
 def _broken(structure: Field, noise: Field, amount: float, floor: float) -> Field:
-    """A structure eaten into from its rims by noise: its soft flanks fall apart first, its heart stays whole."""
+    """Erodes a structure from its rims by noise: its soft flanks fall apart first, its heart stays whole."""
     rims = np.sqrt(structure)
     return cast(Field, np.maximum(structure + np.float32(amount) * noise * rims - np.float32(floor), 0))
 
 
 def _halo(canvas: Canvas, structure: Field, noise: Field, units: float) -> Field:
-    """The thin cloud that thick cloud spreads around itself, patchy."""
+    """Returns the thin, patchy cloud that thick cloud spreads around it."""
     patches = np.maximum(np.float32(0.55) + np.float32(0.5) * noise, 0)
     return cast(Field, blur(structure, units * canvas.scale) * patches)
 
@@ -110,7 +110,7 @@ def _rib(
 
 
 def flower(rng: np.random.Generator, canvas: Canvas, inside: Field, wind: Wind) -> Field:
-    """Large bright clumps with ragged rims, well apart from each other."""
+    """Draws large bright clumps with ragged rims, well apart from each other."""
     x, y = _scatter(rng, canvas, inside, 56, 0.2)
     size = _random(rng, 15, 25, len(x))
     petals = 9
@@ -127,7 +127,7 @@ def flower(rng: np.random.Generator, canvas: Canvas, inside: Field, wind: Wind) 
 
 
 def gravel(rng: np.random.Generator, canvas: Canvas, inside: Field, wind: Wind) -> Field:
-    """Small bright grains strung along arcs."""
+    """Draws small bright grains strung along arcs."""
     x, y = _scatter(rng, canvas, inside, 6.6, 0.45)
     arcs = fractal(rng, canvas, 64, 32)
     strength = np.abs(np.sin(np.float32(math.pi * 1.5) * sample_at(arcs, canvas, x, y)))
@@ -141,7 +141,7 @@ def gravel(rng: np.random.Generator, canvas: Canvas, inside: Field, wind: Wind) 
 
 
 def sugar(rng: np.random.Generator, canvas: Canvas, inside: Field, wind: Wind) -> Field:
-    """Dust: very fine, shallow, everywhere, a little thicker and thinner in the wind."""
+    """Draws dust: very fine, shallow, everywhere, a little thicker and thinner in the wind."""
     del inside
     grains = fractal(rng, canvas, 3.6, 0.4, gain=0.9)
     drift = wind.carry(fractal(rng, canvas, 50, 5, gain=0.7, stretch=2.2))

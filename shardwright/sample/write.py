@@ -63,7 +63,7 @@ class _Drawn:
 
 
 def image_name(seed: int, index: int) -> str:
-    """File name of an image: eight hex digits, scattered, different for every index below 2**32 of one seed."""
+    """Returns a file name of eight hex digits, scattered, different for every index below 2**32 of one seed."""
     value = (index + (seed + 1) * 0x9E3779B9) & 0xFFFFFFFF
     # Each step can be undone, so two indices never meet (the finalizer of MurmurHash3, public domain).
     for factor, shift in ((0x85EBCA6B, 16), (0xC2B2AE35, 13), (1, 16)):

@@ -45,13 +45,13 @@ class Folds:
     fold: int
 
     def parts(self, shares: Mapping[str, float]) -> dict[str, float]:
-        """The folds, with equal shares, and the splits other than `train` and `eval`; the same every round."""
+        """Returns the folds, with equal shares, and the splits other than `train` and `eval`; the same every round."""
         rest = {name: share for name, share in shares.items() if name not in ("train", "eval")}
         of_fold = (sum(shares.values()) - sum(rest.values())) / self.count
         return {**{f"fold {number:06d}": of_fold for number in range(self.count)}, **rest}
 
     def split(self, part: str) -> str:
-        """The split of a part, in this round."""
+        """Returns the split of a part, in this round."""
         if not part.startswith("fold "):
             return part
         return "eval" if int(part[5:]) == self.fold else "train"
@@ -78,7 +78,7 @@ class Assignment:
     kept: int
 
     def counts(self) -> dict[str, int]:
-        """Number of images in each split."""
+        """Returns the number of images in each split."""
         counted = np.bincount(self.split_of[self.split_of >= 0], minlength=len(self.names))
         return dict(zip(self.names, counted.tolist(), strict=True))
 
@@ -139,7 +139,7 @@ def assign_splits(
 def _part_by_hash(
     units: Units, parts: Mapping[str, float], todo: npt.NDArray[np.bool_], salt: str
 ) -> npt.NDArray[np.int64]:
-    """Number of the part of every image by the hash of its unit; `UNASSIGNED` in units without an image of `todo`."""
+    """Returns the part of every image by the hash of its unit; `UNASSIGNED` in units without an image of `todo`."""
     splitter = Splitter.of(parts, salt)
     numbers = {part: number for number, part in enumerate(splitter.names)}
     wanted = np.unique(units.unit_of[todo])
@@ -150,7 +150,7 @@ def _part_by_hash(
 
 
 def split_named(text: str, names: Collection[str]) -> str | None:
-    """The split that a folder, a field or a file's name means, or `None`.
+    """Returns the split that a folder, a field or a file's name means, or `None`.
 
     Args:
         text: `val`, `Training`, `train2017`, …; upper and lower case are the same.
@@ -164,7 +164,7 @@ def split_named(text: str, names: Collection[str]) -> str | None:
 
 
 def folder_split(key: str, names: Collection[str]) -> tuple[str, str] | None:
-    """The first folder of a key that means a split, and that split; `None` where no folder does."""
+    """Returns the first folder of a key that means a split, and that split; `None` where no folder does."""
     for folder in key.split("/")[:-1]:
         split = split_named(folder, names)
         if split is not None:

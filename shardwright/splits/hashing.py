@@ -19,7 +19,7 @@ _RANGE = 2**64
 
 
 def hash_name(name: str, salt: str = "") -> int:
-    """First eight bytes of SHA-256 of salt, NUL and name, as a number below 2**64."""
+    """Returns the first eight bytes of SHA-256 of salt, NUL and name, as a number below 2**64."""
     return int.from_bytes(hashlib.sha256(f"{salt}\0{name}".encode()).digest()[:8], "big")
 
 
@@ -39,7 +39,7 @@ class Splitter:
 
     @staticmethod
     def of(shares: Mapping[str, float], salt: str = "") -> Splitter:
-        """A splitter for shares that are above 0 and add up to about 1; exact fractions of their sum count."""
+        """Returns a splitter for shares that are above 0 and add up to about 1; exact fractions of their sum count."""
         names = tuple(sorted(shares))
         exact = [Fraction(shares[name]) for name in names]
         total = sum(exact)
@@ -51,7 +51,7 @@ class Splitter:
         return Splitter(names, tuple(bounds), salt)
 
     def split(self, name: str) -> str:
-        """The part of a name."""
+        """Returns the part of a name."""
         return self.names[bisect_right(self.bounds, hash_name(name, self.salt))]
 
 

@@ -93,7 +93,7 @@ def stratify(
 
 
 def _with_sets(table: ClassTable, counted: npt.NDArray[np.bool_], least: int) -> ClassTable:
-    """The classes, and each set of several of them that `least` images or more show as a further one."""
+    """Returns the classes, and each set of several that `least` images or more show as a further one."""
     order = np.lexsort((table.classes, table.images))
     shown: dict[int, list[int]] = {}
     for image, label in zip(table.images[order].tolist(), table.classes[order].tolist(), strict=True):
@@ -179,7 +179,7 @@ class _Ledger:
         ]
 
     def choose(self, label: int, classes: Mapping[int, int], tie: int) -> int:
-        """The part a unit goes to.
+        """Returns the part that a unit goes to.
 
         Args:
             label: the class whose images are being divided.
@@ -203,7 +203,7 @@ class _Ledger:
             self.left[label] -= count
 
     def _wish(self, part: int, classes: Mapping[int, int]) -> int:
-        """How much a part lacks of all the classes of a unit, by its share and by what is left of each."""
+        """Returns how much a part lacks of all the classes of a unit, by its share and by what is left of each."""
         lacks = (((2 * self.need[label][part] - self._image) << _PRECISION) // self.left[label] for label in classes)
         return sum(lacks) * self._by_share[part]
 

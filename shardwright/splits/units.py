@@ -102,5 +102,5 @@ def apply_previous(units: Units, old: npt.NDArray[np.int64]) -> PreviousAssignme
 
 
 def split_units(units: Units, split_of: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """The first two images of different splits, for each unit that is in several."""
+    """Returns the first two images of different splits, for each unit that is in several."""
     return apply_previous(units, split_of).leaks

@@ -51,7 +51,7 @@ _active: _Remembered | None = None
 
 @contextmanager
 def cached_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
-    """Within the block, hashing a file of this machine a second time does not read it again.
+    """Caches hashes within the block: hashing a file of this machine a second time does not read it again.
 
     An entry takes some 200 bytes, until the file is hashed for the second time.
 

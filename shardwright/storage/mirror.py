@@ -25,7 +25,7 @@ from shardwright.storage.paths import is_remote, split_url
 
 
 def working_folder(url: str) -> Path:
-    """This machine's folder for a staging folder on a bucket, the same for every run of this user; made where missing.
+    """Returns this machine's folder for a staging folder on a bucket, the same for every run of a user; makes it.
 
     Raises:
         UsageError: it is another user's, a link, or others may write into it.

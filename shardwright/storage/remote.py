@@ -144,7 +144,7 @@ def _takes(pattern: Pattern, parts: Iterable[str]) -> bool:
 
 
 def _problem_of(name: str, info: ObjectInfo) -> tuple[str, str] | None:
-    """Why an object's name cannot be that of a file."""
+    """Returns why an object's name cannot be that of a file."""
     if name.endswith("/") or not name:
         # A placeholder that has bytes is data, and data is not left out silently.
         return (

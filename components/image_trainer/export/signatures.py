@@ -204,7 +204,7 @@ class ServedModel(tf.Module):
         return tf.map_fn(self._example_label, examples, fn_output_signature=signature, parallel_iterations=2)
 
     def _class_outputs(self, examples: Tensor) -> dict[str, Tensor]:
-        """Prediction and truth, 0 or 1 per image and class, float32 [N, C]."""
+        """Returns prediction and truth, 0 or 1 per image and class, float32 [N, C]."""
         signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in ("prediction", "truth")}
         return tf.map_fn(self._example_classes, examples, fn_output_signature=signature, parallel_iterations=2)
 

@@ -44,7 +44,7 @@ class ModelShape:
 
 
 def compact_unet(shape: ModelShape) -> keras.Model:
-    """U-Net (Ronneberger et al., 2015) that works from half the resolution downwards.
+    """Builds a U-Net (Ronneberger et al., 2015) that works from half the resolution downwards.
 
     On a CPU the full-resolution level takes most of a U-Net's time and adds least. A strided convolution halves the
     image first, and the class scores are enlarged bilinearly at the end.
@@ -65,7 +65,7 @@ def compact_unet(shape: ModelShape) -> keras.Model:
 
 
 def unet_on(features: Sequence[Any], inputs: Any, padding: tuple[int, int], shape: ModelShape) -> keras.Model:
-    """A U-Net's decoder on feature maps.
+    """Builds a U-Net's decoder on feature maps.
 
     Args:
         features: maps at strides 2, 4, 8, ... of the padded image.
@@ -82,7 +82,7 @@ def unet_on(features: Sequence[Any], inputs: Any, padding: tuple[int, int], shap
 
 
 def compact_cnn(shape: ModelShape) -> keras.Model:
-    """Four residual stages (He et al., 2016), each at half the resolution of the one before.
+    """Builds four residual stages (He et al., 2016), each at half the resolution of the one before.
 
     The scores depend on the average and the maximum of every channel over the image.
     """
@@ -137,7 +137,7 @@ def _channels(shape: ModelShape, level: int) -> int:
 
 
 def residual(x: Any, channels: int) -> Any:
-    """Two convolutions, with their input added."""
+    """Applies two convolutions, and adds their input."""
     y = convolutions(x, channels)
     if x.shape[-1] != channels:
         x = layers.Conv2D(channels, 1, use_bias=False)(x)
@@ -145,7 +145,7 @@ def residual(x: Any, channels: int) -> Any:
 
 
 def convolutions(x: Any, channels: int) -> Any:
-    """Two convolutions of 3 x 3, each with its normalization."""
+    """Applies two convolutions of 3 x 3, each with its normalization."""
     for _ in range(2):
         x = layers.Conv2D(channels, 3, padding="same", use_bias=False)(x)
         x = _normalized(x)

@@ -28,7 +28,7 @@ _WIDEST = 8
 
 
 def compact_deeplab(shape: ModelShape) -> keras.Model:
-    """DeepLabV3+ on four residual stages; float32 [B, height, width, 3] to [B, height, width, classes]."""
+    """Builds DeepLabV3+ on four residual stages; float32 [B, height, width, 3] to [B, height, width, classes]."""
     filters = shape.filters
     image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
     padding = -shape.height % _STRIDE, -shape.width % _STRIDE
@@ -42,7 +42,7 @@ def compact_deeplab(shape: ModelShape) -> keras.Model:
 
 
 def deeplab_on(fine: Any, x: Any, inputs: Any, padding: tuple[int, int], shape: ModelShape) -> keras.Model:
-    """DeepLabV3+'s decoder on two feature maps.
+    """Builds DeepLabV3+'s decoder on two feature maps.
 
     Args:
         fine: the map at stride 4 of the padded image.

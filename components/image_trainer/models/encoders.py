@@ -67,7 +67,7 @@ def padded_side(side: int) -> int:
 
 
 def segmenter(encoder: keras.Model, shape: ModelShape, *, deeplab: bool = False) -> keras.Model:
-    """A decoder on an encoder's feature maps: float32 [B, height, width, 3] to probabilities of the classes.
+    """Builds a decoder on an encoder's feature maps: float32 [B, height, width, 3] to probabilities of the classes.
 
     Args:
         encoder: of `build_encoder`, for the padded size.
@@ -85,7 +85,7 @@ def segmenter(encoder: keras.Model, shape: ModelShape, *, deeplab: bool = False)
 
 
 def classifier(encoder: keras.Model, shape: ModelShape) -> keras.Model:
-    """A classifier: float32 [B, height, width, 3] to [B, classes]."""
+    """Builds a classifier: float32 [B, height, width, 3] to [B, classes]."""
     image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
     x = keras.Model(encoder.input, encoder.output, name="encoder")(padded(image, _padding(encoder, shape)))
     return image_model(inputs, layers.GlobalAveragePooling2D()(x), text, shape)

@@ -60,7 +60,7 @@ class MaskLoss(keras.losses.Loss):
         self._ignore = ignore
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Loss of a batch.
+        """Returns the loss of a batch.
 
         Args:
             y_true: 0 or 1 (or `IGNORE_VALUE`) [B, ..., C], any number type.
@@ -144,7 +144,7 @@ class LabelLoss(keras.losses.Loss):
         self._weights = None if weights is None else list(weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Loss of every image, float32 [B].
+        """Returns the loss of every image, float32 [B].
 
         Args:
             y_true: labels, whole numbers [B], or shares of the classes, float32 [B, K], as mixup makes them.

@@ -74,12 +74,12 @@ class Progress:
         return self.stopped or self.epochs >= epochs or late
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Returns plain values for JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Progress:
-        """From `to_dict`'s form."""
+        """Reads the form that `to_dict` returns."""
         return cls(**{**value, "rates": [Rate(**rate) for rate in value["rates"]]})
 
 

@@ -89,7 +89,7 @@ class JaxSteps:
             yield jax.tree.map(self.spread, images), targets, *others
 
     def spread(self, part: npt.NDArray[Any]) -> Any:
-        """A batch on all devices, from this host's part of it, split along its first axis."""
+        """Returns a batch on all devices, from this host's part of it, split along its first axis."""
         if self._place.count == 1:
             return jax.device_put(part, self._split)
         return jax.make_array_from_process_local_data(self._split, part)
