@@ -54,6 +54,7 @@ _COMMANDS = (
     "transform",
     "validate",
     "verify",
+    "weights",
 )
 
 

@@ -36,6 +36,7 @@ from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
 from shardwright.pipelines.runs.logs import last_line, log_to_file, shardwright_error
+from shardwright.pipelines.runs.on_finish import FinishHook
 from shardwright.processes import gc_paused
 from shardwright.progress import print_note, print_progress
 from shardwright.report.page import REPORT_FILE
@@ -66,6 +67,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     started = time.monotonic()
     config_file = Path(config_path).absolute()
     config = load_config(config_path, root=root)
+    hook = FinishHook(config, str(Path(root_of(config)).absolute()))
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print_progress(f"{config.name}: reading the input")
     resolved = resolve_inputs(config, config_file)
@@ -81,14 +83,21 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         print_note(line)
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     shown_log = "above" if verbose else str(log_file)
-    with run_lock(run_root), _run_environment(run_root, config, resolved), log_to_file(log_file, verbose=verbose):
-        summary = _run(config, resolved, run_root, shown_log)
+    with run_lock(run_root):
+        try:
+            with _run_environment(run_root, config, resolved), log_to_file(log_file, verbose=verbose):
+                summary = _run(config, resolved, run_root, shown_log)
+        except Exception as error:
+            hook.failed(error, time.monotonic() - started)
+            raise
+    seconds = time.monotonic() - started
     if as_json:
         print_json({"root": str(run_root), "log": shown_log, **summary.to_dict()})
     else:
-        print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {shown_log}", flush=True)
+        print(f"\n{summary.table()}\n\n{seconds:.0f} s in all; log: {shown_log}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
+    hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
     return 0 if summary.blessed else 1
 
 

@@ -147,6 +147,10 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     _add_page_outputs(job, with_matrix=config.task == "classification" and resolved.labels != MULTI)
     job["labels"] = {**job.get("labels", {}), **target.labels}
     at_run = tuple(f"{option}: {BLESSED!r} is looked up when the pipeline runs" for option in options)
+    if config.run.on_finish is not None:
+        at_run += (
+            "run.on_finish: only `shardwright run` calls it; for a message use vertex.notify or kubeflow.notify",
+        )
     return Compiled(job, defaults[DATA_ROOT], (*resolved.notes, *at_run))
 
 

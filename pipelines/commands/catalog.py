@@ -212,6 +212,19 @@ MODEL = {
         "lineage runs/photos",
         "how-to/commands.md#where-it-comes-from-lineage",
     ),
+    "weights": Entry(
+        "fetch published weights of an encoder",
+        "Nothing else in Shardwright downloads weights.",
+        "weights fetch efficientnetv2-b0 --out weights",
+        "how-to/training.md#models",
+    ),
+    "weights fetch": Entry(
+        "download the weights of an encoder and compare their checksum",
+        "Fetches the ImageNet weights that Keras publishes. A training then reads the file. Exit code 1 if the "
+        "download fails or has another checksum.",
+        "weights fetch efficientnetv2-b0 --out weights",
+        "how-to/training.md#models",
+    ),
     "bench": Entry(
         "measure how fast this machine loads a dataset",
         "Other measurements are in the repository: `python -m benchmarks`.",

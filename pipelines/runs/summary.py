@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from shardwright.components.data_gate.executor import DECISION_FILE
 from shardwright.components.evaluator.summary import read_details, read_evaluation
-from shardwright.components.image_trainer.training.history import read_history
+from shardwright.components.image_trainer.training.history import read_history, read_summary
 from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import card, isolate, link, paragraph, section
@@ -29,6 +29,9 @@ from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.model import model_chapter
 from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, write_page
 
+# Labels of paths in the table -> their keys for `run.on_finish`.
+_KEYS = {"TensorBoard": "model_run", "pushed model": "pushed_model"}
+
 
 @dataclass(frozen=True)
 class RunSummary:
@@ -38,11 +41,13 @@ class RunSummary:
         rows: label and value of each line, in order; a line without a label continues the one above.
         blessed: the model was blessed, and so pushed.
         reasons: why it was not.
+        facts: the values for `run.on_finish` that come from the run's artifacts.
     """
 
     rows: tuple[tuple[str, str], ...]
     blessed: bool
     reasons: tuple[str, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result for programs; lines that continue another one are in a list with it."""
@@ -83,8 +88,16 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
     )
     rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
     rows.extend(("", reason) for reason in evaluation.reasons)
-    rows.extend(_output_paths(record, run_root, push_directory, pushed=evaluation.blessed))
-    return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
+    paths = _places(record, push_directory, pushed=evaluation.blessed)
+    rows.extend((label, str(run_root / uri)) for label, uri in paths.items())
+    facts = {
+        "metrics": evaluation.metrics,
+        "baseline": evaluation.baseline,
+        **_training_facts(record.output("Trainer", "model_run")),
+        "dataset": {"digest": manifest.digest, "classes": list(manifest.classes), "records": _records(manifest)},
+        "paths": {_KEYS.get(label, label): str(run_root / uri) for label, uri in paths.items()},
+    }
+    return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons), facts)
 
 
 def _further_notes(build: Path, shown: Sequence[str]) -> list[tuple[str, str]]:
@@ -98,8 +111,7 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
     totals = manifest.totals
     rejected = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("rejected/") and n}
     why = f" ({', '.join(f'{n} {code}' for code, n in sorted(rejected.items()))})" if rejected else ""
-    splits = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("records/")}
-    by_size = sorted(splits.items(), key=lambda item: (-item[1], item[0]))
+    by_size = sorted(_records(manifest).items(), key=lambda item: (-item[1], item[0]))
     size = sum(shard.bytes for shard in manifest.shards)
     rows = [("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}")]
     if rejected:
@@ -135,18 +147,30 @@ def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: s
     return rows
 
 
-def _output_paths(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
-    places = [
-        ("dataset", record.output("ImageExampleGen", "examples")),
-        ("report", REPORT_FILE),
-        ("transformed", record.output("ImageTransform", "transformed_examples")),
-        ("TensorBoard", record.output("Trainer", "model_run")),
-        ("evaluation", record.output("Evaluator", "evaluation")),
-    ]
+def _records(manifest: Manifest) -> dict[str, int]:
+    """Returns split -> number of records."""
+    return {name.split("/", 1)[1]: n for name, n in manifest.totals.items() if name.startswith("records/")}
+
+
+def _training_facts(model_run: str) -> dict[str, Any]:
+    """Returns the epochs, with their speed where it was measured, and the one that was kept."""
+    training = read_summary(model_run)
+    return {"epochs": training.epochs, "best_epoch": training.best_epoch}
+
+
+def _places(record: RunRecord, push_directory: str, *, pushed: bool) -> dict[str, str]:
+    """Returns label -> path of an output, relative to the folder of the run."""
+    places = {
+        "dataset": record.output("ImageExampleGen", "examples"),
+        "report": REPORT_FILE,
+        "transformed": record.output("ImageTransform", "transformed_examples"),
+        "TensorBoard": record.output("Trainer", "model_run"),
+        "evaluation": record.output("Evaluator", "evaluation"),
+    }
     blessing = read_blessing(push_directory)
     if pushed and blessing is not None:
-        places.append(("pushed model", str(Path(push_directory, blessing.model))))
-    return [(label, str(run_root / uri)) for label, uri in places]
+        places["pushed model"] = str(Path(push_directory, blessing.model))
+    return places
 
 
 def write_run_report(dataset: str, verdict: str, evaluation: str, training: str, target: Path) -> None:

@@ -20,7 +20,7 @@ from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.parsing import one_of, plain_value
 from shardwright.config.split import SplitConfig
-from shardwright.config.trainer import TrainerConfig, check_learning, check_texts
+from shardwright.config.trainer import TrainerConfig, check_import_path, check_learning, check_texts
 from shardwright.config.transform import TransformConfig
 from shardwright.config.vertex import VertexConfig
 from shardwright.errors import ConfigError
@@ -41,6 +41,7 @@ class RunConfig:
         staging: folder of unfinished work; by default one inside `root`.
         space: whether to start a run that needs more space than the disk has, by an estimate: `check` refuses it,
             `warn` only logs it.
+        on_finish: Import path of a function that gets a summary of each run on this machine.
     """
 
     PATH: ClassVar[str] = "run"
@@ -48,9 +49,11 @@ class RunConfig:
     root: str | None = None
     staging: str | None = None
     space: str = CHECK
+    on_finish: str | None = None
 
     def __post_init__(self) -> None:
         one_of("run.space", self.space, (CHECK, WARN))
+        check_import_path("run.on_finish", self.on_finish, "mine.tracking:log")
         if self.staging is not None and is_remote(self.staging) and not split_url(self.staging)[1]:
             raise ConfigError("run.staging", f"{self.staging!r} names no bucket", "Write gs://bucket/folder.")
 

@@ -147,6 +147,7 @@ _PATTERNS = {
     "loader.augment.*": f"^({'|'.join(loader.AUGMENTATIONS)})(=[0-9.]+)?$",
     "gate.allow_anomalies.*": "^[A-Z][A-Z0-9_]*$",
     "trainer.callbacks": _IMPORT_PATH,
+    "run.on_finish": _IMPORT_PATH,
 }
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 # Forms that the loader of the file takes besides the types of the sections.

@@ -40,6 +40,19 @@ def is_import_path(model: str) -> bool:
     return _IMPORT_PATH.fullmatch(model) is not None
 
 
+def check_import_path(option: str, path: str | None, example: str) -> None:
+    """Refuses a text that is not `package.module:function`.
+
+    Args:
+        option: its YAML path.
+        path: the text; `None` for none.
+        example: for the message.
+    """
+    if path is not None and not is_import_path(path):
+        fix = f"Write package.module:function, for example {example}."
+        raise ConfigError(option, f"{path!r} is not an import path", fix)
+
+
 def check_model(model: str, encoder: str, weights: str | None) -> None:
     """Refuses an unknown model, and an encoder that does not go with it.
 
@@ -221,12 +234,7 @@ class TrainerConfig:
         if self.ema is not None:
             between("trainer.ema", self.ema, 0.5, 0.99999)
         between("trainer.accumulate", self.accumulate, 1, 1024)
-        if self.callbacks is not None and not is_import_path(self.callbacks):
-            raise ConfigError(
-                "trainer.callbacks",
-                f"{self.callbacks!r} is not an import path",
-                "Write package.module:function, for example mine.training:callbacks.",
-            )
+        check_import_path("trainer.callbacks", self.callbacks, "mine.training:callbacks")
         for column in self.text:
             if self.text.count(column) > 1:
                 raise ConfigError("trainer.text", f"{column!r} twice", "Name each column once.")

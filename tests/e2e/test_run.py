@@ -1,6 +1,7 @@
 """`shardwright run` as a user calls it: real components, small data, one root that goes through a month's events."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -47,7 +48,7 @@ def write_config(folder: Path, **changes: Any) -> None:
         # The caching and the messages are those of any model, and this one is traced in no time.
         "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4},
         "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
-        "run": {"root": "runs/small"},
+        "run": {"root": "runs/small", "on_finish": "finish:log"},
     }
     (folder / "small.yaml").write_text(yaml.safe_dump({**config, **changes}))
 
@@ -61,6 +62,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     write_sample(str(folder / "data"), images=40, height=64, width=96, seed=3, quiet=True)
     shutil.copy(own_models.__file__, folder)
+    (folder / "finish.py").write_text("import json\ndef log(run): json.dump(run, open('finished.json', 'w'))\n")
     write_config(folder, **ALLOWED)
     assert run(folder, "schema", "render", "small.yaml").code == 0
     schema = folder / "small.schema.pbtxt"
@@ -88,6 +90,14 @@ def test_the_first_run_ends_in_a_blessed_model_and_a_table(project: Path) -> Non
     assert re.search(r"^model +BLESSED and pushed$", out, re.MULTILINE)
     for place in re.findall(r"^(?:dataset|transformed|TensorBoard|evaluation|pushed model) +(\S+)$", out, re.MULTILINE):
         assert Path(place).is_dir(), place
+    finished = json.loads((project / "finished.json").read_text())
+    assert (finished["state"], finished["reasons"], finished["root"]) == ("blessed", [], str(project / "runs/small"))
+    assert finished["dataset"]["records"].keys() == {"train", "eval", "test"}
+    assert all(math.isfinite(value) for value in finished["metrics"].values())
+    (epoch,) = finished["epochs"]
+    assert math.isfinite(epoch["loss"] + epoch["metrics"]["mean_dice"])
+    assert finished["paths"].keys() == {"dataset", "report", "transformed", "evaluation", "model_run", "pushed_model"}
+    assert all(Path(path).exists() for path in finished["paths"].values())
     page = Path(re.search(r"^report +(\S+)$", out, re.MULTILINE)[1]).read_text(encoding="utf-8")
     assert all(words in page for words in ('id="model"', "By class", "The worst predictions", "Position of each class"))
 

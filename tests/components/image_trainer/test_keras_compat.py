@@ -2,8 +2,12 @@
 
 import keras
 from compat import checked_with
+from keras.src.applications import efficientnet_v2
 
 from shardwright.components.image_trainer.keras_compat import all_layers
+from shardwright.components.image_trainer.models.published_weights import WEIGHTS, PublishedWeights
+from shardwright.config.trainer import ENCODERS
+from shardwright.pipelines.commands import weights
 
 
 def test_the_version_is_one_that_was_checked():
@@ -20,3 +24,10 @@ def test_layers_at_every_depth_are_listed_once():
     names = [layer.name for layer in all_layers(model)]
     assert {"encoder", "shared", "wrapper", "wrapped"} <= set(names)
     assert (names.count("shared"), model.name in names) == (1, False)
+
+
+def test_the_checksums_of_published_weights_are_those_of_keras():
+    hashes = efficientnet_v2.WEIGHTS_HASHES
+    expected = {name: PublishedWeights(f"{name}_notop.h5", hashes[name[-2:]][1]) for name in ENCODERS[1:]}
+    assert expected == WEIGHTS
+    assert tuple(WEIGHTS) == weights.ENCODERS
