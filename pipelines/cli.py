@@ -14,6 +14,7 @@ from shardwright.errors import ShardwrightError, describe_os_error
 from shardwright.escaping import escape_message, escaped_streams
 from shardwright.extras import missing_extra
 from shardwright.pipelines.commands import completion
+from shardwright.pipelines.commands.documentation import address, page_of_error
 from shardwright.pipelines.commands.parsers import Commands, Parser, parse
 from shardwright.progress import quiet_output
 from shardwright.version import __version__
@@ -85,13 +86,13 @@ def _run_command(arguments: Sequence[str] | None) -> int:
             # A failure to write is reported here, before Python reports it at exit.
             sys.stdout.flush()
     except ShardwrightError as error:
-        print(f"shardwright: {escape_message(str(error))}", file=sys.stderr)
+        _print_error(str(error), error, options)
         return error.exit_code
     except ModuleNotFoundError as error:
         missing = missing_extra(error, options.target or options.invoked)
         if missing is None:
             raise
-        print(f"shardwright: {missing}", file=sys.stderr)
+        _print_error(str(missing), missing, options)
         return missing.exit_code
     except KeyboardInterrupt:
         print("shardwright: interrupted; run the same command again to go on.", file=sys.stderr)
@@ -102,10 +103,15 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         return 1
     except OSError as error:
         # A path that nothing checked before: too long a name, a file in place of a folder, no permission.
-        print(f"shardwright: {escape_message(describe_os_error(error))}", file=sys.stderr)
+        _print_error(describe_os_error(error), error, options)
         if error.filename is None:
             _drop_output()
         return 1 if error.errno in _NO_ROOM else 2
+
+
+def _print_error(message: str, error: Exception, options: argparse.Namespace) -> None:
+    page = address(page_of_error(error, options))
+    print(f"shardwright: {escape_message(message)} ({page})", file=sys.stderr)
 
 
 def _hold_standard_streams() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from idioms import RULES
+from markdown_pages import leads_nowhere
 from prose import AVERAGE, paragraphs, sentence_problems, sentences, without_code, words
 
 ROOT = Path(__file__).parents[1]
@@ -57,18 +58,6 @@ def test_the_check_finds_what_it_looks_for() -> None:
     assert [problem.split()[0] for problem in found] == ["'told'.", "36", "begin"]
     assert list(problems("One two three. " * 3)) == []
     assert list(problems(("The " + "very " * 20 + "end. ") * 3)) != []
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as mkdocs and GitHub make them."""
-    headings = re.findall(r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE)
-    texts = [re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "") for heading in headings]
-    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", text.lower()).strip()) for text in texts}
-
-
-def leads_nowhere(page: Path, target: str, anchor: str) -> bool:
-    place = (page.parent / target).resolve() if target else page
-    return not place.exists() or (anchor != "" and place.suffix == ".md" and anchor not in anchors(place))
 
 
 @pytest.mark.parametrize("page", [*pages(), ROOT / "benchmarks/README.md", ROOT / "benchmarks/NOTES.md"], ids=name_of)

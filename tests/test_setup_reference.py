@@ -1,5 +1,7 @@
 """The generated pages of the reference: they are those of the code, and complete."""
 
+import argparse
+import ast
 import json
 import os
 import re
@@ -8,10 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_pages import anchors, leads_nowhere
 from reference_pages import DATASET_FILES, EXIT_CODES, FEATURES, FOLDER, PAGES, VARIABLES
 
 from shardwright import errors
+from shardwright.config.json_schema import config_schema
 from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.pipelines.commands.documentation import ERROR_PAGES, page_of_error, section_anchor
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = """
@@ -82,3 +87,64 @@ def test_the_files_of_a_dataset_are_listed_and_its_records_are_parsed(small_data
     records = tf.data.TFRecordDataset(names["shards"])
     parsed = sorted((names["parse"](record)[1].numpy().tolist()) for record in records)
     assert parsed == sorted(masks[..., 0].numpy().tolist())
+
+
+# On the page of messages, and printed by programs of others.
+OTHERS_MESSAGES = ("SDK harness", "nodes are available", "only supports schema version 2.1.0")
+
+
+def texts_of_the_code() -> str:
+    """All texts of the installed code, with an ellipsis in place of every value."""
+    texts = []
+    for folder in ("shardwright", "components", "pipelines"):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.JoinedStr):
+                    parts = (str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+                    texts.append("".join(parts))
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    texts.append(node.value)
+    return "\n".join(texts)
+
+
+def test_messages_of_the_page_are_those_of_the_code() -> None:
+    page = (FOLDER / "messages.md").read_text(encoding="utf-8")
+    quoted = [found for line in page.split("\n| ") for found in re.findall(r"`([^`]*)`", line.split(" | ")[0])]
+    fragments = {part.strip(" ,:.") for message in quoted for part in message.split("…")}
+    fragments = {part for part in fragments if len(part) > 7 and not part.startswith(OTHERS_MESSAGES)}
+    assert len(fragments) > 40
+    code = texts_of_the_code()
+    assert [part for part in sorted(fragments) if part not in code] == []
+
+
+def test_every_error_leads_to_an_anchor_that_exists() -> None:
+    called = argparse.Namespace(invoked="verify")
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert len(kinds) > 5
+    made = [kind("a.b", "wrong", "Fix it.") if kind is errors.ConfigError else kind("wrong") for kind in kinds]
+    pages = [*(page_of_error(error, called) for error in made), *ERROR_PAGES.values()]
+    wrong = [page for page in pages if leads_nowhere(FOLDER.parent / page.split("#")[0], "", page.partition("#")[2])]
+    assert wrong == []
+    assert page_of_error(errors.UsageError("wrong"), argparse.Namespace()) == "reference/command-line.md"
+
+
+@pytest.mark.parametrize(
+    ("path", "anchor"),
+    [
+        ("taks", "top-level"),
+        ("split.ratios.train", "split"),
+        ("input.labels.rle.order", "inputlabelsrle"),
+        ("vertex.resources.Trainer.cpu", "vertexresources"),
+        ("kubeflow.volumes[0].claim", "kubeflow"),
+    ],
+)
+def test_a_key_leads_to_its_section(path: str, anchor: str) -> None:
+    assert section_anchor(path) == anchor
+
+
+def test_every_section_of_the_configuration_has_its_anchor() -> None:
+    known = anchors(FOLDER / "configuration.md")
+    paths = re.findall(r"^## `(.*)`$", (FOLDER / "configuration.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(paths) > 30
+    assert {section_anchor(path.replace("*", "any")) for path in paths} <= known
+    assert {section_anchor(key) for key in config_schema()["properties"]} <= known

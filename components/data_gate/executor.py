@@ -66,7 +66,7 @@ class Executor(base_executor.BaseExecutor):
             raise CheckFailed(
                 f"The data gate is shut: {count}.\n"
                 f"{table(stopping)}\n"
-                f"Fix the data or the schema file, or allow the kind with `gate: {{allow: [{kinds}]}}`."
+                f"Fix the data or the schema file, or allow the kind with gate.allow_anomalies: [{kinds}]."
                 f"{report}"
             )
         decision = artifact_utils.get_single_uri(output_dict["decision"])

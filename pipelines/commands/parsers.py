@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.argparse_compat import actions_of
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
+from shardwright.pipelines.commands.documentation import COMMANDS_PAGE, address
 
-_DOCUMENTATION = "docs/"
 _WIDTH = 100
 # From this likeness on, a name is suggested.
 _CLOSE = 0.7
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
             "  -h, --help     show this help; `shardwright COMMAND --help` shows that of a command",
         ]
         lines += ["  --version      show the version", "", "exit codes: 0 done; 1 a check failed; 2 the call is wrong"]
-        return "\n".join([*lines, f"documentation: {_DOCUMENTATION}commands.md", ""])
+        return "\n".join([*lines, f"documentation: {address(COMMANDS_PAGE)}", ""])
 
     def unknown_options(self, arguments: Sequence[str]) -> NoReturn:
         """Ends the program because of arguments that no option takes; suggests what may be meant."""
@@ -104,7 +104,7 @@ class Commands:
 
     def _parser(self, name: str) -> Parser:
         entry = ENTRIES[f"{self._above} {name}".strip()]
-        example = f"example:\n  shardwright {entry.example}\n\ndocumentation: {_DOCUMENTATION}{entry.page}"
+        example = f"example:\n  shardwright {entry.example}\n\ndocumentation: {address(entry.page)}"
         description = "\n".join(
             textwrap.wrap(f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.description}", _WIDTH)
         )

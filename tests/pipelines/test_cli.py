@@ -58,7 +58,9 @@ def test_errors_become_one_message_and_their_exit_code(
 
     monkeypatch.setattr(run, "_run", failing)
     assert cli.main(["run", "x.yaml"]) == 1
-    assert capsys.readouterr().err == "shardwright: 12 of 100 images were rejected\n"
+    assert capsys.readouterr().err == (
+        "shardwright: 12 of 100 images were rejected (docs/reference/messages.md#failed-checks)\n"
+    )
 
 
 def test_interrupting_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +80,10 @@ def test_output_that_nobody_takes_ends_without_pythons_own_words() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=buffered)
     assert done.returncode == 1
-    assert done.stderr == "shardwright: No space left on device. Check paths, permissions and free space.\n"
+    assert done.stderr == (
+        "shardwright: No space left on device. Check paths, permissions and free space. "
+        "(docs/reference/messages.md#buckets-and-disks)\n"
+    )
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=buffered)

@@ -1,4 +1,4 @@
-"""The pages of Vertex AI and Kubeflow: their configurations and commands, with the bucket that they name."""
+"""The tutorials for Vertex AI and Kubeflow: their configurations and commands, with the bucket that they name."""
 
 import json
 import re
@@ -37,17 +37,16 @@ def bucket(tmp_path_factory):
 def page(name, tmp_path, monkeypatch):
     """Puts the configuration of a page where its commands look for it; returns the commands."""
     monkeypatch.chdir(tmp_path)
-    text = (DOCS / "deploy" / f"{name}.md").read_text(encoding="utf-8")
+    text = (DOCS / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
     Path("clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1], encoding="utf-8")
-    found = re.findall(r"^shardwright [^#\n]*", text, re.MULTILINE) + re.findall(
-        r"`(shardwright [^`]*--out [^`]*)`", text
-    )
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^ *(shardwright [^#\n]*)", "".join(blocks), re.MULTILINE)
     return [shlex.split(command)[1:] for command in found]
 
 
 def test_vertex(bucket, tmp_path, monkeypatch, capsys):
     output = {}
-    commands = page("vertex", tmp_path, monkeypatch)
+    commands = page("vertex-tpu", tmp_path, monkeypatch)
     assert {command[0] for command in commands} >= {*NEEDS_GOOGLE, *READS_GOOGLE}
     for command in commands:
         if command[0] in READS_GOOGLE:
@@ -56,7 +55,7 @@ def test_vertex(bucket, tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         assert main(asked) == 0, command
         output[" ".join(command)] = capsys.readouterr().out
-    assert len(output) == 4
+    assert len(output) == 5
     job = json.loads(Path("clouds.json").read_text())
     default = job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]["data_root"]["defaultValue"]
     assert default == "gs://my-bucket/clouds"
@@ -67,9 +66,9 @@ def test_vertex(bucket, tmp_path, monkeypatch, capsys):
 
 
 def test_kubeflow(bucket, tmp_path, monkeypatch):
-    (command,) = page("kubeflow", tmp_path, monkeypatch)
-    assert main(command) == 0
-    spec, platform = yaml.safe_load_all(Path(command[-1]).read_text())
+    commands = page("gke-tpu", tmp_path, monkeypatch)
+    assert [main(command) for command in commands] == [0, 0]
+    spec, platform = yaml.safe_load_all(Path("pipeline.yaml").read_text())
     assert spec["defaultPipelineRoot"] == "gs://my-bucket/kfp/clouds"
     executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     labels = executors["Trainer_executor"]["nodeSelector"]["labels"]

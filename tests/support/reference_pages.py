@@ -364,7 +364,8 @@ Credentials for buckets are found by the clients of Google Cloud and AWS, with t
 def exit_codes() -> str:
     return f"""# Exit codes
 
-All commands end with one of these codes. Errors are one line on the standard error. {GENERATED}
+All commands end with one of these codes. An error is one line on the standard error, and ends with the
+[page](messages.md) about it. {GENERATED}
 
 {table("code, meaning", coded(EXIT_CODES))}
 """

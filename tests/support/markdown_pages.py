@@ -1,0 +1,18 @@
+"""The links of Markdown pages: where they lead."""
+
+import re
+from pathlib import Path
+
+from prose import without_code
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as mkdocs and GitHub make them."""
+    headings = re.findall(r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE)
+    texts = [re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "") for heading in headings]
+    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", text.lower()).strip()) for text in texts}
+
+
+def leads_nowhere(page: Path, target: str, anchor: str) -> bool:
+    place = (page.parent / target).resolve() if target else page
+    return not place.exists() or (anchor != "" and place.suffix == ".md" and anchor not in anchors(place))
