@@ -236,8 +236,10 @@ def test_the_image_as_a_parameter_of_the_run():
 
 
 def test_the_manifests_of_the_page_are_taken():
-    """Claims, service account and rights, as docs/deploy/kubeflow.md shows them."""
-    blocks = re.findall(r"```yml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    """Claims, service account and rights, as docs/deploy/kubeflow.md and its tutorial show them."""
+    pages = (PAGE, PAGE.parents[1] / "tutorials" / "gke-tpu.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    blocks = re.findall(r"```yml\n(.*?)```", text, re.DOTALL)
     manifests = [one for block in blocks for one in yaml.safe_load_all(block)]
     assert {one["kind"] for one in manifests} == {"PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding"}
     for one in manifests:
