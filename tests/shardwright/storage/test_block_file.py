@@ -1,4 +1,4 @@
-"""Files written in blocks: the bytes and checksum of any pieces."""
+"""Files written in large calls: the bytes and checksum of any pieces."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ BLOCK = 1 << 16
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(block_file, "_BLOCK", BLOCK)
+    monkeypatch.setattr(block_file, "_TOGETHER", BLOCK)
 
 
 def pieces():
@@ -45,16 +45,34 @@ def test_the_file_has_the_bytes_that_were_written(tmp_path, count):
     assert (tmp_path / "f").read_bytes() == b"".join(parts)
 
 
-def test_an_error_of_a_block_that_is_written_in_the_background_is_raised(tmp_path, monkeypatch):
-    """Of the first block: those that follow are written."""
-    write, refused = os.pwrite, []
+def test_a_call_that_writes_less_is_continued(tmp_path, monkeypatch):
+    """On some file systems, and where a signal arrives, a call writes a part only."""
+    write = os.writev
+    monkeypatch.setattr(block_file.os, "writev", lambda file, parts: write(file, [bytes(parts[0][:9_000])]))
+    parts = pieces()
+    assert written(tmp_path / "f", parts) == checksum_of(b"".join(parts))
+    assert (tmp_path / "f").read_bytes() == b"".join(parts)
+
+
+def test_no_call_has_more_bytes_than_one_may_have(tmp_path, monkeypatch):
+    write, sizes = os.writev, []
+    monkeypatch.setattr(block_file, "_CALL", 50_000)
+    monkeypatch.setattr(block_file.os, "writev", lambda *given: sizes.append(write(*given)) or sizes[-1])
+    written(tmp_path / "f", pieces())
+    assert max(sizes) == 50_000
+    assert sum(sizes) == sum(map(len, pieces()))
+
+
+def test_an_error_of_a_call_is_raised(tmp_path, monkeypatch):
+    """Of the first call: those that follow would succeed."""
+    write, refused = os.writev, []
 
     def full(*given):
         if not refused:
-            refused.append(given[2])
+            refused.append(given)
             raise OSError(errno.ENOSPC, "full")
         return write(*given)
 
-    monkeypatch.setattr(block_file.os, "pwrite", full)
+    monkeypatch.setattr(block_file.os, "writev", full)
     with pytest.raises(OSError, match="full"):
         written(tmp_path / "f", pieces())
