@@ -29,6 +29,7 @@ _MOST_SCANS = 500
 JPEG_SIGNATURE = b"\xff\xd8\xff"
 EXIF_PREFIX = b"Exif\0\0"
 _END = b"\xff\xd9"
+_NO_MARKER = (b"", b"\0", b"\xff")
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 # Bytes of a scan that are looked at together: they stay in the processor's cache.
 _AT_ONCE = 1 << 17
@@ -103,6 +104,8 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
 
 def _next_marker(data: bytes, position: int) -> int | None:
     """Returns the position of the next marker of any kind, or `None`."""
+    if data[position : position + 1] == b"\xff" and data[position + 1 : position + 2] not in _NO_MARKER:
+        return position  # Of sound files, always.
     match = _MARKER.search(data, position)
     return None if match is None else match.start()
 

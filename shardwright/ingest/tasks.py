@@ -90,6 +90,7 @@ _DIGITS = 16
 # Folder of a machine that did not write them: those of the shards that it writes, fetched from a bucket.
 _FETCHED = "fetched"
 _BLOCK = 512
+_NUMBERS = b"0123456789 "
 # End of the line of an image that is in the previous dataset; other lines end with the features.
 _HELD = "]]\n"
 
@@ -174,9 +175,18 @@ def write_labels(
         number = int(block_of_image[image])
         if number < 0:
             continue
-        line = canonical_json([int(index_of[image]), label, row, text, *([dict(values)] if values else [])]) + "\n"
-        written.add(number, line.encode("utf-8"))
+        written.add(number, _label_line(int(index_of[image]), label, row, text, values))
     written.flush()
+
+
+def _label_line(index: int, label: int, row: int, text: str | None, values: Values) -> bytes:
+    """Returns a line of a file of labels."""
+    if text and not values and text.isascii():
+        octets = text.encode("ascii")
+        if not octets.translate(None, _NUMBERS):
+            # Run lengths, long texts of which JSON's encoder would look at each character.
+            return b'[%d,%d,%d,"%b"]\n' % (index, label, row, octets)
+    return canonical_json([index, label, row, text, *([dict(values)] if values else [])]).encode("utf-8") + b"\n"
 
 
 def publish_tasks(staging_root: str, folder: Path) -> None:

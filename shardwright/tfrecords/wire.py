@@ -59,30 +59,32 @@ def pack_int64_lists(lists: Sequence[npt.NDArray[np.int64]]) -> list[bytes]:
     if sum(map(len, lists)) < _WORTH_A_TABLE:
         return [pack_int64(values) for values in lists]
     octets, sizes = _pack(np.concatenate(lists))
-    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    bounds = ends[np.cumsum([0, *map(len, lists)])].tolist()
-    return [octets[begin:end] for begin, end in itertools.pairwise(bounds)]
+    counts = [*map(len, lists)]
+    ends = [0]
+    for begin, end in itertools.pairwise(itertools.accumulate(counts, initial=0)):
+        ends.append(ends[-1] + int(sizes[begin:end].sum(dtype=np.int64)))
+    return [octets[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
 def _pack(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.uint8]]:
     """Returns the varints of some numbers, one after the other, and how many bytes each has."""
-    numbers = values.astype(np.uint64)
-    largest = int(numbers.max())
-    if largest < 1 << 7 * _IN_A_WORD:
+    least, largest = int(values.min()), int(values.max())
+    if least >= 0 and largest < 1 << 7 * _IN_A_WORD:
         # Runs of masks, nearly always: four groups of seven bits, spread over four bytes.
-        words = numbers.astype("<u4")
+        words = values.astype("<u4")
         spread, sizes = words & np.uint32(0x7F), np.ones(len(words), np.uint8)
         for group in range(1, -(-largest.bit_length() // 7)):
             spread |= (words & np.uint32(0x7F << 7 * group)) << np.uint32(group)
             sizes += words >= np.uint32(1 << 7 * group)
         spread |= _MORE_FOLLOW[sizes]
-        if numbers.all():
+        if least:
             # Only a byte that is not used is zero.
             return spread.tobytes().translate(None, b"\0"), sizes
         octets = spread.view(np.uint8).reshape(-1, _IN_A_WORD)
         return octets[np.arange(_IN_A_WORD, dtype=np.uint8) < sizes[:, None]].tobytes(), sizes
     # A column for every seven bits, of which those in use are kept.
-    columns = -(-largest.bit_length() // 7)
+    numbers = values.astype(np.uint64)
+    columns = -(-int(numbers.max()).bit_length() // 7)
     groups = numbers[:, None] >> (np.arange(columns, dtype=np.uint64) * np.uint64(7))
     used = groups > 0
     used[:, 0] = True
