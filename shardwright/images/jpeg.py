@@ -105,7 +105,7 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
 def _next_marker(data: bytes, position: int) -> int | None:
     """Returns the position of the next marker of any kind, or `None`."""
     if data[position : position + 1] == b"\xff" and data[position + 1 : position + 2] not in _NO_MARKER:
-        return position  # Of sound files, always.
+        return position  # Every sound file has its markers there.
     match = _MARKER.search(data, position)
     return None if match is None else match.start()
 
