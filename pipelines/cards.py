@@ -17,7 +17,7 @@ from shardwright.dataset.manifest import MARKS, MASKS, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path
 from shardwright.display.html import plain
-from shardwright.progress import SILENT, Progress
+from shardwright.progress import SILENT, Progress, counted
 from shardwright.storage import open_file
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
@@ -88,7 +88,8 @@ def data_card(manifest: Manifest, figures: Mapping[str, Any], name: str) -> str:
     return _page(
         [
             f"# {escaped(name)}",
-            f"{sum(figures['images'].values())} images for {manifest.task}. Kind of annotations: {manifest.labels}.",
+            f"{counted(sum(figures['images'].values()), 'image')} for {manifest.task}. "
+            f"Kind of annotations: {manifest.labels}.",
             *_splits(manifest, figures),
             *_classes(manifest, figures),
             *_images(figures),
@@ -117,7 +118,7 @@ def _splits(manifest: Manifest, figures: Mapping[str, Any]) -> Iterator[str]:
     left = [f"{number} {status}" for status in ("duplicate", "rejected") if (number := totals.get(status))]
     left += [f"{totals[mark]} {text}" for mark, text in _MARK_TEXTS.items() if totals.get(mark)]
     if left:
-        yield f"Of {totals['inputs']} inputs: {', '.join(left)}."
+        yield f"Of {counted(totals['inputs'], 'input')}: {', '.join(left)}."
 
 
 def _classes(manifest: Manifest, figures: Mapping[str, Any]) -> Iterator[str]:
@@ -197,13 +198,14 @@ def croissant(dataset: ImageDataset, name: str, given: Mapping[str, str], shown:
             shown.advance(shard.records)
     counts = {split: dataset.num_records(split) for split in dataset.splits}
     features = ", ".join(sorted(manifest.features))
+    images = counted(sum(counts.values()), "image")
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": name,
-        "description": f"{sum(counts.values())} images for {manifest.task}, as tf.train.Example in TFRecord files. An "
-        f"index has key, offset and length of each record of its shard. Features: {features}.",
+        "description": f"{images} for {manifest.task}, as tf.train.Example in TFRecord files. An index has key, offset "
+        f"and length of each record of its shard. Features: {features}.",
         "version": "1.0.0",
         "identifier": manifest.fingerprint,
         **given,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from shardwright.extras import CONTAINS, extras_of
 from shardwright.pipelines.machine import PROBLEM, Check, check_machine
 
 # Package -> the module that its users import.
@@ -62,12 +63,14 @@ class PackageState:
     Attributes:
         package: its name.
         version: the installed version; empty if it is not installed.
-        problem: why it cannot be imported; empty if it can.
+        problem: why it cannot be imported; empty if it can, or if it belongs to an extra that is not installed.
+        extra: that extra; empty if it is installed.
     """
 
     package: str
     version: str
     problem: str
+    extra: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Diagnosis:
         system: kernel, processor and C library.
         processors: processors this process may use.
         machine: memory, disk, accelerators and credentials.
-        packages: every package that Shardwright needs.
+        packages: the packages of the base installation and of the extras.
     """
 
     python: str
@@ -90,7 +93,7 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """True if everything is installed and can be imported, and no check of the machine found a problem."""
+        """True if what is installed is complete and can be imported, and no check of the machine found a problem."""
         return not any(package.problem for package in self.packages) and not any(
             check.state == PROBLEM for check in self.machine
         )
@@ -99,15 +102,24 @@ class Diagnosis:
 def diagnose() -> Diagnosis:
     """Tries all imports and describes the machine."""
     problems = import_problems(list(PACKAGES.values()))
-    states = tuple(
-        PackageState(package, version := _version(package), problems[module] if version else "is not installed")
-        for package, module in PACKAGES.items()
-    )
+    states = tuple(_state(package, module, problems[module]) for package, module in PACKAGES.items())
     system = (
         f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()).strip() or 'an unknown C library'}"
     )
     machine = check_machine(os.environ, Path.home())
     return Diagnosis(platform.python_version(), system, _processors(), machine, states)
+
+
+def _state(package: str, module: str, problem: str) -> PackageState:
+    version = _version(package)
+    if version:
+        return PackageState(package, version, problem)
+    extras = extras_of(module)
+    # Parts of TFX, such as Keras, may be there without it.
+    with_tfx = {"tfx", *CONTAINS["tfx"]} & set(extras)
+    if extras and not (with_tfx and _version("tfx")):
+        return PackageState(package, "", "", extras[0])
+    return PackageState(package, "", "is not installed")
 
 
 def import_problems(modules: Sequence[str]) -> dict[str, str]:

@@ -69,14 +69,20 @@ def missing_extra(error: ModuleNotFoundError, command: str | None = None) -> Mis
             extra is named. A user who installs less only meets the next missing package.
     """
     name = error.name or ""
-    bringing = [extra for extra, modules in EXTRAS.items() if any(_is_part(name, module) for module in modules)]
+    bringing = extras_of(name)
     if not bringing:
         return None
     wanted = command if command in EXTRAS else COMMANDS.get(command or "")
     fits = wanted is not None and {wanted, *CONTAINS.get(wanted, ())} & set(bringing)
-    return MissingExtra(
-        f"{name} is not installed. Install it: pip install 'shardwright[{wanted if fits else bringing[0]}]'."
-    )
+    extra = wanted if wanted is not None and fits else bringing[0]
+    # `google` itself is missing if none of Google's packages is there.
+    missing = next((module for module in EXTRAS[extra] if module.startswith(f"{name}.")), name)
+    return MissingExtra(f"{missing} is not installed. Install it: pip install 'shardwright[{extra}]'.")
+
+
+def extras_of(name: str) -> list[str]:
+    """Returns the extras that bring a module, in the order of `EXTRAS`."""
+    return [extra for extra, modules in EXTRAS.items() if any(_is_part(name, module) for module in modules)]
 
 
 def _is_part(name: str, module: str) -> bool:

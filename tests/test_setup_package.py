@@ -283,7 +283,11 @@ def test_extras_for_one_kind_of_machine_are_not_part_of_all(wheel: zipfile.ZipFi
 def test_a_missing_package_names_the_extra_that_its_command_needs(module: str, command: str | None, extra: str) -> None:
     error = missing_extra(ModuleNotFoundError(f"No module named {module!r}", name=module), command)
     assert error is not None
-    assert str(error) == f"{module} is not installed. Install it: pip install 'shardwright[{extra}]'."
+    # Where none of Google's packages is there, the module that is named is the first that the command needs.
+    shown = {"google.protobuf" if extra == "tfx" else "google.api_core"} if module == "google" else {module}
+    shown = {"google.cloud.storage"} if module == "google.cloud" else shown
+    assert str(error).partition(" ")[0] in shown
+    assert str(error).partition(" ")[2] == f"is not installed. Install it: pip install 'shardwright[{extra}]'."
 
 
 def test_a_module_of_no_extra_is_not_explained() -> None:
@@ -314,8 +318,7 @@ def test_the_page_lists_every_command_with_its_extra() -> None:
 def test_every_base_command_is_run_on_the_base_installation() -> None:
     script = (ROOT / "tools/bare.sh").read_text(encoding="utf-8")
     ran = set(re.findall(r"^    run ([a-z-]+) ", script, re.MULTILINE))
-    # `doctor` fails where packages are missing.
-    assert _commands() - COMMANDS.keys() - {"compile", "doctor"} == ran
+    assert _commands() - COMMANDS.keys() - {"compile"} == ran
 
 
 @pytest.mark.parametrize(

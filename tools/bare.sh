@@ -109,6 +109,7 @@ commands() { # every command of the base
     run forget dataset --keys keys --out without
     run relabel dataset data/train.csv --out relabeled
     run lineage dataset
+    run doctor --json
     echo 'core_hour: 0.04' > prices.yaml
     run estimate c.yaml --target vertex --prices prices.yaml
     # A damaged file is rejected, then replaced by a whole one.

@@ -6,6 +6,8 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.baseline_resolver import executor
+from shardwright.config import Config, as_config
+from shardwright.ingest.baseline import push_directory_of
 from shardwright.lineage import blessing
 
 
@@ -54,3 +56,8 @@ class BaselineResolver(base_component.BaseComponent):
             }
         )
         super().__init__(spec=spec)
+
+    @classmethod
+    def from_config(cls, config: str | Config) -> BaselineResolver:
+        """Takes the model that `shardwright run` pushed last with a configuration, or with its YAML file."""
+        return cls(push_directory_of(as_config(config)))

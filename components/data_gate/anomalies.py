@@ -14,6 +14,7 @@ import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
 from shardwright.errors import DatasetError
+from shardwright.progress import counted
 from shardwright.storage import list_names, open_file
 from shardwright.tfrecords.records import decode_example
 from shardwright.tfrecords.scan import scan_records
@@ -71,7 +72,7 @@ def table(rows: list[Anomaly]) -> str:
     lines = []
     for row in rows:
         where = f"{row.feature or '(whole split)'} in {row.split}"
-        count = "" if row.examples is None else f", {row.examples} example{'' if row.examples == 1 else 's'}"
+        count = "" if row.examples is None else f", {counted(row.examples, 'example')}"
         lines.append(f"  {where}: {row.kind}{count}")
         lines.append(f"    {row.what}")
         if row.keys:

@@ -11,6 +11,7 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate import executor
 from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
+from shardwright.config import Config, as_config
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright.report.anomalies import KINDS
@@ -92,3 +93,15 @@ class DataGate(base_component.BaseComponent):
                 decision=Channel(type=GateDecision),
             )
         )
+
+    @classmethod
+    def from_config(
+        cls,
+        config: str | Config,
+        anomalies: BaseChannel,
+        examples: BaseChannel,
+        schema: BaseChannel,
+        report: BaseChannel | None = None,
+    ) -> DataGate:
+        """Takes the anomalies that do not stop a run from `gate.allow_anomalies` of a configuration, or of its file."""
+        return cls(anomalies, examples, schema, as_config(config).gate.allow_anomalies, report)

@@ -13,7 +13,7 @@ from tfx.types import BaseChannel
 
 from shardwright.components.evaluator import executor
 from shardwright.components.evaluator.slices import SLICES
-from shardwright.config import Config, load_config
+from shardwright.config import Config, as_config
 from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.evaluation.metrics import headline
 
@@ -142,7 +142,7 @@ class ImageEvaluator(tfx.components.Evaluator):
             classes: class names in the order of the model's outputs; with `multi`.
             multi: whether an image may have several classes. `None`: the executor looks both up in the model.
         """
-        loaded = load_config(config) if isinstance(config, str) else config
+        loaded = as_config(config)
         if multi is None:
             eval_config = build_eval_config(loaded.evaluator, None, ())
         else:

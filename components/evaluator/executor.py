@@ -39,6 +39,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import read_lineage, write_lineage
+from shardwright.progress import counted
 from shardwright.storage import is_remote
 
 Artifacts = dict[str, list[Artifact]]
@@ -83,7 +84,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         _check_split(examples, splits, left_out)
         if left_out:
             shown = ", ".join(left_out[:_SHOWN]) + (", …" if len(left_out) > _SHOWN else "")
-            reasons = [*reasons, f"{len(left_out)} images cannot be decoded and were left out: {shown}"]
+            left = counted(len(left_out), "image was", "images were")
+            reasons = [*reasons, f"{left} left out, because of damage: {shown}"]
         bless(evaluation, artifact_utils.get_single_instance(output_dict[BLESSING_KEY]), model, baseline)
         summary = summarize(evaluation, reasons)
         write_evaluation(evaluation, summary)

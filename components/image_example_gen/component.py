@@ -19,11 +19,12 @@ from shardwright.config import (
     RejectsConfig,
     ShardsConfig,
     SplitConfig,
-    load_config,
+    as_config,
 )
 from shardwright.config.inline import inline_config
 from shardwright.config.input import LabelsConfig
 from shardwright.errors import UsageError
+from shardwright.ingest.baseline import resolve_baseline
 from shardwright.ingest.identify import IngestSource
 
 
@@ -65,16 +66,17 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         classes: names of the classes in the order of their labels; by default those of the annotations.
         split: how images are divided: `Split(train=0.8, eval=0.2)`, or a mapping of the keys of `split` in YAML. The
             default is train 0.8, eval 0.1, test 0.1, by a hash of the image's name.
-        shards: `Shards(count=4)`, `Shards(target_size=...)`, or a mapping.
+        shards: `Shards(count=4)`, `Shards(target_size="150MB")`, or a mapping.
         duplicates: `Duplicates(exact="first")`, or a mapping.
         features: `Features(preset="tfds")`, or a mapping.
-        image_options: `Images(verify="full")`, or a mapping: checks, size, encoding of the stored images.
-        rejects: `Rejects(max=0.05)`, or a mapping: how many inputs may be rejected.
+        verify: `header`, or `full`: every image is decoded once before it is written.
+        image_options: `Images(orientation="apply")`, or a mapping: size, encoding and checks of the stored images.
+        rejects: `Rejects(max_fraction=0.05)`, or a mapping: how many inputs may be rejected.
         source: the ingest itself, in place of all the above; see `from_config` and `at_run`.
 
     Outputs:
         examples: `standard_artifacts.Examples` with its splits in `split_names`; the features are in
-            `docs/how-to/ingest.md`.
+            `docs/reference/tfrecord-features.md`.
 
     Raises:
         UsageError: the input is wrong, or neither `images` nor `source` is given.
@@ -96,6 +98,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         shards: ShardsConfig | Mapping[str, Any] | None = None,
         duplicates: DuplicatesConfig | Mapping[str, Any] | None = None,
         features: FeaturesConfig | Mapping[str, Any] | None = None,
+        verify: str | None = None,
         image_options: ImagesConfig | Mapping[str, Any] | None = None,
         rejects: RejectsConfig | Mapping[str, Any] | None = None,
         source: IngestSource | None = None,
@@ -109,8 +112,9 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 "duplicates": duplicates,
                 "features": features,
             }
-            sections |= {"features": features, "images": image_options, "rejects": rejects}
-            source = IngestSource.of(inline_config(images, task=task, labels=labels, classes=classes, **sections))
+            sections |= {"images": image_options, "rejects": rejects}
+            config = inline_config(images, task=task, labels=labels, classes=classes, verify=verify, **sections)
+            source = IngestSource.of(config)
         super().__init__(
             ImageExampleGenSpec(
                 input_fingerprint=source.fingerprint,
@@ -123,7 +127,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     @classmethod
     def from_config(cls, config: str | Config) -> ImageExampleGen:
         """Takes the input and its options from a configuration, or from its YAML file; hashes the input now."""
-        return cls(source=IngestSource.of(load_config(config) if isinstance(config, str) else config))
+        return cls(source=IngestSource.of(resolve_baseline(as_config(config))))
 
     @classmethod
     def at_run(cls, resolver: InputResolver) -> ImageExampleGen:

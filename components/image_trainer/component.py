@@ -16,7 +16,7 @@ from shardwright.checksum import checksum_file
 from shardwright.components.image_trainer.executor import Executor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
-from shardwright.config import Config, load_config
+from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import UsageError
@@ -180,7 +180,7 @@ class ImageTrainer(tfx.components.Trainer):
             base_model: used where `trainer.warm_start` is `blessed`.
             custom_job: options of TFX's extension for Vertex AI; the training then runs in a job on another machine.
         """
-        loaded = load_config(config) if isinstance(config, str) else config
+        loaded = as_config(config)
         recipe = dataclasses.replace(TrainRecipe.from_config(loaded), submission=_submission(loaded))
         return cls(
             examples,

@@ -10,7 +10,7 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
-from shardwright.config import Config, load_config
+from shardwright.config import Config, as_config
 from shardwright.config.dataset import TF_VISION, RejectsConfig
 from shardwright.config.inline import inline_config
 from shardwright.config.transform import INDEX, RLE, TextConfig
@@ -112,7 +112,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         cls, config: str | Config, examples: BaseChannel, schema: BaseChannel | None = None
     ) -> ImageTransform:
         """Takes the options from the sections `transform` and `rejects` of a configuration, or of its YAML file."""
-        loaded = load_config(config) if isinstance(config, str) else config
+        loaded = as_config(config)
         return cls(examples, schema, recipe=transform_recipe(loaded))
 
 

@@ -12,12 +12,12 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
-from shardwright.config import Config
+from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
 from shardwright.config.input import LabelsConfig
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, ingest_recipe, locate, survey_input
-from shardwright.ingest.baseline import BaselineRequest
+from shardwright.ingest.baseline import BaselineRequest, uses_baseline
 from shardwright.ingest.recipe import absolute_places, location_json, relative_places
 from shardwright.storage import is_remote
 from shardwright.storage.spans import NEWEST
@@ -94,8 +94,8 @@ class InputResolver(base_component.BaseComponent):
         task: see ImageExampleGen.
         classes: see ImageExampleGen. Without them the input is listed now, to find their names.
         request: a complete request, instead of images, labels and options; see `ResolverRequest`.
-        **sections: `split`, `shards`, `duplicates`, `features`, `rejects`, and as `image_options` the section `images`,
-            as ImageExampleGen takes them.
+        **sections: `split`, `shards`, `duplicates`, `features`, `verify`, `image_options` and `rejects`, as
+            ImageExampleGen takes them.
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.
@@ -119,8 +119,7 @@ class InputResolver(base_component.BaseComponent):
         if request is None:
             if images is None:
                 raise UsageError("InputResolver: images is missing. Give a folder of images below data_root.")
-            base = str(data_root.default if isinstance(data_root, RuntimeParameter) else data_root)
-            base = base if is_remote(base) else os.path.abspath(base)
+            base = _folder_of(data_root)
             options = {"images" if name == "image_options" else name: value for name, value in sections.items()}
             config = inline_config(images, task=task, labels=labels, classes=classes, base=base, **options)
             request = ResolverRequest.of(config)
@@ -136,3 +135,20 @@ class InputResolver(base_component.BaseComponent):
             outputs += executor.SETTLED
         channels = {name: Channel(type=standard_artifacts.String) for name in outputs}
         super().__init__(InputResolverSpec(**values, **channels))
+
+    @classmethod
+    def from_config(cls, config: str | Config, *, data_root: Any, span: Any = NEWEST) -> InputResolver:
+        """Takes the input and its options from a configuration, or from its YAML file; paths start from `data_root`.
+
+        Raises:
+            ConfigError: an option is `blessed`, which only `shardwright compile` resolves.
+        """
+        loaded = replace(as_config(config), base=_folder_of(data_root))
+        for path in uses_baseline(loaded):
+            raise ConfigError(path, "'blessed' needs a push folder", "Use `shardwright compile`, or name a dataset.")
+        return cls(data_root=data_root, span=span, request=ResolverRequest.of(loaded))
+
+
+def _folder_of(data_root: Any) -> str:
+    folder = str(data_root.default if isinstance(data_root, RuntimeParameter) else data_root)
+    return folder if is_remote(folder) else os.path.abspath(folder)

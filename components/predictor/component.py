@@ -9,6 +9,7 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.predictor import executor
+from shardwright.config import Config, as_config
 from shardwright.config.inline import Unlabeled, inline_config
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.identify import IngestSource
@@ -68,3 +69,9 @@ class Predictor(base_beam_component.BaseBeamComponent):
                 }
             )
         )
+
+    @classmethod
+    def from_config(cls, config: str | Config, model: BaseChannel, images: str | None = None) -> Predictor:
+        """Takes the images, unless others are given, and the batch size from a configuration, or from its YAML file."""
+        loaded = as_config(config)
+        return cls(model, loaded.resolve(images or loaded.input.images), batch_size=loaded.trainer.batch_size)

@@ -7,6 +7,8 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, standard_component_specs
 
 from shardwright.components.pusher import executor
+from shardwright.config import Config, as_config
+from shardwright.ingest.baseline import push_directory_of
 
 
 class PusherSpec(component_spec.ComponentSpec):
@@ -70,3 +72,16 @@ class Pusher(base_component.BaseComponent):
             pushed_model=Channel(type=standard_artifacts.PushedModel),
         )
         super().__init__(spec=spec)
+
+    @classmethod
+    def from_config(
+        cls,
+        config: str | Config,
+        model: BaseChannel,
+        model_blessing: BaseChannel,
+        evaluation: BaseChannel,
+        infra_blessing: BaseChannel | None = None,
+    ) -> Pusher:
+        """Pushes to the folder that `shardwright run` pushes to with a configuration, or with its YAML file."""
+        directory = push_directory_of(as_config(config))
+        return cls(model, model_blessing, evaluation, infra_blessing, push_directory=directory)

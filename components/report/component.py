@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
@@ -11,10 +11,12 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.report import executor
+from shardwright.config import Config, as_config
 from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.config.parsing import parse_section
 from shardwright.drift.monitor import open_reference
 from shardwright.fingerprint import canonical_json
+from shardwright.ingest.baseline import resolve_baseline
 
 
 class ReportSpec(component_spec.ComponentSpec):
@@ -82,6 +84,17 @@ class Report(base_component.BaseComponent):
                 report=Channel(type=simple_artifacts.File),
             )
         )
+
+    @classmethod
+    def from_config(
+        cls, config: str | Config, examples: BaseChannel, anomalies: BaseChannel, schema: BaseChannel
+    ) -> Report:
+        """Takes the checks from `gate.drift` and `gate.skew` of a configuration, or of its YAML file."""
+        loaded = resolve_baseline(as_config(config))
+        drift = loaded.gate.drift
+        if drift is not None:
+            drift = replace(drift, reference=loaded.resolve(drift.reference))
+        return cls(examples, anomalies, schema, drift=drift, skew=loaded.gate.skew)
 
 
 def drift_checks(drift: DriftConfig | None, skew: SkewConfig | None, *, with_location: bool = True) -> str:

@@ -8,6 +8,7 @@ from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
 from shardwright.components.statistics_gen import executor
+from shardwright.config import Config, as_config
 from shardwright.fingerprint import canonical_json
 
 
@@ -48,3 +49,9 @@ class StatisticsGen(base_beam_component.BaseBeamComponent):
                 statistics=Channel(type=standard_artifacts.ExampleStatistics),
             )
         )
+
+    @classmethod
+    def from_config(cls, config: str | Config, examples: BaseChannel) -> StatisticsGen:
+        """Checks a configuration, or its YAML file, which has no options of statistics: they are those of a run."""
+        as_config(config)
+        return cls(examples)

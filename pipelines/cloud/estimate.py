@@ -20,6 +20,7 @@ from shardwright.config.images import FULL
 from shardwright.config.parsing import at_least, parse_section
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.errors import ConfigError, UsageError
+from shardwright.progress import counted
 
 _SECONDS_AN_HOUR = 3600
 # The photographs that `MEASURED` was measured with.
@@ -211,7 +212,7 @@ def estimate(config: Config, target: str, prices: PriceTable, images: int, size:
 
 def estimate_text(found: Estimate) -> str:
     """Returns the estimate as a table for a terminal."""
-    lines = [f"{found.images:,} images, {found.bytes / _GIGABYTE:,.1f} GB; a run in which nothing is cached"]
+    lines = [f"{counted(found.images, 'image')}, {found.bytes / _GIGABYTE:,.1f} GB; a run in which nothing is cached"]
     for row in found.rows:
         amount = "?" if row.amount is None else f"{row.amount:,.{0 if row.unit == _REQUESTS else 1}f}"
         price = "?" if row.price is None else f"{row.price:,.2f}"

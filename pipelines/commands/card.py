@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 
 def add(commands: Commands) -> None:
@@ -57,7 +58,7 @@ def _card(options: argparse.Namespace) -> int:
         Path(options.out).write_text(text, encoding="utf-8")
     if options.json:
         found = {"text": text} if options.out == "-" else {"card": options.out, "bytes": len(text.encode("utf-8"))}
-        print(json.dumps(found, indent=1, ensure_ascii=False))
+        print_json(found)
     else:
         sys.stdout.write(text if options.out == "-" else f"{options.out}: written\n")
     return 0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note
 
 if TYPE_CHECKING:
@@ -63,10 +62,16 @@ def _deliver(options: argparse.Namespace) -> int:
     with google_errors():
         if options.roll_back:
             undeployed = roll_back(config, wanted, _services(config))
-            print(json.dumps({"undeployed": undeployed}) if options.json else f"undeployed {undeployed}")
+            if options.json:
+                print_json({"undeployed": undeployed})
+            else:
+                print(f"undeployed {undeployed}")
             return 0
         made = deliver(config, wanted, _services(config), print_note)
-    print(json.dumps(dataclasses.asdict(made), indent=1) if options.json else made.endpoint)
+    if options.json:
+        print_json(made)
+    else:
+        print(made.endpoint)
     return 0
 
 

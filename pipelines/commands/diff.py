@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.edit.diff import Differences
@@ -52,7 +53,7 @@ def _text(found: Differences) -> str:
     from shardwright.edit.diff import CHANGE_KINDS
 
     both, one, other = found.images
-    lines = [f"{both} images in both, {one} in the first, {other} in the second"]
+    lines = [f"{counted(both, 'image')} in both, {one} in the first, {other} in the second"]
     for way in CHANGE_KINDS:
         if not found.counts[way]:
             continue

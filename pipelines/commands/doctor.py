@@ -29,5 +29,6 @@ def _doctor(options: argparse.Namespace) -> int:
         for check in found.machine:
             print(f"  {check.subject:<28}{check.state:<12}{check.detail}")
         for package in found.packages:
-            print(f"  {package.package:<28}{package.version or '-':<12}{package.problem or 'ok'}")
+            extra = f"optional: pip install 'shardwright[{package.extra}]'" if package.extra else "ok"
+            print(f"  {package.package:<28}{package.version or '-':<12}{package.problem or extra}")
     return 0 if found.healthy else 1

@@ -6,6 +6,7 @@ import argparse
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import counted
 
 
 def add(commands: Commands) -> None:
@@ -74,12 +75,13 @@ def _export(options: argparse.Namespace) -> int:
         print_json(exported)
     else:
         again = "; they were there already" if exported["existed"] else ""
-        written = f"{exported['images']} images, {exported['rows']} rows, {exported['masks']} masks as pictures"
+        images = counted(exported["images"], "image")
+        written = f"{images}, {counted(exported['rows'], 'row')}, {exported['masks']:,} masks as pictures"
         if options.to != "csv":
-            written = f"{exported['images']} images, {exported['masks']} masks, {exported['boxes']} boxes"
+            written = f"{images}, {counted(exported['masks'], 'mask')}, {counted(exported['boxes'], 'box', 'boxes')}"
         print(f"{options.out}: {written}{again}")
         if exported["features"]:
-            print(f"{exported['features']} images have captions, boxes or further features: they are in features.jsonl")
+            print(f"features.jsonl has captions, boxes or further features of {counted(exported['features'], 'image')}")
         if exported["left_out"] and options.to != "csv":
             print(f"not exported, since {options.to} cannot hold them: {', '.join(exported['left_out'])}")
         elif exported["left_out"]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 
 def add(commands: Commands) -> None:
@@ -33,7 +33,7 @@ def _get(options: argparse.Namespace) -> int:
         _write(options.out, found.payload, view.image, force=options.force)
     if options.json:
         place = {"key": found.key, "split": found.split, "shard": found.shard, "record": found.record}
-        print(json.dumps({**place, **dataclasses.asdict(view)}, indent=1, ensure_ascii=True))
+        print_json({**place, **dataclasses.asdict(view)})
     else:
         print_record(view, found.payload)
     return 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -12,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape, unescaped
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.verify.inspect import DatasetView, FileView, RecordView
@@ -42,18 +42,24 @@ def _inspect(options: argparse.Namespace) -> int:
         if options.record is not None:
             raise UsageError(f"{options.path}: --record is for a file. Give a shard, or use `shardwright get`.")
         dataset = view_dataset(options.path)
-        print(_json(dataset) if options.json else dataset_text(dataset))
+        if options.json:
+            print_json(dataset)
+        else:
+            print(dataset_text(dataset))
         return 0
     if options.record is not None:
         payload = record_of_file(options.path, options.record)
         record = view_record(payload, f"{options.path}, record {options.record}")
         if options.json:
-            print(_json(record))
+            print_json(record)
         else:
             print_record(record, payload)
         return 0
     file = view_file(options.path)
-    print(_json(file) if options.json else file_text(file))
+    if options.json:
+        print_json(file)
+    else:
+        print(file_text(file))
     return 1 if file.others else 0
 
 
@@ -80,7 +86,7 @@ def dataset_text(view: DatasetView) -> str:
 def file_text(view: FileView) -> str:
     """Returns a file of TFRecords as text."""
     packed = ", compressed" if view.compressed else ""
-    lines = [f"{escape(view.path)}: {view.records:,} records, {view.bytes / 1e6:,.2f} MB{packed}"]
+    lines = [f"{escape(view.path)}: {counted(view.records, 'record')}, {view.bytes / 1e6:,.2f} MB{packed}"]
     if view.features:
         rows = [("feature", "type", "records", "values", "bytes at most", "first")]
         rows += [
@@ -96,10 +102,10 @@ def file_text(view: FileView) -> str:
         ]
         lines += ["", _table(rows)]
     if view.looked_into < view.records:
-        lines.append(f"(features of the first {view.looked_into:,} records)")
+        lines.append(f"(features of the first {counted(view.looked_into, 'record')})")
     lines += [f"! {escape(problem)}" for problem in view.others]
     if view.damaged:
-        lines.append(f"{view.damaged:,} record{'' if view.damaged == 1 else 's'} cannot be read")
+        lines.append(f"{counted(view.damaged, 'record')} cannot be read")
     return "\n".join(lines)
 
 
@@ -126,10 +132,6 @@ def _picture(view: RecordView, payload: bytes) -> str:
     columns, lines = shutil.get_terminal_size()
     found = find_feature(payload, view.image) if view.image else None
     return draw(bytes(found[0]), columns or _COLUMNS, max(_LINES, lines // 2)) if found else ""
-
-
-def _json(view: DatasetView | FileView | RecordView) -> str:
-    return json.dumps(dataclasses.asdict(view), indent=1, ensure_ascii=True)
 
 
 def _format_range(least: int, most: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.lineage.ancestry import Artifact, Family
@@ -42,7 +43,7 @@ def _lineage(options: argparse.Namespace) -> int:
 
         described["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
     if options.json:
-        print(json.dumps(described, indent=1, sort_keys=True, ensure_ascii=True))
+        print_json(described)
     else:
         print("\n".join([*_lines(start, family, described["artifacts"]), *_further(described)]))
     return 1 if described["problems"] else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json
-from shardwright.progress import print_note
+from shardwright.progress import counted, print_note
 
 if TYPE_CHECKING:
     from shardwright.config.input import LabelsConfig
@@ -65,7 +65,7 @@ def _relabel(options: argparse.Namespace) -> int:
         print_note(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
-    print(f"{options.out}: {totals['written']} images relabeled, {totals['rejected']} rejected{again}")
+    print(f"{options.out}: {counted(totals['written'], 'image')} relabeled, {totals['rejected']} rejected{again}")
     return 0
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import counted
 
 
 def add(commands: Commands) -> None:
@@ -33,10 +33,10 @@ def _sample(options: argparse.Namespace) -> int:
         quiet=options.json or options.quiet,
     )
     if options.json:
-        print(json.dumps(dataclasses.asdict(report), indent=1, default=str, ensure_ascii=False))
+        print_json(report)
         return 0
     kinds = ", ".join(f"{name} {count}" for name, count in report.present.items())
     size = f"{report.height}x{report.width}, {report.image_bytes / 1e6:.1f} MB"
-    print(f"{report.images}: {report.count} images of {size}")
+    print(f"{report.images}: {counted(report.count, 'image')} of {size}")
     print(f"{report.labels}: images with {kinds}")
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
@@ -40,7 +39,10 @@ def _render(options: argparse.Namespace) -> int:
     from shardwright.pipelines.inputs import render_schema_file
 
     file = str(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
-    print(json.dumps({"file": file}, ensure_ascii=False) if options.json else file)
+    if options.json:
+        print_json({"file": file})
+    else:
+        print(file)
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import sys
 from pathlib import Path
@@ -78,8 +77,10 @@ def _run(options: argparse.Namespace) -> int:
         return _change_schedules(config, options.change, as_json=options.json)
     if options.action == "schedule":
         made = schedule(config, file, wanted)
-        # A request that is only shown is JSON already.
-        print(json.dumps({"link": made}) if options.json and not options.dry_run else made)
+        if options.json and not options.dry_run:
+            print_json({"link": made})
+        else:
+            print(made)  # A request that is only shown is JSON already.
         return 0
     if options.dry_run:
         print(submit_request(config, file, wanted))

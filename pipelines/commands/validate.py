@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import print_note
 
 if TYPE_CHECKING:
     from shardwright.config import Config
@@ -41,6 +42,8 @@ def _validate(options: argparse.Namespace) -> int:
     if options.data:
         _print_data(config, quiet=options.json)
     elif not options.show and not options.json:
+        for note in config.notes:
+            print_note(note)
         print(f"{options.config}: valid; --data reads the images and annotations, too")
     return 0
 
@@ -52,6 +55,8 @@ def _print_values(config: Config, *, as_json: bool) -> None:
     if as_json:
         print_json(values)
     else:
+        for note in config.notes:
+            print(f"# {note}")
         print(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), end="")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.verify import VerifyReport
@@ -44,8 +45,7 @@ def _text(report: VerifyReport) -> str:
     rows += [(escape(finding.file), finding.place, escape(finding.problem)) for finding in report.findings]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{file:{widths[0]}}{_GAP}{place:{widths[1]}}{_GAP}{problem}" for file, place, problem in rows]
-    shards = f"{report.shards} shard{'' if report.shards == 1 else 's'}"
-    read = f"{shards}, {report.records} records, {report.bytes / 1e6:.1f} MB read"
+    read = f"{counted(report.shards, 'shard')}, {counted(report.records, 'record')}, {report.bytes / 1e6:.1f} MB read"
     if not report.findings:
         return f"{report.dataset}: whole; {read}"
-    return "\n".join([*lines, f"{report.dataset}: {len(report.findings)} findings; {read}"])
+    return "\n".join([*lines, f"{report.dataset}: {counted(len(report.findings), 'finding')}; {read}"])

@@ -135,7 +135,10 @@ def _candidates(folder: str, labels: str | None) -> list[tuple[str, str | None]]
     if has_wildcard(folder) or "{" in folder:
         return [(folder, labels)]
     if not is_remote(folder) and os.path.isfile(folder):
-        raise UsageError(f"{folder}: is a file. Give the folder of the images, and the annotations after it.")
+        raise UsageError(
+            f"{folder}: is a file. Give the folder of the images, and the annotations after it. Of TFRecords give the "
+            "folder, too."
+        )
     keys = list_inputs(_absolute(folder)).keys
     below = None if labels is None else _below(folder, labels)
     found = find_candidates(keys, below)

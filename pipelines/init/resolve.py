@@ -17,6 +17,7 @@ from shardwright.ingest.split_inputs import predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.detect_input import DetectedInput
 from shardwright.pipelines.init.image_sample import ImageSample, look_at_images
+from shardwright.progress import counted
 
 # The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
 _STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
@@ -61,7 +62,8 @@ def resolve_input(found: DetectedInput) -> ResolvedInput:
 
 def _counted(surveyed: SurveyedInput, sample: ImageSample) -> str:
     size = f", mostly {sample.size[0]}x{sample.size[1]}" if sample.size else ""
-    return f"{len(surveyed.listing.keys):,} images, {sum(surveyed.listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
+    images = counted(len(surveyed.listing.keys), "image")
+    return f"{images}, {sum(surveyed.listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
 
 
 def _input(found: DetectedInput, comments: dict[str, str]) -> InputConfig:
@@ -106,10 +108,10 @@ def _with_images(config: Config, found: DetectedInput, sample: ImageSample, comm
     if estimate > _ALWAYS_ALLOWED and share > config.rejects.max_fraction and "rejects.max_fraction" not in options:
         config = replace(config, rejects=replace(config.rejects, max_fraction=min(1.0, share + 0.01)))
         reasons = Counter(refusal.code for refusal in (*surveyed.rejected.values(), *surveyed.survey.refused))
-        counted = [f"{code} {count}" for code, count in reasons.most_common(_SHOWN)]
+        by_reason = [f"{code} {count}" for code, count in reasons.most_common(_SHOWN)]
         first = [f"for example {sample.first}"] if sample.first else []
         comments["rejects.max_fraction"] = (
-            f"About {estimate:,} of {total:,} inputs cannot be used ({'; '.join([*counted, *first])}). "
+            f"About {estimate:,} of {total:,} inputs cannot be used ({'; '.join([*by_reason, *first])}). "
             "This share may be rejected; fix or remove the files and lower it."
         )
     return config

@@ -91,7 +91,8 @@ def _verify(options: argparse.Namespace, scratch: Path) -> int:
     _write(options.whole, "false" if report.findings else "true", scratch)
     for finding in report.findings:
         print(escape(f"{finding.file} {finding.place}: {finding.problem}"), file=sys.stderr)
-    print(f"{report.shards} shards, {report.records} records read; {len(report.findings)} findings")
+    read = f"{counted(report.shards, 'shard')}, {counted(report.records, 'record')} read"
+    print(f"{read}; {counted(len(report.findings), 'finding')}")
     return 1 if report.findings and options.strict else 0
 
 
@@ -121,7 +122,8 @@ def _report(options: argparse.Namespace, scratch: Path) -> int:
 
     page = scratch / "report.html"
     write_report(options.dataset, page, options=Options(seed=options.seed), quiet=True)
-    print(f"{page.stat().st_size / 1e6:.1f} MB about {len(ImageDataset.open(options.dataset).manifest.shards)} shards")
+    shards = counted(len(ImageDataset.open(options.dataset).manifest.shards), "shard")
+    print(f"{page.stat().st_size / 1e6:.1f} MB about {shards}")
     _deliver(page, options.page)
     return 0
 

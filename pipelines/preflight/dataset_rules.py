@@ -12,6 +12,7 @@ from shardwright.loader.host_sharding import host_ranges
 from shardwright.pipelines.preflight.device_rules import host_records
 from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
 from shardwright.pipelines.preflight.findings import Problem, problem_if
+from shardwright.progress import counted
 
 # tensorflow.org/tutorials/load_data/tfrecord: ten files a host, each of at least 10 MB and ideally 100 MB.
 SHARDS_A_HOST = 10
@@ -80,7 +81,7 @@ def shards_enough(facts: Facts) -> Iterator[Problem]:
     yield from problem_if(
         count < wanted,
         "shards",
-        f"{TRAIN} has {count} shards of {size / max(1, count) / 1e6:.0f} MB for {facts.hosts} hosts",
+        f"{TRAIN} has {counted(count, 'shard')} of {size / max(1, count) / 1e6:.0f} MB for {facts.hosts} hosts",
         f"Rewrite it with shards: {{count: {wanted}}}: hosts then read equal parts, and shuffling mixes more.",
     )
 

@@ -7,7 +7,7 @@ from shardwright.config.evaluation import EvaluatorConfig, GateConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig, LabelsConfig
 from shardwright.config.kubeflow import KubeflowConfig
-from shardwright.config.load import load_config, parse_config
+from shardwright.config.load import as_config, load_config, parse_config
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.parsing import parse_section
 from shardwright.config.split import GroupConfig, SplitConfig
@@ -35,6 +35,7 @@ __all__ = [
     "TrainerConfig",
     "TransformConfig",
     "VertexConfig",
+    "as_config",
     "load_config",
     "parse_config",
     "parse_section",

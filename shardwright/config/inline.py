@@ -6,11 +6,13 @@ the defaults of the YAML keys; `docs/how-to/ingest.md` describes them.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import functools
 import os
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from shardwright.config.config import Config
 from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
@@ -18,19 +20,40 @@ from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, SkewConf
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
 from shardwright.config.load import label_options, read_classes, split_options
-from shardwright.config.parsing import check_keys, keys_of, parse_section
+from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
 from shardwright.config.split import SplitConfig
 from shardwright.config.transform import TextConfig
 from shardwright.errors import ConfigError
 
-Shards = ShardsConfig
-Duplicates = DuplicatesConfig
-Features = FeaturesConfig
-Images = ImagesConfig
-Rejects = RejectsConfig
-Drift = DriftConfig
-Skew = SkewConfig
-Text = TextConfig
+_Section = TypeVar("_Section")
+# Keys of `input.labels` that a constructor sets itself.
+_SET = ("format", "path", "files")
+
+
+def _constructor(section: type[_Section]) -> Callable[..., _Section]:
+    """Returns a section's constructor that takes what YAML takes, such as `150MB` and `1%`, with the same errors."""
+    names = [field.name for field in dataclasses.fields(cast(Any, section))]
+
+    @functools.wraps(section, updated=())
+    def make(*values: Any, **options: Any) -> _Section:
+        given = {**dict(zip(names, values, strict=False)), **options}
+        made: _Section = parse_section(
+            section, {name: plain_value(value) for name, value in given.items()}, cast(Any, section).PATH
+        )
+        return made
+
+    make.__name__ = make.__qualname__ = section.__name__.removesuffix("Config")
+    return make
+
+
+Shards = _constructor(ShardsConfig)
+Duplicates = _constructor(DuplicatesConfig)
+Features = _constructor(FeaturesConfig)
+Images = _constructor(ImagesConfig)
+Rejects = _constructor(RejectsConfig)
+Drift = _constructor(DriftConfig)
+Skew = _constructor(SkewConfig)
+Text = _constructor(TextConfig)
 
 
 def RleCsv(path: str, **options: Any) -> LabelsConfig:
@@ -44,12 +67,10 @@ def RleCsv(path: str, **options: Any) -> LabelsConfig:
     Raises:
         ConfigError: an option is unknown or wrong.
     """
-    names = list(keys_of(RleConfig))
-    direct = {name: options.pop(name) for name in names if name in options}
-    for name in options.keys() - keys_of(LabelsConfig).keys():
-        if close := difflib.get_close_matches(name, names, n=1):
-            raise ConfigError(f"input.labels.rle.{name}", "unknown key", f"Did you mean input.labels.rle.{close[0]}?")
-    return _labels("rle_csv", path, {**options, "rle": {**options.get("rle", {}), **direct}} if direct else options)
+    direct = list(keys_of(RleConfig))
+    _check_names("rle_csv", options, [*direct, "columns", "orientation", "features", "key_regex", "rle"])
+    form = {name: options.pop(name) for name in direct if name in options}
+    return _labels("rle_csv", path, {**options, "rle": {**options.get("rle", {}), **form}} if form else options)
 
 
 def Coco(path: str, **options: Any) -> LabelsConfig:
@@ -148,10 +169,20 @@ def Unlabeled() -> LabelsConfig:
 
 
 def _labels(form: str, path: str, options: Mapping[str, Any]) -> LabelsConfig:
+    _check_names(form, options, [name for name in keys_of(LabelsConfig) if name not in _SET])
     raw = {"format": form, "path": path, **options}
     check_keys(LabelsConfig, raw, LabelsConfig.PATH)
     section: LabelsConfig = parse_section(LabelsConfig, label_options(raw), LabelsConfig.PATH)
     return section
+
+
+def _check_names(form: str, options: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuses an option that a constructor of labels does not have."""
+    for name in options:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            fix = f"Did you mean {close[0]}?" if close else f"Use: {', '.join(names)}."
+            raise ConfigError(f"{LabelsConfig.PATH}.{name}", f"is not an option of labels of the format {form}", fix)
 
 
 def Split(**options: Any) -> SplitConfig:
@@ -164,7 +195,7 @@ def Split(**options: Any) -> SplitConfig:
     shares = {
         name: value
         for name, value in options.items()
-        if name not in known and isinstance(value, (int, float)) and not isinstance(value, bool)
+        if name not in known and not isinstance(value, bool) and (isinstance(value, (int, float)) or _is_percent(value))
     }
     others = {name: value for name, value in options.items() if name not in shares}
     if shares:
@@ -174,6 +205,10 @@ def Split(**options: Any) -> SplitConfig:
     return section
 
 
+def _is_percent(value: object) -> bool:
+    return isinstance(value, str) and value.endswith("%")
+
+
 def inline_config(
     images: str,
     /,
@@ -181,6 +216,7 @@ def inline_config(
     task: str = "segmentation",
     labels: LabelsConfig | None = None,
     classes: Sequence[str] | Mapping[str, int] | str | None = None,
+    verify: str | None = None,
     base: str | None = None,
     **sections: Any,
 ) -> Config:
@@ -192,6 +228,7 @@ def inline_config(
         labels: the annotations; by default the format is detected.
         classes: names of the classes in the order of their labels, names with numbers, or a file of them; by default
             those of the annotations.
+        verify: `images.verify`, in place of that of the section `images`.
         base: folder that relative paths start from; by default the working directory.
         **sections: sections of the configuration by their name in YAML, such as `split` or `shards`: an object of this
             module, or a mapping of the keys.
@@ -207,6 +244,8 @@ def inline_config(
             made[name] = Split(**value) if name == "split" else parse_section(types[name], value, name)
         elif value is not None:
             made[name] = value
+    if verify is not None:
+        made["images"] = dataclasses.replace(made.get("images", ImagesConfig()), verify=verify)
     names = made.get("split", SplitConfig()).names
     if "evaluator" not in made and EvaluatorConfig().split not in names:
         made["evaluator"] = EvaluatorConfig(split=names[0])

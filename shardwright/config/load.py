@@ -226,6 +226,11 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
     return config
 
 
+def as_config(config: str | os.PathLike[str] | config_config.Config) -> config_config.Config:
+    """Returns a configuration as it is, or that of a YAML file."""
+    return config if isinstance(config, config_config.Config) else load_config(config)
+
+
 def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipeline") -> config_config.Config:
     """Validates a configuration that is already a mapping; see `load_config`."""
     values = dict(raw)

@@ -40,12 +40,12 @@ def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]
     """Returns the errors of a mapping, of which the first is known.
 
     A key that is refused is left out for the next attempt, with its default in its place. An error that may follow from
-    such a default is not returned: it is found by the next call if it is real. An error that no key can be left out
-    for, such as a missing one, ends the search.
+    such a default is not returned: it is found by the next call if it is real. If the images are missing, the search
+    goes on with others. Any other error that no key can be left out for ends the search.
     """
     left: dict[str, Any] = copy.deepcopy(dict(raw))
     found, left_out = [first], [first.path]
-    while len(left_out) < _MOST and _leave_out(left, left_out[-1]):
+    while len(left_out) < _MOST and (_leave_out(left, left_out[-1]) or _add_images(left, left_out[-1])):
         try:
             parse_config(left, base=os.getcwd())
         except ConfigError as error:
@@ -60,11 +60,21 @@ def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]
 
 
 def _may_follow(error: ConfigError, left_out: str) -> bool:
-    """Returns whether an error concerns a section that lacks a key, or names the key."""
+    """Returns whether an error concerns a section that lacks a key, or is below the key, or names it."""
     return (
         left_out.startswith(f"{error.path}.")
+        or error.path.startswith(f"{left_out}.")
         or re.search(rf"(?<![\w.]){re.escape(left_out)}(?!\w|\.\w)", f"{error.problem} {error.fix}") is not None
     )
+
+
+def _add_images(raw: dict[str, Any], path: str) -> bool:
+    """Sets the only key without a default where it is missing; returns whether it was."""
+    if path != "input.images":
+        return False
+    inner = raw.get("input")
+    raw["input"] = {**(inner if isinstance(inner, dict) else {}), "images": "*"}
+    return True
 
 
 def _leave_out(raw: dict[str, Any], path: str) -> bool:

@@ -15,7 +15,7 @@ from shardwright.checksum import BLAKE3, stored_algorithm
 from shardwright.dataset.ledger import STATUSES
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
 from shardwright.display.html import box, class_names, isolate, line, rows
-from shardwright.display.numbers import number, size_text
+from shardwright.display.numbers import number, number_of, size_text
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.untrusted import (
@@ -50,7 +50,7 @@ def manifest_html(manifest: Manifest) -> str:
         images, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
         body.append((isolate(split), number(images), number(len(shards)), size_text(size)))
     return box(
-        f"{number(written)} images for {manifest.task}",
+        f"{number_of(written, 'image')} for {manifest.task}",
         line(class_names(range(len(manifest.classes)), manifest.classes)),
         rows(("split", "images", "shards", "size"), body),
         soft=", ".join([f"{manifest.kind}, fingerprint {manifest.fingerprint[:12]}", *left]),

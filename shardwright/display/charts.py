@@ -14,7 +14,7 @@ import numpy.typing as npt
 from markupsafe import Markup, escape
 
 from shardwright.display.html import grid, isolate, join, legend, note, plain, table
-from shardwright.display.numbers import Histogram, Show, number
+from shardwright.display.numbers import Histogram, Show, number, number_of
 
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 12, 26
@@ -90,7 +90,7 @@ def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> M
     least, most, mean = show(data.least), show(data.most), show(data.mean())
     quarter, rest = show(data.quantile(0.25)), show(data.quantile(0.75))
     words = (
-        f"{title}: {number(data.total)} images, from {least} to {most}, "
+        f"{title}: {number_of(data.total, 'image')}, from {least} to {most}, "
         f"mean {mean}, half of them between {quarter} and {rest}."
     )
     axis = _axis(_LEFT, _WIDTH - _RIGHT, _TOP + tall)

@@ -158,3 +158,8 @@ def size_text(size: float) -> str:
 
 
 Show = Callable[[float], str]
+
+
+def number_of(count: int, one: str, several: str = "") -> str:
+    """Returns a number of things in words, as `number` formats it: `1 shard`, `2 shards`."""
+    return f"{number(count)} {one if count == 1 else several or one + 's'}"

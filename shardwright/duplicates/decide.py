@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from shardwright.duplicates.hamming import Positions
 from shardwright.errors import CheckFailed
+from shardwright.progress import counted
 from shardwright.union_find import UnionFind
 
 CONFLICTING = "conflicting_duplicates"
@@ -157,7 +158,7 @@ def _note(
     conflicts: str,
 ) -> None:
     count = sum(len(members) for members in groups)
-    within = "1 group" if len(groups) == 1 else f"{len(groups)} groups"
+    within = counted(len(groups), "group")
     found = f"{rule.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
     if rule.action == "fail":
         raise CheckFailed(f"{found}. {rule.option} is fail: remove all but one of each, or set it to first or keep.")

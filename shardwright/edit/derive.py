@@ -33,7 +33,7 @@ from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.sharding import shard_bounds, shard_count
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint, text_number
-from shardwright.progress import progress
+from shardwright.progress import counted, progress
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file
@@ -394,8 +394,9 @@ def _check_distinct_keys(keys: list[array[int]], sources: Sequence[ImageDataset]
         if len(both):
             twice = set(both[:1].tolist())
             name = next(k for s in source.splits for k in source.keys(s) if text_number(k) in twice)
+            shared = counted(len(both), "key is", "keys are")
             raise UsageError(
-                f"{source.root}: {len(both)} keys are in another source, too, e.g. {name!r}. Delete these images from "
-                "one of the two first (`shardwright forget`)."
+                f"{source.root}: {shared} in another source, too, e.g. {name!r}. Delete these images from one of them "
+                "first (`shardwright forget`)."
             )
         seen = np.concatenate([seen, mine])

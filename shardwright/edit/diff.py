@@ -17,7 +17,7 @@ from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.random_access import records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.display.html import card, code, document, isolate, join, more, paragraph, section, stats, table
-from shardwright.display.numbers import number
+from shardwright.display.numbers import number, number_of
 from shardwright.edit.compared_features import ComparedFeatures
 from shardwright.errors import DatasetError
 from shardwright.masks.rle import Runs, area, union
@@ -287,4 +287,4 @@ def _way(way: str, found: Differences) -> Markup:
         )
     left = found.counts[way] - len(rows)
     note = f"{number(left)} more; --json has the counts." if left else ""
-    return section(way, _WORDS[way], card(f"{number(found.counts[way])} images", *parts, note=note, wide=True))
+    return section(way, _WORDS[way], card(number_of(found.counts[way], "image"), *parts, note=note, wide=True))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from shardwright.config.parsing import may_be_named
 from shardwright.errors import UsageError
 from shardwright.formats.base import shorten
+from shardwright.progress import counted
 
 # Names of classes in a message.
 SHOWN_CLASSES = 20
@@ -107,7 +108,11 @@ def _detect_classes(values: Mapping[str, str]) -> ClassMap:
     if not names:
         raise UsageError("input.classes: none are given, and the annotations name none. Write classes: [A, B].")
     shown = shorten(names, SHOWN_CLASSES)
-    return ClassMap(names, {name: i for i, name in enumerate(names)}, (f"{len(names)} classes detected: {shown}",))
+    return ClassMap(
+        names,
+        {name: i for i, name in enumerate(names)},
+        (f"{counted(len(names), 'class', 'classes')} detected: {shown}",),
+    )
 
 
 def _unknown(missing: Mapping[str, str], known: tuple[str, ...] | list[str]) -> UsageError:

@@ -29,6 +29,7 @@ from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, che
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.images.boxes import Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
+from shardwright.progress import counted
 from shardwright.storage import Refusal, limits, open_table
 
 _SHOWN_BOX = 80
@@ -277,7 +278,8 @@ class CocoJson(AnnotationFormat):
                 "of names to join them, or as {name: id} to choose one."
             )
         check_names({name: f"{self._path}, category {number}" for number, name in categories.items()})
-        notes = [f"{len(names)} classes detected, in the order of the category ids: {_shown(categories)}"]
+        found = counted(len(names), "class", "classes")
+        notes = [f"{found} detected, in the order of the category ids: {_shown(categories)}"]
         unused = {number: name for number, name in categories.items() if number not in used}
         if unused:
             notes.append(f"without annotations: {_shown(unused)}; input.classes leaves them out")

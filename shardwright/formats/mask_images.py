@@ -35,6 +35,7 @@ from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_lay
 from shardwright.formats.mask_values import MaskFiles, ValueMap, colors_error, have_ids, map_ids, map_values
 from shardwright.images.colors import COLOR, show_value
 from shardwright.masks.mask_images import MaskFileError, MaskImage
+from shardwright.progress import counted
 from shardwright.storage import Listing, Refusal, list_inputs, map_threads, readers
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
@@ -105,7 +106,9 @@ class MaskImages(AnnotationFormat):
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
         survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
         if self._pattern is not None and len(placed) < len(masks.keys):
-            survey.notes += (f"masks: {len(masks.keys) - len(placed)} files belong to no image and are passed over",)
+            survey.notes += (
+                f"masks: {counted(len(masks.keys) - len(placed), 'file belongs', 'files belong')} to no image",
+            )
         return survey
 
     def annotations(self) -> Iterator[Annotation]:

@@ -44,6 +44,7 @@ from shardwright.formats.object_values import ObjectError
 from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import mask_text
 from shardwright.masks.drawn import DrawnMasks
+from shardwright.progress import counted
 from shardwright.storage import Listing, Refusal, map_threads, read_bytes, readers
 from shardwright.storage.limits import TooLarge
 
@@ -268,11 +269,14 @@ class ObjectFormat(AnnotationFormat):
         things = [thing for _, content in self._kept for thing in content.things]
         outlines = sum(thing.shape is not None or thing.file != "" for thing in things)
         tags = [len(content.tags) for _, content in self._kept]
-        counted = f"{len(things)} objects ({outlines} with an outline), {sum(tags)} tags of images"
+        held = (
+            f"{counted(len(things), 'object')} ({outlines} with an outline), "
+            f"{counted(sum(tags), 'tag of an image', 'tags of images')}"
+        )
         boxes = {"task": "classification", "input.labels.boxes": True}
         if self._masks:
             if self._kept and not outlines and (things or any(tags)):
-                problem = f"{self._path}: holds {counted}, so there are no masks. "
+                problem = f"{self._path}: holds {held}, so there are no masks. "
                 if things:
                     raise UsageError(
                         f"{problem}Use task: classification with input.labels.boxes: true to ingest boxes."
@@ -281,15 +285,20 @@ class ObjectFormat(AnnotationFormat):
                     Reading("the classes of images", {"task": "classification"})
                 )
             boxed = len(things) - outlines
-            drawn = [f"{boxed} boxes are drawn as masks, since {outlines} other objects have an outline"]
-            more = [f"left out: {sum(tags)} tags of images, which task: classification reads"]
+            drawn = [
+                f"{counted(boxed, 'box is drawn as a mask', 'boxes are drawn as masks')}, since "
+                f"{counted(outlines, 'other object has', 'other objects have')} an outline"
+            ]
+            more = [
+                f"left out: {counted(sum(tags), 'tag of an image', 'tags of images')}, which task: classification reads"
+            ]
             return (drawn if boxed else []) + (more if any(tags) else [])
         if self._boxes:
             survey.labels = MULTI
             return []
         if self._kept and not any(tags):
             fix = "Use task: segmentation, or input.labels.boxes: true for boxes without masks."
-            error = UsageError(f"{self._path}: holds {counted}, and task is classification. {fix}")
+            error = UsageError(f"{self._path}: holds {held}, and task is classification. {fix}")
             readings = [Reading("the masks of images", {"task": "segmentation"})] if outlines else []
             raise error.with_readings(*readings, Reading("the boxes of images", boxes)) if things else error
         survey.labels = SINGLE if max(tags, default=0) <= 1 else MULTI
@@ -298,14 +307,15 @@ class ObjectFormat(AnnotationFormat):
             for position, content in self._kept:
                 survey.listed[position] = bool(content.tags)
         read = "input.labels.boxes: true reads boxes, task: segmentation masks"
-        return [f"left out: {len(things)} objects ({read})"] if things else []
+        return [f"left out: {counted(len(things), 'object')} ({read})"] if things else []
 
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
         declared = tuple(dict.fromkeys(self._declared()))
         if self._classes is not None or not declared or any(label not in declared for label in used):
             return map_classes(used, self._classes)
         check_names(dict.fromkeys(declared, self._path))
-        notes = [f"{len(declared)} classes, in the order of {self.tool}: {shorten(declared, SHOWN_CLASSES)}"]
+        found = counted(len(declared), "class", "classes")
+        notes = [f"{found}, in the order of {self.tool}: {shorten(declared, SHOWN_CLASSES)}"]
         unused = [name for name in declared if name not in used]
         if unused:
             notes.append(f"without annotations: {shorten(unused, SHOWN_CLASSES)}; input.classes leaves them out")

@@ -18,6 +18,7 @@ from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, che
 from shardwright.formats.label_csv import LabelTable
 from shardwright.formats.rows import RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, Table, TableRow, shown_header
+from shardwright.progress import counted
 
 _FLAGS = {"true": 1, "false": 0}
 _SHOWN = 40
@@ -133,5 +134,5 @@ class OneHotCsv(LabelTable):
         check_names(dict.fromkeys(headers, f"{self._path}, header"))
         names = headers if self._classes is None else tuple(self._classes)
         shown = shorten([repr(name) for name in names], SHOWN_CLASSES)
-        note = (f"{len(names)} classes detected, in the order of the columns: {shown}",)
+        note = (f"{counted(len(names), 'class', 'classes')} detected, in the order of the columns: {shown}",)
         return ClassMap(names, {name: i for i, name in enumerate(names)}, note if self._classes is None else ())

@@ -33,6 +33,7 @@ from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import MaskFileError
 from shardwright.masks.rle import RleError, Runs
+from shardwright.progress import counted
 from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
@@ -328,7 +329,8 @@ class PascalVoc(AnnotationFormat):
             notes.append(f"splits: {_LISTS} lists {named}; split.method: predefined takes them")
         if several:
             position, (one, two) = next(iter(several.items()))
-            notes.append(f"splits: {len(several)} images are in two lists: {self._images.keys[position]}, {one}, {two}")
+            found = counted(len(several), "image is", "images are")
+            notes.append(f"splits: {found} in two lists: {self._images.keys[position]}, {one}, {two}")
         return notes
 
 

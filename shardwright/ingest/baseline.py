@@ -56,6 +56,11 @@ def run_root(config: Config) -> str:
     return config.resolve(config.run.root or f"shardwright-runs/{config.name}")
 
 
+def push_directory_of(config: Config) -> str:
+    """Returns the absolute folder of blessed models of the runs of a configuration on this machine."""
+    return os.path.join(run_root(config), PUSHED)
+
+
 def without_baseline(config: Config) -> Config:
     """Returns the configuration as it is used while no model is blessed."""
     config = _with(config, None)
@@ -84,7 +89,7 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
     if not asked:
         return config
     root = run_root(config)
-    blessing = read_blessing(os.path.join(root, PUSHED))
+    blessing = read_blessing(push_directory_of(config))
     found = last = None
     if blessing is not None:
         model = read_artifact(os.path.join(root, PUSHED, blessing.model), whole=False)

@@ -191,8 +191,9 @@ def _merge(root: str, listed: Sequence[_Listed], on_conflict: str) -> tuple[List
                 rows.append(LedgerRow(own, DUPLICATE, SUPERSEDED, f"{called} has other bytes for this key"))
     if conflicts and on_conflict == CONFLICT_FAILS:
         shown = "; ".join(conflicts[:_SHOWN]) + ("; …" if len(conflicts) > _SHOWN else "")
+        found = counted(len(conflicts), "image has", "images have")
         raise CheckFailed(
-            f"input.on_conflict: {len(conflicts)} images have other bytes in another span: {shown}. "
+            f"input.on_conflict: {found} other bytes in another span: {shown}. "
             "Set it to newest or with_span, or remove one of the files."
         )
     return _joined(root, listed, sorted(kept)), sorted(rows, key=lambda row: row.key)

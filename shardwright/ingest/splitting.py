@@ -17,6 +17,7 @@ from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCo
 from shardwright.ingest.previous_splits import previous_splits
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
+from shardwright.progress import counted
 from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, join_units, split_order
 from shardwright.staging.staging import PlannedShard
 from shardwright.storage import Refusal, map_threads
@@ -234,17 +235,20 @@ def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], grou
         notes.append(f"split: {shares}")
     if groups is not None:
         alone = groups.count("")
-        none = f"; {alone} images have none, e.g. {keys[groups.index('')]}" if alone else ""
-        notes.append(f"split: {len(set(groups) - {''})} groups{none}")
+        none = f"; without one: {counted(alone, 'image')}, e.g. {keys[groups.index('')]}" if alone else ""
+        notes.append(f"split: {counted(len(set(groups) - {''}), 'group')}{none}")
     if options.keep_from is not None:
         new = len(keys) - assigned.kept
-        notes.append(f"split: {assigned.kept} images stay where the earlier dataset has them, {new} are new")
+        kept = counted(assigned.kept, "image stays", "images stay")
+        notes.append(f"split: {kept} in the splits of the earlier dataset, {new:,} new")
     if assigned.bridging:
-        notes.append(f"split: {len(assigned.bridging)} new images join two splits and are written to neither")
+        one, several = "new image joins two splits and is", "new images join two splits and are"
+        notes.append(f"split: {counted(len(assigned.bridging), one, several)} written to neither")
     if assigned.leaks:
-        one, other = assigned.leaks[0]
-        pair = f"{_placed(assigned, keys, one)} and {_placed(assigned, keys, other)}"
-        notes.append(f"split: {len(assigned.leaks)} groups or clusters are in several splits and leak, e.g. {pair}")
+        first, other = assigned.leaks[0]
+        pair = f"{_placed(assigned, keys, first)} and {_placed(assigned, keys, other)}"
+        leaking = counted(len(assigned.leaks), "group or cluster leaks", "groups or clusters leak")
+        notes.append(f"split: {leaking}, being in several splits, e.g. {pair}")
     notes += [f"split: no image is in {name}" for name, count in counts.items() if total and not count]
     return notes
 

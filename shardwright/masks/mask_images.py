@@ -20,6 +20,7 @@ from shardwright.images.colors import COLOR, show_value
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
 from shardwright.masks.rle import RleError, Runs, normalize
+from shardwright.progress import counted
 
 _PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
@@ -154,7 +155,7 @@ def label_runs(
     unknown = [value for value in values.tolist() if value not in labels] if refuse else []
     if unknown:
         pixels = int(runs[found == unknown[0], 1].sum())
-        further = f" and {len(unknown) - 1} other values" if len(unknown) > 1 else ""
+        further = f" and {counted(len(unknown) - 1, 'other value')}" if len(unknown) > 1 else ""
         known = [show_value(value) for value in labels]
         shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         raise UnknownValueError(

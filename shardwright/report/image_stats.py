@@ -20,7 +20,7 @@ from shardwright.display.html import (
     table,
     with_share,
 )
-from shardwright.display.numbers import Show, number, percent, size_text
+from shardwright.display.numbers import Show, number, number_of, percent, size_text
 from shardwright.display.pictures import heat_picture
 from shardwright.images.colors import class_color
 from shardwright.report.collect import MOST_CLASSES, Collected
@@ -58,7 +58,7 @@ def images(found: Collected) -> Markup:
     if found.measured is not None:
         lead = (
             f"The dataset contains no measures (images.verify: full writes them), so brightness, contrast, sharpness "
-            f"and color are those of the {number(found.measured)} images that are shown at random."
+            f"and color are those of the {number_of(found.measured, 'image')} that are shown at random."
         )
     lines = split_legend(splits) if len(found.images) > 1 and splits else ""
     return section("images", "Images", lines, grid(*cards, _sizes(found), _kinds(found)), lead=lead)
@@ -71,7 +71,7 @@ def _sizes(found: Collected) -> Markup:
     rows = [(f"{h} × {w}", number(n), percent(n / max(1, found.total)), bar(n / order[0][1])) for (h, w), n in order]
     others = len(rows) - _SIZES_SHOWN
     rest = sum(n for _, n in order[_SIZES_SHOWN:]) + found.sizes.get(None, 0)
-    left = f"{number(others)} further sizes of {number(rest)} images." if others > 0 else ""
+    left = f"{number_of(others, 'further size')} of {number_of(rest, 'image')}." if others > 0 else ""
     head = ("Height × width", "Images", "Share", BAR)
     return card("Sizes", table(head, rows[:_SIZES_SHOWN], caption="The most frequent sizes", numbers=(1, 2)), note=left)
 
@@ -79,11 +79,7 @@ def _sizes(found: Collected) -> Markup:
 def _kinds(found: Collected) -> Markup:
     rows = [
         *((join(["format ", isolate(name or "unknown")]), n) for name, n in sorted(found.formats.items())),
-        *(
-            (f"{n_channels} channel{'' if n_channels == 1 else 's'}", n)
-            for n_channels, n in sorted(found.channels.items())
-            if n_channels
-        ),
+        *((number_of(n_channels, "channel"), n) for n_channels, n in sorted(found.channels.items()) if n_channels),
         *((f"Exif orientation {o}", n) for o, n in sorted(found.orientations.items()) if o != 1),
     ]
     body = [(name, number(n), percent(n / max(1, found.total)), bar(n / max(1, found.total))) for name, n in rows]
@@ -107,12 +103,12 @@ def masks(found: Collected) -> Markup:
     lead, tables = "", _areas(found, names)
     if shapes is not None and shapes.images:
         lead = (
-            f"Regions, overlap and positions are those of {number(shapes.images)} images, "
+            f"Regions, overlap and positions are those of {number_of(shapes.images, 'image')}, "
             f"{'all of them' if shapes.images == found.total else 'chosen by a hash of their keys'}."
         )
         tables += _shapes(shapes, names)
     left = len(found.dataset.manifest.classes) - len(names)
-    rest = note(f"{number(left)} further classes are left out here.") if left else ""
+    rest = note(f"Left out here: {number_of(left, 'further class', 'further classes')}.") if left else ""
     return section("masks", "Masks", tables, grid(*cards), rest, lead=lead)
 
 

@@ -26,7 +26,7 @@ from shardwright.display.html import (
     table,
     with_share,
 )
-from shardwright.display.numbers import number, percent, size_text
+from shardwright.display.numbers import number, number_of, percent, size_text
 from shardwright.progress import counted
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
@@ -104,7 +104,7 @@ def statistics(found: Collected, duplicates: Duplicates) -> Markup:
     rejected = totals.get("rejected", 0) - totals.get(f"rejected/{UNLISTED}", 0)
     alike = (duplicates.exact or 0) + (duplicates.near or 0)
     rows = [
-        ("Images", number(found.total), f"of {number(totals.get('inputs', found.total))} inputs"),
+        ("Images", number(found.total), f"of {number_of(totals.get('inputs', found.total), 'input')}"),
         ("Rejected", number(rejected), percent(rejected / max(1, totals.get("inputs", 1)))),
         (
             "Classes",
@@ -113,7 +113,7 @@ def statistics(found: Collected, duplicates: Duplicates) -> Markup:
         ),
         ("Splits", number(len(found.images)), " / ".join(plain(s, 20) for s in sorted(found.images))),
         ("Same or alike", number(alike), "groups" if duplicates.exact is not None else "not known"),
-        ("Size", size_text(size), f"in {number(len(found.shards))} shards"),
+        ("Size", size_text(size), f"in {number_of(len(found.shards), 'shard')}"),
     ]
     return stats(rows)
 

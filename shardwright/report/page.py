@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import code, document, isolate, join
-from shardwright.display.numbers import number
+from shardwright.display.numbers import number_of
 from shardwright.errors import UsageError
 from shardwright.progress import SILENT, Progress, progress
 from shardwright.report.collect import DEFAULTS, Collected, Options, collect
@@ -107,10 +107,10 @@ def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     links = [(ident, title) for ident, title, _ in parts if f'id="{ident}"' in body]
     manifest = dataset.manifest
     short = manifest.fingerprint[:12]
-    name = f"{number(found.total)} images for {manifest.task}"
+    name = f"{number_of(found.total, 'image')} for {manifest.task}"
     shown = [isolate(name, 40) for name in manifest.classes[:8]]
     classes = join([*shown, *(["…"] if len(manifest.classes) > 8 else [])], ", ")
-    left = f" {number(sheets.left_out)} pictures were left out to keep it small." if sheets.left_out else ""
+    left = f" Left out to keep it small: {number_of(sheets.left_out, 'picture')}." if sheets.left_out else ""
     title = f"{name} · dataset {short}"
     return document(
         name,

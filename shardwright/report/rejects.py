@@ -12,7 +12,7 @@ from shardwright.dataset.ledger import REJECTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import badge, card, code, isolate, more, paragraph, properties, section, table
-from shardwright.display.numbers import number, size_text
+from shardwright.display.numbers import number, number_of, size_text
 from shardwright.storage import read_bytes
 from shardwright.untrusted import parse_untrusted_json
 
@@ -41,7 +41,7 @@ def rejected(dataset: ImageDataset) -> Markup:
         return section("rejected", "Not written", paragraph("Every input was written."))
     order = sorted(counts, key=lambda kind: (kind[0] != REJECTED, -counts[kind], kind))
     cards = [_reason(kind, counts[kind], rows[kind]) for kind in order]
-    return section("rejected", "Not written", *cards, lead=f"{number(sum(counts.values()))} inputs, by reason.")
+    return section("rejected", "Not written", *cards, lead=f"{number_of(sum(counts.values()), 'input')}, by reason.")
 
 
 def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> Markup:

@@ -31,7 +31,7 @@ from shardwright.components import (
 )
 from shardwright.components.image_trainer.component import TrainerOptions
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.config import parse_config
+from shardwright.config import load_config, parse_config
 from shardwright.config.trainer import TrainerConfig
 from shardwright.config.transform import TransformConfig
 from shardwright.errors import ConfigError, UsageError
@@ -75,6 +75,9 @@ def test_a_docstring_has_every_parameter_and_an_example(component):
     assert component.__name__ in example
     for name in re.findall(r"(?<![.\w])([A-Z]\w+)\(", example):
         assert hasattr(public, name), name
+    # What the text shows of options can be written so.
+    for call in re.findall(r"`([A-Z]\w+\([^`]*\))`", text):
+        assert "..." in call or eval(call, {name: getattr(public, name) for name in public.__all__}), call
 
 
 def test_all_names_are_there_and_no_others():
@@ -251,3 +254,74 @@ def test_a_configuration_gives_the_same_example_gen(photographs):
     config = parse_config({"task": "classification", "input": {"images": "images"}}, base=str(photographs))
     config = dataclasses.replace(config, input=dataclasses.replace(config.input, labels=LabelCsv("labels.csv")))
     assert plain(ImageExampleGen.from_config(config)) == plain(ImageExampleGen(source=IngestSource.of(config)))
+
+
+def test_every_component_takes_a_configuration(photographs, small_dataset, tmp_path):
+    """Each `from_config` gives what the constructor gives with the values of the configuration."""
+    text = f"""
+task: classification
+name: month
+input: {{images: {photographs}/images, labels: {{path: {photographs}/labels.csv}}}}
+run: {{root: {tmp_path}/runs}}
+trainer: {{batch_size: 3}}
+gate:
+  allow_anomalies: [SCHEMA_NEW_COLUMN]
+  drift: {{reference: {small_dataset(tmp_path / "drift", classes=("a", "b"), counts={"train": [2]})}, images: 50}}
+  skew: {{alpha: 0.01}}
+"""
+    file = str(tmp_path / "c.yaml")
+    (tmp_path / "c.yaml").write_text(text)
+    config = load_config(file)
+    examples, anomalies, schema, model = map(channel, ("Examples", "ExampleAnomalies", "Schema", "Model"))
+    pushed = [model, channel("ModelBlessing"), channel("ModelEvaluation")]
+    folder = str(tmp_path / "runs/pushed")
+    same = [
+        (DataGate.from_config(file, anomalies, examples, schema),
+         DataGate(anomalies, examples, schema, ["SCHEMA_NEW_COLUMN"])),
+        (Report.from_config(file, examples, anomalies, schema),
+         Report(examples, anomalies, schema, drift=config.gate.drift, skew=Skew(alpha="1%"))),
+        (Pusher.from_config(file, *pushed), Pusher(*pushed, push_directory=folder)),
+        (BaselineResolver.from_config(file), BaselineResolver(folder)),
+        (StatisticsGen.from_config(file, examples), StatisticsGen(examples)),
+        (Predictor.from_config(file, model), Predictor(model, str(photographs / "images"), batch_size=3)),
+        (InputResolver.from_config(file, data_root=str(photographs)),
+         InputResolver("images", data_root=str(photographs), task="classification", labels=LabelCsv("labels.csv"))),
+    ]  # fmt: skip
+    for made, given in same:
+        assert plain(made).keys() == plain(given).keys()
+        if not isinstance(made, InputResolver):
+            assert plain(made) == plain(given), type(made).__name__
+    resolved, asked = plain(same[-1][0]), plain(same[-1][1])
+    assert resolved["places"] == asked["places"]
+    others = {ImageExampleGen, ImageTransform, ImageTrainer, ImageEvaluator}
+    assert {type(made) for made, _ in same} | others == {*COMPONENTS}
+    assert all("config" in inspect.signature(component.from_config).parameters for component in COMPONENTS)
+    blessed = dataclasses.replace(config, split=dataclasses.replace(config.split, keep_from="blessed"))
+    with pytest.raises(ConfigError, match=r"split\.keep_from: 'blessed' needs a push folder"):
+        InputResolver.from_config(blessed, data_root=str(photographs))
+
+
+def test_options_are_written_as_in_yaml(photographs):
+    given = ImageExampleGen(
+        str(photographs / "images"),
+        task="classification",
+        labels=LabelCsv(str(photographs / "labels.csv")),
+        split=public.Split(train="75%", eval=0.25),
+        shards=public.Shards(target_size="2MB"),
+        rejects=public.Rejects("5%"),
+        verify="full",
+    )
+    same = ImageExampleGen(
+        str(photographs / "images"),
+        task="classification",
+        labels=LabelCsv(str(photographs / "labels.csv")),
+        split={"ratios": {"train": 0.75, "eval": 0.25}},
+        shards={"target_size": 2_000_000},
+        rejects={"max_fraction": 0.05},
+        image_options={"verify": "full"},
+    )
+    assert plain(given) == plain(same)
+    assert '"full"' in given.exec_properties["recipe"]
+    with pytest.raises(ConfigError, match=r"images\.verfy: unknown key\. Did you mean images\.verify\?"):
+        public.Images(verfy="full")
+    assert next(iter(inspect.signature(public.Images).parameters)) == "verify"

@@ -123,6 +123,7 @@ def test_the_help_has_every_command_in_a_group(capsys: pytest.CaptureFixture[str
             for name, one in entries.items()
             if " " not in name
         )
+    assert (DOCS.parent / shown.rpartition("documentation: ")[2].strip()).is_file()
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -159,6 +160,10 @@ def test_every_command_can_be_quiet_and_has_json() -> None:
         if parser.below is None:
             assert "--quiet" in parser.options, name
             assert ("--json" in parser.options) == (name not in WITHOUT_JSON), name
+    # All of it is printed in one form.
+    for file in (DOCS.parent / "pipelines/commands").glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert file.name == "results.py" or not re.search(r"print\(\s*(json\.dumps|_json)\b", text), file
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,20 @@ def test_the_command_names_what_is_missing(packages, code, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["healthy"] == (code == 0)
 
 
+@pytest.mark.parametrize(
+    ("installed", "healthy"), [([], True), (["keras"], True), (["tfx"], False), (["tfx", "keras", "jax"], True)]
+)
+def test_an_extra_is_there_as_a_whole_or_not_at_all(installed, healthy, monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "PACKAGES", {"keras": "keras", "jax": "jax", "tfx": "tfx.v1", "boto3": "boto3"})
+    monkeypatch.setattr(doctor, "_version", lambda package: "1.0" if package in installed else "")
+    monkeypatch.setattr(doctor, "import_problems", lambda modules: dict.fromkeys(modules, ""))
+    monkeypatch.setattr(doctor, "check_machine", lambda *_: ())
+    assert cli.main(["doctor"]) == int(not healthy)
+    shown = capsys.readouterr().out
+    assert "boto3                       -           optional: pip install 'shardwright[s3]'" in shown
+    assert ("is not installed" in shown) is not healthy
+
+
 def test_a_problem_of_the_machine_is_an_exit_code(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "PACKAGES", {"pytest": "pytest"})
     monkeypatch.setattr(doctor, "check_machine", lambda *_: (Check("disk", PROBLEM, "/: 0.1 GB of 9.0 GB free"),))

@@ -49,6 +49,23 @@ def test_every_error_is_printed_at_once(tmp_path, capsys):
     assert [line.partition(":")[0] for line in out.splitlines()] == [error["key"] for error in errors]
 
 
+def test_missing_images_hide_nothing(tmp_path, capsys):
+    (tmp_path / "c.yaml").write_text("shards: {count: x}\ntrainer: {epochs: 0}\nsplit: {ratios: {train: 2}}\n")
+    _, out = validated(capsys, tmp_path / "c.yaml", "--json")
+    found = [error["key"] for error in json.loads(out)]
+    assert found[0] == "input.images"
+    assert {*found} == {"input.images", "split.ratios.train", "shards.count", "trainer.epochs"}
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_the_other_names_of_eval_are_noted(tmp_path, capsys, name):
+    (tmp_path / "c.yaml").write_text(f"input: {{images: x}}\nsplit: {{ratios: {{train: 0.9, {name}: 0.1}}}}\n")
+    assert f"  the split {name} is understood as eval\n" in validated(capsys, tmp_path / "c.yaml")[1]
+    shown = validated(capsys, tmp_path / "c.yaml", "--show")[1]
+    assert shown.startswith(f"# the split {name} is understood as eval\n")
+    assert yaml.safe_load(shown)["split"]["ratios"] == {"train": 0.9, "eval": 0.1}
+
+
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
@@ -56,6 +73,7 @@ def test_every_error_is_printed_at_once(tmp_path, capsys):
         ("split: {ratios: {train: 0.8, eval: x, test: 0.1}}", ["split.ratios.eval"]),
         ("task: classif\ntrainer: {model: cnn, epochs: 0}", ["trainer.epochs", "task"]),
         ("trainer: {model: unett, encoder: resnet50}", ["trainer.model", "trainer.encoder"]),
+        ("shards: 3", ["shards"]),
     ],
 )
 def test_an_error_that_follows_from_another_is_not_printed(tmp_path, capsys, text, keys):

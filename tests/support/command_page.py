@@ -13,9 +13,10 @@ All commands of `shardwright` with all options. [Work with datasets](../how-to/c
 ones print.
 
 Exit codes: 0 done; 1 the data, the run or the model failed a check; 2 the call or the configuration is wrong; 130
-interrupted. With `--json` a command prints one JSON document to the standard output and nothing else there. Notes and
-errors go to the standard error, each in one line. Every command takes `-q` (`--quiet`), which prints errors and the
-result only, and `-h` (`--help`). `shardwright completion bash` prints a script that completes commands and options.
+interrupted. Errors and progress go to the standard error. Notes are indented lines before the result. With `--json` a
+command prints one JSON document to the standard output and nothing else there. Every command takes `-q` (`--quiet`),
+which prints errors and the result only, and `-h` (`--help`). `shardwright completion bash` prints a script that
+completes commands and options.
 
 This page is generated from the code.
 """

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ def described(value: Any) -> str:
     head, *rest = SECTION.split(text)
     lines = [head.strip()]
     for name, body in zip(rest[::2], rest[1::2], strict=True):
-        content = inspect.cleandoc(body)
+        content = textwrap.dedent(body).strip()
         if name in ("Example", "Examples"):
             lines += ["", content]
         elif name == "Returns":

@@ -174,9 +174,11 @@ def test_options_in_python_are_checked_as_those_of_the_file() -> None:
     assert RleCsv("t.csv", order="row", start=0) == RleCsv("t.csv", rle={"order": "row", "start": 0})
     assert Split(train=0.8, val=0.2) == Split(ratios={"train": 0.8, "eval": 0.2})
     for call, message in (
-        (lambda: RleCsv("t.csv", ordre="row"), r"input\.labels\.rle\.ordre: unknown key\. Did you mean .*rle\.order\?"),
-        (lambda: RleCsv("t.csv", rons=1), r"input\.labels\.rons: unknown key\. Known here: format"),
-        (lambda: Coco("a.json", boxs=True), r"input\.labels\.boxs: unknown key\. Did you mean input\.labels\.boxes\?"),
+        (lambda: RleCsv("t.csv", ordre="row"), r"labels\.ordre: is not an option of .* rle_csv\. Did you mean order\?"),
+        (lambda: RleCsv("t.csv", rons=1), r"rons: .*\. Use: encoding, order, start, columns, orientation, features, "),
+        (lambda: RleCsv("t.csv", rle={"strat": 1}), r"input\.labels\.rle\.strat: .* Did you mean .*rle\.start\?"),
+        (lambda: Coco("a.json", boxs=True), r"input\.labels\.boxs: .* coco_json\. Did you mean boxes\?"),
+        (lambda: Coco("a.json", format="yolo"), r"input\.labels\.format: is not an option"),
         (lambda: LabelCsv("a.csv", multi_label="yes"), r"input\.labels\.multi_label: 'yes' is neither true nor false"),
         (lambda: Split(train=0.8, slat="x"), r"split\.slat: unknown key\. Did you mean split\.salt\?"),
     ):

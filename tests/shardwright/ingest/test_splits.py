@@ -148,8 +148,8 @@ def test_a_new_image_that_joins_two_groups_of_an_earlier_dataset_is_rejected(tmp
     assert "p20/061.png" in after
     totals = ImageDataset.open(tmp_path / "after").manifest.totals
     assert totals["inputs"] == totals["written"] + totals["rejected"] == 62
-    assert any("1 groups or clusters are in several splits and leak" in note for note in notes)
-    assert any("1 new images join two splits" in note for note in notes)
+    assert any("1 group or cluster leaks, being in several splits" in note for note in notes)
+    assert any("1 new image joins two splits" in note for note in notes)
 
 
 def test_duplicates_lie_on_one_side_and_bridge_what_an_earlier_dataset_has_torn(tmp_path):
@@ -160,7 +160,7 @@ def test_duplicates_lie_on_one_side_and_bridge_what_an_earlier_dataset_has_torn(
     rows += [["a.png", "cat", "train"], ["b.png", "cat", "val"]]
     table(tmp_path / "old", rows, ("image", "label", "fold"))
     notes = notes_of(raw(tmp_path / "old", split={"method": "predefined", "from_column": "fold"}), tmp_path / "torn")
-    leak = "split: 1 groups or clusters are in several splits and leak, e.g. a.png (train) and b.png (eval)"
+    leak = "split: 1 group or cluster leaks, being in several splits, e.g. a.png (train) and b.png (eval)"
     assert leak in notes
     for number in range(5):
         (tmp_path / "old" / f"{number}").mkdir()
@@ -211,7 +211,7 @@ def test_groups_of_a_column_lie_whole_in_one_split(tmp_path):
         sides.setdefault(f"patient {number % 17}" if number % 5 else key, set()).add(split)
     assert all(len(side) == 1 for side in sides.values())
     assert set.union(*sides.values()) == {"train", "eval", "test"}
-    assert "split: 17 groups; 12 images have none, e.g. p00/000.png" in notes
+    assert "split: 17 groups; without one: 12 images, e.g. p00/000.png" in notes
 
 
 def test_an_image_of_two_groups_or_two_splits_is_rejected_by_name(tmp_path):
