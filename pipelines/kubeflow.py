@@ -45,6 +45,10 @@ IMAGE = "image"
 
 _IMAGE_OF_THE_RUN = f"{{{{$.inputs.parameters['{IMAGE}']}}}}"
 
+# Argo takes `backoffMaxDuration` as a deadline: that long after a task began it starts no attempt, and ends the one
+# that runs (argoproj/argo-workflows, workflow/controller/operator.go, `processNodeRetries`). The default is 0.
+_RETRY_FOR = 30 * 24 * 3600
+
 _CLUSTERS_OWN_ROOT = "minio://mlpipeline/v2/artifacts"
 
 
@@ -71,6 +75,7 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         artifacts=lambda step: LOCAL,
         staging=_staging(config),
         retries=section.retries,
+        retry_for=_RETRY_FOR,
         # If the slice has several hosts, the pods of the JobSet ask for the Trainer's resources.
         resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _has_several_hosts(config)},
     )
@@ -79,6 +84,9 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     _add_accelerator(config, compiled.job)
     notes = _add_jobset(config, compiled.job)
     notes += staging_notes(config, str(target.staging), "a bucket or a volume of kubeflow.volumes")
+    if section.pipeline_root is not None:
+        # Nothing in the backend reads `defaultPipelineRoot`; the page of a new run does (frontend, NewRunV2.tsx).
+        notes += ("kubeflow.pipeline_root: the page of Kubeflow uses it; a run that a client starts must be given it",)
     if section.image_parameter:
         add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
     if section.notify.webhook is not None:

@@ -3,6 +3,9 @@
 TFX's artifacts have TFX's types, which neither page shows. A compiled pipeline declares further outputs of the types
 that both do (`system.HTML`, `system.Metrics` and `system.ClassificationMetrics`; kfp, dsl/types/artifact_types.py).
 TFX does not know them, so the container takes them out of the task's description and fills them afterwards.
+
+Kubeflow adds an output that no document declares: `executor-logs`, a `system.Artifact`, which its launcher fills
+(kubeflow/pipelines from 2.5 on, backend/src/v2/driver/driver.go, `provisionOutputs`). TFX would fail on its type.
 """
 
 from __future__ import annotations
@@ -28,15 +31,18 @@ SCHEMA_VERSION = "0.0.1"
 # The outputs of TFX's components that the pages' outputs are made of.
 _REPORT, _EVALUATION = "report", "evaluation"
 _TYPES = {kind for outputs in PAGE_OUTPUTS.values() for kind in outputs.values()}
+_SERVICE_TYPES = "system."
 
 
 def take_page_outputs(invocation: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Removes the outputs for pages from an ExecutorInput, which TFX could not read; returns them by key."""
+    """Removes the outputs of the service's own types from an ExecutorInput, which TFX could not read.
+
+    Returns:
+        Those for pages, by key. The others are the service's to fill.
+    """
     artifacts = invocation["outputs"].get("artifacts", {})
-    taken = {key: listed for key, listed in artifacts.items() if _type(listed) in _TYPES}
-    for key in taken:
-        del artifacts[key]
-    return taken
+    taken = {key: artifacts.pop(key) for key in list(artifacts) if _type(artifacts[key]).startswith(_SERVICE_TYPES)}
+    return {key: listed for key, listed in taken.items() if _type(listed) in _TYPES}
 
 
 def fill_page_outputs(

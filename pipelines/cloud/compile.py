@@ -38,7 +38,9 @@ DATA_ROOT = "data_root"
 SPAN = "span"
 
 _GIGABYTE = 10**9
-_BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2, "backoffMaxDuration": "1800s"}
+# Vertex AI allows no longer time.
+_HOUR = 3600
+_BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2}
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Target:
         labels: labels of the run.
         staging: folder of finished shards and checkpoints, which the next attempt uses again.
         retries: how often a task that fails is run again.
+        retry_for: seconds since a task began in which it may be run again.
     """
 
     section: str
@@ -72,6 +75,7 @@ class Target:
     labels: Mapping[str, str] = field(default_factory=dict)
     staging: str | None = None
     retries: int = 0
+    retry_for: int = _HOUR
 
 
 @dataclass(frozen=True)
@@ -253,7 +257,11 @@ def _fix_producer_tasks(job: dict[str, Any], target: Target, steps: Mapping[str,
         if not steps[name].cached:
             task["cachingOptions"] = {}
         if target.retries:
-            task["retryPolicy"] = {"maxRetryCount": target.retries, **_BACKOFF}
+            task["retryPolicy"] = {
+                "maxRetryCount": target.retries,
+                **_BACKOFF,
+                "backoffMaxDuration": f"{target.retry_for}s",
+            }
 
 
 def _set_containers(job: dict[str, Any], target: Target, steps: Mapping[str, Step]) -> None:

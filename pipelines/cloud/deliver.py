@@ -132,7 +132,7 @@ def upload_request(config: Config, model: str, blessing: Blessing, options: Deli
     )
     if config.vertex.kms_key is not None:
         made.encryption_spec = vertex.EncryptionSpec(kms_key_name=config.vertex.kms_key)
-    request = vertex.UploadModelRequest(parent=_location(config), model=made)
+    request = vertex.UploadModelRequest(parent=location_of(config), model=made)
     if parent:
         request.parent_model = parent
     if config.vertex.service_account is not None:
@@ -171,7 +171,7 @@ def endpoint_request(config: Config, options: DeliveryOptions) -> Any:
         made.encryption_spec = vertex.EncryptionSpec(kms_key_name=config.vertex.kms_key)
     if config.vertex.network is not None:
         made.network = config.vertex.network
-    return vertex.CreateEndpointRequest(parent=_location(config), endpoint=made)
+    return vertex.CreateEndpointRequest(parent=location_of(config), endpoint=made)
 
 
 def deploy_request(
@@ -242,7 +242,7 @@ def new_traffic(traffic: Mapping[str, int], share: int) -> dict[str, int]:
 def delivery_requests(config: Config, options: DeliveryOptions) -> str:
     """Returns all requests as JSON, by step; sends nothing. What only the service knows is in capital letters."""
     model, blessing = blessed_model(config)
-    location = _location(config)
+    location = location_of(config)
     version, endpoint = f"{location}/models/MODEL@VERSION", f"{location}/endpoints/ENDPOINT"
     requests = {
         "1 upload": upload_request(config, model, blessing, options, ""),
@@ -295,7 +295,7 @@ def roll_back(config: Config, options: DeliveryOptions, services: Services) -> s
         UsageError: there is no endpoint of that name, or it has no earlier model.
     """
     name = options.endpoint or config.name
-    found = _find(services.endpoints.list_endpoints(parent=_location(config)), name)
+    found = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
     models = sorted(found.deployed_models, key=lambda one: one.create_time.timestamp()) if found else []
     if len(models) < 2:
         raise UsageError(f"endpoint {name!r}: has no earlier model to go back to.")
@@ -321,14 +321,10 @@ def _version(
     report: Callable[[str], None],
 ) -> str:
     """Returns the version in the registry: the one with the same digest, or a new one with its evaluation."""
-    parent = ""
-    for known in services.models.list_models(parent=_location(config)):
-        if known.display_name == config.name:
-            parent = known.name
-            for one in services.models.list_model_versions(name=known.name):
-                if one.labels.get(_DIGEST_LABEL) == blessing.digest[:_MOST_LABEL]:
-                    report(f"the registry has this model already: {one.name}@{one.version_id}")
-                    return f"{one.name}@{one.version_id}"
+    parent, known = registered_version(config, blessing, services)
+    if known:
+        report(f"the registry has this model already: {known}")
+        return known
     request = upload_request(config, model, blessing, options, parent)
     answer = services.models.upload_model(request=request).result()
     version = f"{answer.model}@{answer.model_version_id}"
@@ -337,10 +333,22 @@ def _version(
     return version
 
 
+def registered_version(config: Config, blessing: Blessing, services: Services) -> tuple[str, str]:
+    """Returns the names of the registered model and of its version with the blessed bytes; empty where missing."""
+    parent = ""
+    for known in services.models.list_models(parent=location_of(config)):
+        if known.display_name == config.name:
+            parent = known.name
+            for one in services.models.list_model_versions(name=known.name):
+                if one.labels.get(_DIGEST_LABEL) == blessing.digest[:_MOST_LABEL]:
+                    return parent, f"{one.name}@{one.version_id}"
+    return parent, ""
+
+
 def _endpoint(config: Config, options: DeliveryOptions, services: Services) -> tuple[str, dict[str, int]]:
     """Returns the endpoint and its traffic split; creates it if there is none of that name."""
     name = options.endpoint or config.name
-    found = _find(services.endpoints.list_endpoints(parent=_location(config)), name)
+    found = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
     if found is not None:
         return found.name, dict(found.traffic_split)
     made = services.endpoints.create_endpoint(request=endpoint_request(config, options)).result()
@@ -376,5 +384,6 @@ def _fit(labels: Mapping[str, str]) -> dict[str, str]:
     return {name.lower().replace(".", "-")[:_MOST_LABEL]: value for name, value in labels.items()}
 
 
-def _location(config: Config) -> str:
+def location_of(config: Config) -> str:
+    """Returns the resource name of the project's region."""
     return f"projects/{config.vertex.project}/locations/{config.vertex.region}"

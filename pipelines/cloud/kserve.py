@@ -31,9 +31,13 @@ def kserve_manifest(config: Config, traffic: int = _ALL) -> str:
     Raises:
         UsageError: there is no folder of pushed models, or KServe cannot read it.
     """
-    place = _pushed(config)
+    place = pushed_folder(config)
     predictor: dict[str, Any] = {
-        "model": {"modelFormat": {"name": "tensorflow"}, "protocolVersion": "v1", "storageUri": _storage(config, place)}
+        "model": {
+            "modelFormat": {"name": "tensorflow"},
+            "protocolVersion": "v1",
+            "storageUri": storage_uri(config, place),
+        }
     }
     if traffic != _ALL:
         predictor["canaryTrafficPercent"] = traffic
@@ -48,7 +52,12 @@ def kserve_manifest(config: Config, traffic: int = _ALL) -> str:
     return text
 
 
-def _pushed(config: Config) -> str:
+def pushed_folder(config: Config) -> str:
+    """Returns the folder of the pushed models.
+
+    Raises:
+        UsageError: the configuration names none.
+    """
     place = (config.kubeflow.push_directory or config.vertex.push_directory or "").rstrip("/")
     if not place:
         raise UsageError("kubeflow.push_directory: missing. Write the folder of the pushed models.")
@@ -63,8 +72,12 @@ def _described(place: str) -> dict[str, str]:
     return {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
 
 
-def _storage(config: Config, place: str) -> str:
-    """Returns the URI that KServe reads a folder by."""
+def storage_uri(config: Config, place: str) -> str:
+    """Returns the URI that KServe reads a folder by.
+
+    Raises:
+        UsageError: KServe cannot read it.
+    """
     if scheme_of(place) is not None:
         return place
     for volume in config.kubeflow.volumes:

@@ -260,7 +260,8 @@ CLOUD = {
     "deliver": Entry(
         "put the blessed model on an endpoint of Vertex AI",
         "Uploads it to the Model Registry with its evaluation, deploys it with a share of the traffic, sends it "
-        "images and rolls back if it does not answer. With --kserve it prints a manifest for KServe instead.",
+        "images and rolls back if it does not answer. With --kserve it prints a manifest for KServe instead, with "
+        "--model-registry it registers the model in Kubeflow, and with --batch it predicts many images.",
         "deliver photos.yaml --traffic 10 --dry-run",
         "deploy/vertex.md#deliver-a-model",
     ),

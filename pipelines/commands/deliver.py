@@ -11,7 +11,9 @@ from shardwright.progress import print_note
 
 if TYPE_CHECKING:
     from shardwright.config import Config
-    from shardwright.pipelines.cloud.deliver import Services
+    from shardwright.pipelines.cloud.deliver import DeliveryOptions, Services
+
+_MOST_TOKEN = 1 << 16
 
 
 def add(commands: Commands) -> None:
@@ -26,6 +28,11 @@ def add(commands: Commands) -> None:
     deliver.add_argument("--serving-image", metavar="NAME", help="image with TF Serving (default: Google's)")
     deliver.add_argument("--roll-back", action="store_true", help="undeploy the model that was deployed last")
     deliver.add_argument("--kserve", action="store_true", help="print a KServe manifest, and send nothing")
+    deliver.add_argument("--model-registry", metavar="URL", help="register it in Kubeflow's Model Registry instead")
+    deliver.add_argument("--token-file", metavar="FILE", help="with --model-registry: a bearer token")
+    deliver.add_argument(
+        "--batch", nargs=2, metavar=("IMAGES", "OUT"), help="predict many images; with --kserve print a Kubernetes Job"
+    )
     deliver.add_argument("--dry-run", action="store_true", help="print the requests, and send nothing")
     deliver.add_argument("--json", action="store_true", help="print what was delivered as JSON")
     deliver.set_defaults(command=_deliver)
@@ -52,10 +59,15 @@ def _deliver(options: argparse.Namespace) -> int:
         traffic=options.traffic,
     )
     if options.kserve:
+        from shardwright.pipelines.cloud.batch import predict_job
         from shardwright.pipelines.cloud.kserve import kserve_manifest
 
-        print(kserve_manifest(config, wanted.traffic), end="")
+        print(predict_job(config, *options.batch) if options.batch else kserve_manifest(config, wanted.traffic), end="")
         return 0
+    if options.model_registry is not None:
+        return _register(config, options)
+    if options.batch:
+        return _batch(config, wanted, options)
     if options.dry_run:
         print(delivery_requests(config, wanted))
         return 0
@@ -75,12 +87,49 @@ def _deliver(options: argparse.Namespace) -> int:
     return 0
 
 
+def _register(config: Config, options: argparse.Namespace) -> int:
+    """Registers the blessed model in Kubeflow's Model Registry."""
+    from shardwright.pipelines.cloud.model_registry import RegistryServer, register, registry_requests
+    from shardwright.storage import read_bytes
+
+    token = None if options.token_file is None else read_bytes(options.token_file, most=_MOST_TOKEN).decode().strip()
+    server = RegistryServer(options.model_registry, token)
+    if options.dry_run:
+        print(registry_requests(config))
+        return 0
+    version = register(config, server, print_note)
+    print(json.dumps({"version": version}) if options.json else version)
+    return 0
+
+
+def _batch(config: Config, wanted: DeliveryOptions, options: argparse.Namespace) -> int:
+    """Starts a batch prediction on Vertex AI."""
+    from shardwright.pipelines.cloud.batch import shown_batch_request, start_batch
+    from shardwright.pipelines.cloud.runs import google_errors
+
+    images, out = options.batch
+    if options.dry_run:
+        print(shown_batch_request(config, images, out, wanted))
+        return 0
+    with google_errors():
+        from google.cloud import aiplatform_v1 as vertex
+
+        jobs = vertex.JobServiceClient(client_options=_options(config))
+        made = start_batch(config, images, out, wanted, _services(config), jobs)
+    print(json.dumps({"job": made}) if options.json else made)
+    return 0
+
+
+def _options(config: Config) -> dict[str, str]:
+    return {"api_endpoint": f"{config.vertex.region}-aiplatform.googleapis.com"}
+
+
 def _services(config: Config) -> Services:
     from google.cloud import aiplatform_v1 as vertex
 
     from shardwright.pipelines.cloud.deliver import Services
 
-    options = {"api_endpoint": f"{config.vertex.region}-aiplatform.googleapis.com"}
+    options = _options(config)
     return Services(
         vertex.ModelServiceClient(client_options=options),
         vertex.EndpointServiceClient(client_options=options),

@@ -1,4 +1,8 @@
-"""Compiled pipelines, run task by task as the services do: from the input to the pushed model."""
+"""Compiled pipelines, run task by task as the services do: from the input to the pushed model.
+
+In the first run of each target every task is killed once, each at another point, and run again. The two runs must end
+in the same bytes.
+"""
 
 import json
 import os
@@ -10,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
+from killed_tasks import FirstAttemptsKilled, contents
 
 from shardwright.components.runtime.mounts import folder_of
 from shardwright.dataset.reader import ImageDataset
@@ -55,6 +60,8 @@ LOOKS_AROUND, FOLLOWS_THE_BASELINE = {"InputResolver", "BaselineResolver"}, {"Ev
 SECRETS = {"AWS_SECRET_ACCESS_KEY": "hush-0b59c2", "WANDB_API_KEY": "hush-77d1ea", "GIT_TOKEN": "hush-c41f08"}
 # What the schema says does not depend on the images.
 SAME_FOR_OTHER_DATA = {"ImportSchemaGen"}
+# Target -> file -> digest of its first run.
+CONTENTS = {}
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +115,26 @@ def is_kept_from(pipeline, push, earlier):
     assert read_lineage(report)["parents"]["reference"] == first.manifest.digest
 
 
+def run_with_faults(pipeline, seed, **parameters):
+    """Runs a pipeline whose every task is killed once; what it does later is not disturbed."""
+    faults = FirstAttemptsKilled(seed)
+    pipeline.start, start = faults.run, pipeline.start
+    done = pipeline.run(**parameters)
+    pipeline.start = start
+    faults.check(done)
+    return done
+
+
+def ends_in_the_same_bytes(found):
+    """Compares the artifacts of Kubeflow's run with those of Vertex AI's, if that test ran."""
+    if "vertex" not in CONTENTS:
+        return
+    assert found == CONTENTS["vertex"]
+    names = ("tfrecord", "manifest.json", "saved_model.pb", "model.weights.h5", "variables.data-00000-of-00001")
+    for name in names:
+        assert any(path.endswith(name) for path in found), name
+
+
 def pages_show(pipeline):
     """The outputs that the service's own pages show."""
     evaluated = pipeline.outputs["Evaluator"]["artifacts"]
@@ -123,8 +150,9 @@ def test_vertex_from_input_to_pushed_model(home, monkeypatch):
     shutil.copytree(home / "data", home / "v" / "gs" / "data")
     pipeline = Emulator.vertex(document, home / "v", folders={"gs://": f"{home}/v/gs/"})
     pipeline.environment |= SECRETS
-    first = pipeline.run()
+    first = run_with_faults(pipeline, seed=1)
     assert set(first.values()) == {RAN}
+    CONTENTS["vertex"] = contents(pipeline)
     assert no_secrets_in([document, *(home / "v").rglob("*")]) > 100
     pushed = read_blessing(home / "v" / "gs" / "models" / "clouds")
     assert pushed is not None
@@ -148,8 +176,9 @@ def test_kubeflow_from_input_to_pushed_model(home, monkeypatch):
     # The input lies elsewhere than the document says: a parameter of the run.
     shutil.copytree(home / "data", home / "k" / "data")
     data_root = str(home / "k" / "data")
-    first = pipeline.run(data_root=data_root)
+    first = run_with_faults(pipeline, seed=2, data_root=data_root)
     assert set(first.values()) == {RAN}
+    ends_in_the_same_bytes(contents(pipeline))
     assert (home / "k" / "models" / "clouds" / BLESSING_FILE).exists()
     pages_show(pipeline)
 
@@ -190,8 +219,9 @@ def test_plain_components_from_images_to_the_report(home, plain):
     assert small.manifest.totals["written"] == 20
     assert (mounts / "transform" / "graph" / "transform_fn" / "saved_model.pb").is_file()
     assert (mounts / "report" / "page").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    # Nothing but the artifacts is left for the launcher to trip over.
-    assert {path.name for path in (mounts / "transform").iterdir()} == {"transformed", "graph"}
+    # Nothing but the artifacts, and the launcher's own log, is left for the launcher to trip over.
+    left = {path.name for path in (mounts / "transform").iterdir()}
+    assert left == {"transformed", "graph", "executor-logs-0"}
     assert set(plain.run(data_root=str(home / "data")).values()) == {CACHED}
 
     shard = next((mounts / "ingest" / "dataset").glob("Split-train/*.tfrecord"))

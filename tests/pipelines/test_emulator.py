@@ -1,11 +1,13 @@
 """The rules of the emulator, each with a pipeline of a task or two: what the services do around a command."""
 
 import json
+import re
 import textwrap
 
 import pytest
 import yaml
-from emulator import RAN, Emulator, TaskFailed
+from emulator import CACHED, RAN, Emulator, TaskFailed
+from kubeflow_driver import fingerprint
 
 # Prints what it was given and the files that it finds, and writes its outputs. Fails until the file MARKER exists.
 TASK = """
@@ -17,7 +19,9 @@ def folder(uri):
     return pathlib.Path(uri)
 given = json.loads(sys.argv[1])
 print(json.dumps(given), sorted(str(p.relative_to(mounts)) for p in pathlib.Path(mounts).rglob("*") if p.is_file()))
-for listed in given["outputs"]["artifacts"].values():
+for key, listed in given["outputs"]["artifacts"].items():
+    if key == "executor-logs":
+        continue
     place = folder(listed["artifacts"][0]["uri"])
     assert not place.exists(), place
     (place / "empty").mkdir(parents=True)
@@ -102,8 +106,13 @@ def test_kubeflow_copies_what_a_task_declares_and_nothing_else(tmp_path):
     made = pipeline(tmp_path, as_kubeflow=True)
     assert made.run() == {"first": RAN, "second": RAN, "after": RAN}
     given, files = seen(made, "second")
-    assert files == ["minio/mlpipeline/v2/01/first/out/file"]
-    assert seen(made, "after")[1] == []
+    logs = "minio/mlpipeline/v2/01/{}/executor-logs-0"
+    assert files == ["minio/mlpipeline/v2/01/first/out/file", logs.format("second")]
+    assert seen(made, "after")[1] == [logs.format("after")]
+    assert given["outputs"]["outputFile"].endswith("/minio/mlpipeline/v2/01/second/output_metadata.json")
+    assert given["outputs"]["artifacts"]["executor-logs"]["artifacts"][0]["uri"] == f"minio://{logs[6:]}".format(
+        "second"
+    )
     (data,) = given["inputs"]["artifacts"]["data"]["artifacts"]
     assert data["type"] == {"instanceSchema": ""}
     assert data["name"].isdecimal()
@@ -152,3 +161,83 @@ def test_a_task_needs_tasks_of_its_own_dag_only(tmp_path):
     made.spec["root"]["dag"]["tasks"]["late"] = {"componentRef": {"name": "after"}, "dependentTasks": ["first"]}
     with pytest.raises(AssertionError, match="late needs {'first'}, not in this DAG"):
         made.run()
+
+
+def executor(made, task):
+    """The container of a task."""
+    return made.spec["deploymentSpec"]["executors"][{"first": "a", "second": "b"}[task]]["container"]
+
+
+@pytest.mark.parametrize("as_kubeflow", [True, False])
+def test_a_task_is_cached_by_what_the_driver_hashes(tmp_path, as_kubeflow):
+    """Image, command, parameters, artifacts and claims; Kubeflow's key has no variables, so they change nothing."""
+    made = pipeline(tmp_path, as_kubeflow=as_kubeflow)
+    tasks = made.spec["components"]["inner"]["dag"]["tasks"]
+    for task in tasks.values():
+        task["cachingOptions"] = {"enableCache": True}
+    run = made.run
+    assert run(until="second") == {"first": RAN, "second": RAN}
+    assert run(until="second") == {"first": CACHED, "second": CACHED}
+    assert run(until="second", root="elsewhere") == {"first": CACHED, "second": RAN}
+    executor(made, "second")["image"] = "j"
+    assert run(until="second") == {"first": CACHED, "second": RAN}
+    executor(made, "first")["env"] = [{"name": "A", "value": "1"}]
+    assert run(until="second")["first"] == (CACHED if as_kubeflow else RAN)
+    made.platform = platform(a={"pvcMount": [{"constant": "models", "mountPath": "/models"}]})
+    # Another artifact of the first task is another input of the second one.
+    assert run(until="second") == {"first": RAN, "second": RAN}
+    made.spec["pipelineInfo"] = {"name": "other"}
+    assert run(until="first") == {"first": RAN}
+
+
+def test_the_fingerprint_is_kubeflows():
+    """The value of kubeflow/pipelines at 7b70c7b, backend/src/v2/cacheutils/cache_test.go:339, for this key."""
+    key = {
+        "inputArtifactNames": {"dataset": {"artifactNames": ["10"]}},
+        "outputParametersSpec": {"output_parameter": "DOUBLE"},
+        "containerSpec": {"cmdArgs": ["sh", "ec", "run"], "image": "python:3.11"},
+    }
+    assert fingerprint(key) == "3d9a2a778fa3174c6cfc6e639c507c265b5f21ef6e5b1dd70b236462cc6da464"
+
+
+def platform(**executors):
+    """Kubeflow's second document."""
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}
+
+
+def test_a_pod_is_as_the_platform_document_asks(tmp_path):
+    """A variable of a Secret, a claim that one of two pods mounts, and a node that only a tolerant pod may run on."""
+    made = pipeline(tmp_path, as_kubeflow=True, SHOWN="1")
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    reads = f"import os, pathlib; print(os.environ.get('TOKEN'), pathlib.Path({str(volume)!r}).is_dir())"
+    (tmp_path / "looks.py").write_text(reads)
+    executor(made, "second")["command"] = executor(made, "first")["command"] = ["python", "-m", "looks"]
+    for name in ("first", "second"):
+        made.spec["components"][name].pop("outputDefinitions")
+        made.spec["components"]["inner"]["dag"]["tasks"][name].pop("inputs", None)
+    made.spec["components"]["inner"]["dag"]["tasks"]["second"]["dependentTasks"] = ["first"]
+    reference = [{"secretName": "chat", "keyToEnv": [{"secretKey": "token", "envVar": "TOKEN"}]}]
+    tpu = {"nodeSelector": {"labels": {"tpu": "v5e"}}, "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}]}
+    mounts = {"pvcMount": [{"constant": "models", "mountPath": str(volume)}]}
+    made.platform = platform(a={"secretAsEnv": reference, **mounts, **tpu})
+    taint = {"key": "google.com/tpu", "effect": "NoSchedule"}
+    for secrets, nodes, problem in (
+        ({}, [{}], "first: Unschedulable: no node has {'tpu': 'v5e'} and {}"),
+        (
+            {"chat": {"url": "x"}},
+            [{"labels": {"tpu": "v5e"}}],
+            "first: CreateContainerConfigError: no key token in chat",
+        ),
+        ({"chat": {"token": "abc"}}, [{"taints": [taint]}, {"labels": {"tpu": "v6e"}}], "first: Unschedulable"),
+    ):
+        made.secrets, made.nodes = secrets, nodes
+        with pytest.raises(TaskFailed, match=re.escape(problem)):
+            made.run(until="first")
+    made.nodes = [{"labels": {"tpu": "v5e"}, "taints": [taint]}, {}]
+    made.run(until="second")
+    logs = [(made.home / "tasks" / f"{made.runs:02d}-{task}" / "log").read_text() for task in ("first", "second")]
+    assert logs == ["abc True\n", "None False\n"]
+    made.nodes = [made.nodes[0]]
+    with pytest.raises(TaskFailed, match="second: Unschedulable"):
+        made.run(until="second")

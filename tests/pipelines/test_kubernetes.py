@@ -10,7 +10,8 @@ import pytest
 import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
-from kubernetes_rules import check_jobset, pod_of, strictly
+from kubeflow_driver import pod_of
+from kubernetes_rules import check_jobset, strictly
 
 from shardwright.components.runtime.jobset import JobSetTask
 from shardwright.config import parse_config
@@ -160,16 +161,8 @@ def test_settings_of_pods_reach_the_jobset():
     assert privileged["template"]["spec"]["containers"][0]["securityContext"] == {"privileged": True}
 
 
-def test_the_page_names_every_field_that_the_documents_can_have():
-    """The table of settings, and the example next to it, which is a configuration."""
-    page = PAGE.read_text(encoding="utf-8")
-    fields = set(re.findall(r"^\| `[^|]*\| `([A-Za-z]+)`[^|]*\| `backend/", page, re.MULTILINE))
-    section = config(
-        hosts=1, trainer={"machine": "ct5lp-hightpu-4t", "topology": "2x2"}, pods=PODS, image_pull_secrets=["r"]
-    )
-    executors = platform_document(section)["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
-    assert fields == set().union(*executors.values())
-    (example,) = re.findall(r"```yaml\n([^`]*?\n  pods:.*?)```", page, re.DOTALL)
+def test_the_example_of_the_page_is_a_configuration():
+    (example,) = re.findall(r"```yaml\n([^`]*?\n  pods:.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     config(**yaml.safe_load(example)["kubeflow"])
 
 

@@ -6,8 +6,8 @@ and volumes are folders. Each rule names its source: files without a repository 
 below backend/src/v2. Vertex AI's source is not public: its rules are those of its documentation, as far as they differ.
 """
 
+import contextlib
 import graphlib
-import hashlib
 import json
 import os
 import re
@@ -21,6 +21,7 @@ from pathlib import Path
 import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
+from kubeflow_driver import LOGS, cache_key, executors_of, fingerprint, pod_of
 
 from shardwright.components.runtime.mounts import folder_of
 
@@ -45,6 +46,9 @@ class Emulator:
         home: folder of logs and outputs.
         environment: variables of all containers.
         as_kubeflow: hand artifacts over as Kubeflow's driver does, not as Vertex AI does.
+        platform: Kubeflow's second document.
+        secrets: name of a Secret or ConfigMap -> its keys and values.
+        nodes: of the cluster, each with `labels`, `taints` and `capacity` where it has some.
         cache: key -> outputs.
         runs: how many runs there were.
         outputs: task -> its artifacts and parameters in the last run.
@@ -57,6 +61,9 @@ class Emulator:
     home: Path
     environment: dict = field(default_factory=dict)
     as_kubeflow: bool = False
+    platform: dict = field(default_factory=dict)
+    secrets: dict = field(default_factory=dict)
+    nodes: list = field(default_factory=lambda: [{}])
     cache: dict = field(default_factory=dict)
     runs: int = 0
     outputs: dict = field(default_factory=dict)
@@ -75,10 +82,11 @@ class Emulator:
     @staticmethod
     def kubeflow(file, home, *, folders):
         """A YAML of `--target kubeflow`; its artifacts' places stay URLs, as Kubeflow's launcher gives them."""
-        spec, *_ = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
+        spec, *platform = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
         mounts = Path(home, "mounts")
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
-        return Emulator(spec, root, Path(home), {"SHARDWRIGHT_MOUNTS": str(mounts)}, as_kubeflow=True)
+        environment = {"SHARDWRIGHT_MOUNTS": str(mounts)}
+        return Emulator(spec, root, Path(home), environment, as_kubeflow=True, platform=dict(*platform))
 
     def run(self, until=None, without=(), **parameters):
         """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
@@ -130,7 +138,8 @@ class Emulator:
         component = self.spec["components"][task["componentRef"]["name"]]
         try:
             if "dag" in component:
-                self._dag(component["dag"]["tasks"], self._values(name, task, component, given), until)
+                values = _with_defaults(component, self._values(name, task, component, given))
+                self._dag(component["dag"]["tasks"], values, until)
             else:
                 self.done[name] = self._task(name, task, given)
         except TaskFailed as failure:
@@ -138,16 +147,11 @@ class Emulator:
         return None
 
     def _values(self, name, task, component, given):
-        """The parameters of a task or an inner DAG.
-
-        Defaults: component/launcher_v2.go:1310 `addDefaultParams`. Everything else: driver/resolve.go:350
-        `resolveInputParameter`.
-        """
+        """The parameters of a task or an inner DAG, without defaults: driver/resolve.go:375 `resolveInputParameter`."""
         defined = component.get("inputDefinitions", {}).get("parameters", {})
         passed = task.get("inputs", {}).get("parameters", {})
         # TFX gives tasks of our components inputs that are not declared, and the driver passes them all the same.
-        values = {key: one["defaultValue"] for key, one in defined.items() if "defaultValue" in one}
-        return values | {
+        return {
             key: self._value(name, one, given, defined.get(key, {}).get("parameterType")) for key, one in passed.items()
         }
 
@@ -163,16 +167,46 @@ class Emulator:
             produced = one["taskOutputArtifact"]
             made = self.outputs[produced["producerTask"]]["artifacts"][produced["outputArtifactKey"]]
             artifacts[key] = {"artifacts": [self._handed_over(made, produced["outputArtifactKey"])]}
-        # cacheutils: parameters, names of the input artifacts, command, image (driver/cache.go:117).
-        key = _digest([container, values, {k: a["artifacts"][0]["name"] for k, a in artifacts.items()}])
+        key = self._cache_key(task, component, container, {"parameterValues": values, "artifacts": artifacts})
         if task.get("cachingOptions", {}).get("enableCache") and key in self.cache:
             self.outputs[name] = self.cache[key]
             return CACHED
         if name in self._without:
             return DUE
         retries = task.get("retryPolicy", {}).get("maxRetryCount", 0)
-        self.outputs[name] = self.cache[key] = self._execute(name, component, container, values, artifacts, retries)
+        values = _with_defaults(component, values)
+        self.outputs[name] = self.cache[key] = self._execute(name, task, container, values, artifacts, retries)
         return RAN
+
+    def _cache_key(self, task, component, container, inputs):
+        """What an earlier execution is found by, in the same pipeline (driver/cache.go:142).
+
+        Vertex AI's key is not public. Its documentation names the same things, and the variables of the environment.
+        """
+        claims = [one["name"] for one in self._pod(task)["volumes"] if "persistentVolumeClaim" in one]
+        outputs = {key: {**one, "name": key} for key, one in self._outputs("", component).items()}
+        key = cache_key(container, component, inputs, outputs, claims)
+        if not self.as_kubeflow:
+            key["environment"] = container.get("env", [])
+        return self.spec.get("pipelineInfo", {}).get("name"), fingerprint(key)
+
+    def _outputs(self, name, component):
+        """Output key -> its artifact without URI: driver/driver.go:733 `provisionOutputs`."""
+        defined = dict(component.get("outputDefinitions", {}).get("artifacts", {}))
+        if self.as_kubeflow:
+            defined |= LOGS
+        return {
+            key: {
+                "name": key if self.as_kubeflow else f"artifacts/{self.runs}-{name}-{key}",
+                "type": one["artifactType"],
+                "metadata": dict(one.get("metadata", {})),
+            }
+            for key, one in defined.items()
+        }
+
+    def _pod(self, task):
+        """The specification of a task's pod. Vertex AI has none: a task has its container's variables."""
+        return pod_of(task["componentRef"]["name"], self.spec, self.platform)["spec"]
 
     def _handed_over(self, made, key):
         """An output of one task as the input of another.
@@ -183,7 +217,7 @@ class Emulator:
         """
         if not self.as_kubeflow:
             return made
-        number = self._ids.setdefault(made["name"], len(self._ids) + 1)
+        number = self._ids.setdefault(made["uri"], len(self._ids) + 1)
         added = {"display_name": key, "store_session_info": "{}"}
         return {
             "name": str(number),
@@ -221,35 +255,66 @@ class Emulator:
         }
         return json.dumps(found) if kind == "STRING" else found
 
-    def _execute(self, name, component, container, values, artifacts, retries):
+    def _execute(self, name, task, container, values, artifacts, retries):
+        component = self.spec["components"][task["componentRef"]["name"]]
         folder = self.home / "tasks" / f"{self.runs:02d}-{name}"
         folder.mkdir(parents=True)
         log = folder / "log"
-        given = {one["name"]: one["value"] for one in container.get("env", ())}
+        asked = self._pod(task)
         for attempt in range(1 + retries):
-            pod = Pod(self, folder / "pods" / str(attempt), component.get("outputDefinitions", {}))
-            made = {
-                key: {
-                    **one,
-                    "name": f"artifacts/{self.runs}-{name}-{key}",
-                    "uri": f"{self._task_root(name, attempt)}/{key}",
-                }
-                for key, one in pod.outputs().items()
-            }
+            root = self._task_root(name, attempt)
+            made = {key: {**one, "uri": f"{root}/{key}"} for key, one in self._outputs(name, component).items()}
+            if self.as_kubeflow:
+                # component/launcher_v2.go:538 `qualifyExecutorLogsURI`.
+                made["executor-logs"]["uri"] += f"-{attempt}"
+            pod = Pod(self, folder / "pods" / str(attempt), component.get("outputDefinitions", {}), root)
             executor_input = pod.executor_input(values, artifacts, made)
             json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
-            pod.begin(artifacts, made)
-            code = self.start(
-                [*container["command"], *(pod.resolved(part, executor_input) for part in container.get("args", ()))],
-                log=log,
-                environment={**given, **self.environment, **pod.environment},
-                folder=folder / "work" / str(attempt),
-            )
+            with self._scheduled(name, asked):
+                pod.begin(artifacts, made)
+                arguments = [pod.resolved(part, executor_input) for part in container.get("args", ())]
+                code = self.start(
+                    [*container["command"], *arguments],
+                    log=log,
+                    environment={**self._variables(name, asked), **self.environment, **pod.environment},
+                    folder=folder / "work" / str(attempt),
+                )
             if not code:
                 break
         if code:
             raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
         return pod.end(name, made)
+
+    def _variables(self, name, pod):
+        """The variables of a container; one whose Secret or key is missing is not created."""
+        found = {}
+        for one in pod["containers"][0]["env"]:
+            if "value" in one:
+                found[one["name"]] = one["value"]
+                continue
+            ((_, wanted),) = one["valueFrom"].items()
+            if wanted["key"] not in self.secrets.get(wanted["name"], {}):
+                raise TaskFailed(f"{name}: CreateContainerConfigError: no key {wanted['key']} in {wanted['name']}")
+            found[one["name"]] = self.secrets[wanted["name"]][wanted["key"]]
+        return found
+
+    @contextlib.contextmanager
+    def _scheduled(self, name, pod):
+        """A pod on a node, with its claims mounted: those of other pods are not there while it runs."""
+        limits = pod["containers"][0]["resources"]["limits"]
+        if self.as_kubeflow and not any(_fits(pod, limits, node) for node in self.nodes):
+            raise TaskFailed(f"{name}: Unschedulable: no node has {pod.get('nodeSelector')} and {limits}")
+        mounts = [one for told in executors_of(self.platform).values() for one in told.get("pvcMount", ())]
+        every = {one["mountPath"] for one in mounts}
+        own = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+        hidden = [Path(path) for path in sorted(every - own) if Path(path).is_dir()]
+        for path in hidden:
+            path.rename(f"{path}.unmounted")
+        try:
+            yield
+        finally:
+            for path in hidden:
+                Path(f"{path}.unmounted").rename(path)
 
     def _task_root(self, name, attempt):
         """The folder of a task's outputs.
@@ -270,30 +335,30 @@ class Pod:
     machine stands for a bucket that every task reads itself, so nothing is copied.
     """
 
-    def __init__(self, emulator, folder, defined):
+    def __init__(self, emulator, folder, defined, root):
         self._bucket = emulator.environment.get("SHARDWRIGHT_MOUNTS", "/")
         self._copies = emulator.as_kubeflow
         self._disk = folder if self._copies else Path(self._bucket)
         self._files = folder / "tmp"
+        self._root = root
         self._defined = defined
         self.environment = {"SHARDWRIGHT_MOUNTS": str(self._disk)} if self._copies else {}
 
-    def outputs(self):
-        """Output key -> its artifact, without name and URI."""
-        kinds = {key: one["artifactType"] for key, one in self._defined.get("artifacts", {}).items()}
-        return {key: {"type": kind, "metadata": {}} for key, kind in kinds.items()}
-
     def executor_input(self, values, artifacts, made):
-        """The ExecutorInput. The paths of the last two: driver/driver.go:733 `provisionOutputs`."""
+        """The ExecutorInput. The paths of the last two: driver/driver.go:786 `provisionOutputs`."""
         keys = self._defined.get("parameters", {})
         return {
             "inputs": {"parameterValues": values, "artifacts": artifacts},
             "outputs": {
                 "artifacts": {key: {"artifacts": [artifact]} for key, artifact in made.items()},
                 "parameters": {key: {"outputFile": str(self._files / "kfp" / "outputs" / key)} for key in keys},
-                "outputFile": str(self._files / "output_metadata.json"),
+                "outputFile": str(self._output_file()),
             },
         }
+
+    def _output_file(self):
+        """Kubeflow's is next to the artifacts (driver/driver.go:794)."""
+        return Path(folder_of(self._root, str(self._disk)) if self._copies else self._files, "output_metadata.json")
 
     def begin(self, artifacts, made):
         """Downloads the inputs and makes the parent folders of the outputs (component/launcher_v2.go:1280)."""
@@ -305,15 +370,19 @@ class Pod:
             if self._copies and place.is_dir():
                 shutil.rmtree(place)  # of an earlier attempt, whose disk is gone
             place.parent.mkdir(parents=True, exist_ok=True)
+        if self._copies:
+            # The launcher opens it before the command starts (component/launcher_v2.go:632 `getLogWriter`).
+            Path(folder_of(made["executor-logs"]["uri"], str(self._disk))).touch()
 
     def end(self, name, made):
         """Uploads the outputs; returns them with the metadata and the parameters that the command has reported."""
-        file = self._files / "output_metadata.json"
+        file = self._output_file()
         reported = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         json_format.ParseDict(reported, pipeline_spec_pb2.ExecutorOutput())
         for key, artifact in made.items():
             of_it = reported.get("artifacts", {}).get(key, {}).get("artifacts", [{}])[0]
             # A task may report another place (component/launcher_v2.go:1188); ours never do.
+            assert key not in LOGS or not of_it
             assert of_it.get("uri", artifact["uri"]) == artifact["uri"]
             artifact["metadata"] = of_it.get("metadata", {})
             self._copy(artifact["uri"], self._disk, self._bucket)
@@ -360,8 +429,8 @@ class Pod:
 
 
 def run_container(command, *, log, environment, folder):
-    """Runs `python -m MODULE …` in a new folder; returns its exit code. Its output goes to the file `log`."""
-    assert command[:2] == ["python", "-m"]
+    """Runs `python …` in a new folder; returns its exit code. Its output goes to the file `log`."""
+    assert command[0] == "python"
     folder.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as output:
         return subprocess.run(
@@ -396,5 +465,26 @@ def _moved(text, folders):
     return text
 
 
-def _digest(value):
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+def _with_defaults(component, values):
+    """The parameters of a task with those that it does not set: component/launcher_v2.go:1310 `addDefaultParams`."""
+    defined = component.get("inputDefinitions", {}).get("parameters", {})
+    return {key: one["defaultValue"] for key, one in defined.items() if "defaultValue" in one} | values
+
+
+def _fits(pod, limits, node):
+    """Whether a pod may run on a node: its labels, its taints, its devices."""
+    labels, devices = node.get("labels", {}), node.get("capacity", {})
+    tolerated = [
+        any(
+            one["key"] == taint["key"]
+            and one.get("effect", taint["effect"]) == taint["effect"]
+            and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
+            for one in pod["tolerations"]
+        )
+        for taint in node.get("taints", ())
+    ]
+    return (
+        all(labels.get(name) == value for name, value in pod.get("nodeSelector", {}).items())
+        and all(tolerated)
+        and all(int(count) <= devices.get(name, 0) for name, count in limits.items() if "/" in name)
+    )

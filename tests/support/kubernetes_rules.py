@@ -1,4 +1,4 @@
-"""What Kubernetes and its controllers ask of manifests: the pods that Kubeflow makes of a document, and JobSets."""
+"""What Kubernetes and its controllers ask of manifests: strict schemas, and JobSets."""
 
 import re
 
@@ -8,84 +8,12 @@ VERSION = "1.33"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 # Of api/jobset/v1alpha2/jobset_types.go.
 _JOBSET_SPEC = {"replicatedJobs", "network", "successPolicy", "failurePolicy", "suspend", "ttlSecondsAfterFinished"}
-# Fields of KubernetesExecutorConfig that backend/src/v2 of kubeflow/pipelines reads (7b70c7b): `extendPodSpecPatch` in
-# driver/k8s.go, and compiler/argocompiler/container.go for `podMetadata`. It reads no `enabledSharedMemory`.
-_READ = {
-    *("pvcMount", "nodeSelector", "tolerations", "secretAsEnv", "configMapAsEnv", "imagePullSecret", "podMetadata"),
-    *("activeDeadlineSeconds", "genericEphemeralVolume", "emptyDirMounts"),
-}
 _NETWORK = {"enableDNSHostnames", "subdomain", "publishNotReadyAddresses"}
 
 
 def strictly(manifest):
     """`kubernetes-validate --strict`."""
     kubernetes_validate.validate(manifest, VERSION, strict=True)
-
-
-def pod_of(component, spec, platform):
-    """The pod of a component, as initPodSpecPatch and extendPodSpecPatch of Kubeflow's driver make it."""
-    label = spec["components"][component]["executorLabel"]
-    container = spec["deploymentSpec"]["executors"][label]["container"]
-    resources = container.get("resources", {})
-    limits, requests = {}, {}
-    for name, unit in (("cpu", ""), ("memory", "G")):
-        for kind, found in ((f"{name}Limit", limits), (f"{name}Request", requests)):
-            if kind in resources:
-                found[name] = f"{resources[kind]:g}{unit}"
-    if "accelerator" in resources:
-        # The type is taken as the resource's name, whatever it is.
-        limits[resources["accelerator"]["type"]] = resources["accelerator"]["count"]
-    executors = platform.get("platforms", {}).get("kubernetes", {}).get("deploymentSpec", {}).get("executors", {})
-    told = executors.get(label, {})
-    mounts = told.get("pvcMount", [])
-    main = {
-        "name": "main",
-        "image": container["image"],
-        "command": container["command"],
-        "args": container["args"],
-        "resources": {"limits": limits, "requests": requests},
-        "volumeMounts": [{"name": one["constant"], "mountPath": one["mountPath"]} for one in mounts],
-    }
-    pod = {
-        "containers": [main],
-        "volumes": [{"name": m["constant"], "persistentVolumeClaim": {"claimName": m["constant"]}} for m in mounts],
-        "tolerations": told.get("tolerations", []),
-    }
-    if "nodeSelector" in told:
-        pod["nodeSelector"] = told["nodeSelector"]["labels"]
-    main["env"] = [*container.get("env", ()), *_referenced(told)]
-    _mount_others(told, pod, main)
-    if "imagePullSecret" in told:
-        pod["imagePullSecrets"] = [{"name": one["secretName"]} for one in told["imagePullSecret"]]
-    if "activeDeadlineSeconds" in told:
-        pod["activeDeadlineSeconds"] = int(told["activeDeadlineSeconds"])
-    assert set(told) <= _READ, "the backend ignores the others"
-    metadata = {"name": component.lower(), **told.get("podMetadata", {})}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
-
-
-def _referenced(told):
-    for key, kind, owner, field in (
-        ("secretAsEnv", "secretKeyRef", "secretName", "secretKey"),
-        ("configMapAsEnv", "configMapKeyRef", "configMapName", "configMapKey"),
-    ):
-        for one in told.get(key, ()):
-            for pair in one["keyToEnv"]:
-                yield {"name": pair["envVar"], "valueFrom": {kind: {"name": one[owner], "key": pair[field]}}}
-
-
-def _mount_others(told, pod, main):
-    """Ephemeral volumes, and folders in memory."""
-    for one in told.get("genericEphemeralVolume", ()):
-        claim = {"accessModes": one["accessModes"], "resources": {"requests": {"storage": one["size"]}}}
-        if not one.get("defaultStorageClass"):
-            claim["storageClassName"] = one["storageClassName"]
-        pod["volumes"].append({"name": one["volumeName"], "ephemeral": {"volumeClaimTemplate": {"spec": claim}}})
-        main["volumeMounts"].append({"name": one["volumeName"], "mountPath": one["mountPath"]})
-    for one in told.get("emptyDirMounts", ()):
-        memory = {"medium": one["medium"], "sizeLimit": one["sizeLimit"]}
-        pod["volumes"].append({"name": one["volumeName"], "emptyDir": memory})
-        main["volumeMounts"].append({"name": one["volumeName"], "mountPath": one["mountPath"]})
 
 
 def check_jobset(manifest):

@@ -74,6 +74,17 @@ def test_kubeflow_gets_the_page_and_the_figures(tmp_path, monkeypatch, titled):
     assert (tmp_path / "mounts/minio/mlpipeline/run/page").read_text() == PAGE
 
 
+def test_the_log_of_kubeflows_launcher_stays_its_own(tmp_path, monkeypatch):
+    """The launcher has opened the file before the task begins, and TFX has no class `system.Artifact`."""
+    kinds = {"report": {}, "evaluation": {}, "executor-logs": TITLES[0]("system.Artifact")}
+    given = task(tmp_path, "minio://mlpipeline/run", kinds)
+    log = tmp_path / "mounts/minio/mlpipeline/run/executor-logs"
+    log.parent.mkdir(parents=True)
+    log.write_text("a line")
+    assert set(run(monkeypatch, "local", given)) == {"report", "evaluation"}
+    assert log.read_text() == "a line"
+
+
 def test_the_matrix_is_written_as_kfp_writes_it(tmp_path, monkeypatch):
     kinds = {"report": {}, "evaluation": {}, "confusion_matrix": TITLES[0]("system.ClassificationMetrics")}
     made = run(monkeypatch, "local", task(tmp_path, "minio://mlpipeline/run", kinds))

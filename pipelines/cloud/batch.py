@@ -1,0 +1,157 @@
+"""`shardwright deliver --batch`: predictions for many images, without an endpoint.
+
+On Vertex AI it is a BatchPredictionJob of the version in the Model Registry. KServe has no such thing, so for
+Kubernetes it is the manifest of a Job that runs `shardwright predict` on the folder of pushed models.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from shardwright.config import Config
+from shardwright.config.pods import ALL, PodConfig
+from shardwright.errors import UsageError
+from shardwright.pipelines.cloud.compile import check_required
+from shardwright.pipelines.cloud.deliver import (
+    DeliveryOptions,
+    Services,
+    blessed_model,
+    location_of,
+    registered_version,
+)
+from shardwright.pipelines.cloud.kserve import pushed_folder
+from shardwright.pipelines.cloud.pods import add_to_pod
+from shardwright.storage.paths import scheme_of
+
+if TYPE_CHECKING:
+    from google.cloud import aiplatform_v1 as vertex
+
+_BUCKET = "gs://"
+_LINES = ".jsonl"
+_USER = 1000
+
+
+def batch_request(config: Config, version: str, images: str, out: str, options: DeliveryOptions) -> Any:
+    """Returns the `CreateBatchPredictionJobRequest`.
+
+    Args:
+        config: the configuration.
+        version: resource name of the version.
+        images: a list of `gs://` addresses, one a line, or a `.jsonl` with one instance of the model a line.
+        out: folder on a bucket.
+        options: machine and number of machines.
+
+    Raises:
+        UsageError: a place is not on a bucket of Google's.
+    """
+    from google.cloud import aiplatform_v1 as vertex
+
+    for place in (images, out):
+        if not place.startswith(_BUCKET):
+            raise UsageError(f"--batch: {place!r} is not on a bucket that Vertex AI reads. Write gs://BUCKET/….")
+    job = vertex.BatchPredictionJob
+    made = job(
+        display_name=config.name,
+        model=version,
+        input_config=job.InputConfig(
+            # The service sends each file of a list to the model as `{"b64": …}`.
+            instances_format="jsonl" if images.endswith(_LINES) else "file-list",
+            gcs_source=vertex.GcsSource(uris=[images]),
+        ),
+        output_config=job.OutputConfig(
+            predictions_format="jsonl", gcs_destination=vertex.GcsDestination(output_uri_prefix=out)
+        ),
+        dedicated_resources=vertex.BatchDedicatedResources(
+            machine_spec=vertex.MachineSpec(machine_type=options.machine),
+            starting_replica_count=options.replicas,
+            max_replica_count=options.replicas,
+        ),
+        labels=dict(config.vertex.labels),
+    )
+    if config.vertex.kms_key is not None:
+        made.encryption_spec = vertex.EncryptionSpec(kms_key_name=config.vertex.kms_key)
+    if config.vertex.service_account is not None:
+        made.service_account = config.vertex.service_account
+    return vertex.CreateBatchPredictionJobRequest(parent=location_of(config), batch_prediction_job=made)
+
+
+def shown_batch_request(config: Config, images: str, out: str, options: DeliveryOptions) -> str:
+    """Returns the request as JSON; sends nothing. The version, which only the service knows, is in capital letters."""
+    blessed_model(config)
+    version = f"{location_of(config)}/models/MODEL@VERSION"
+    request = batch_request(config, version, images, out, options)
+    return json.dumps({"1 batch prediction": json.loads(type(request).to_json(request))}, indent=1, sort_keys=True)
+
+
+def start_batch(
+    config: Config,
+    images: str,
+    out: str,
+    options: DeliveryOptions,
+    services: Services,
+    jobs: vertex.JobServiceClient,
+) -> str:
+    """Starts the job for the blessed model; returns its resource name.
+
+    Raises:
+        UsageError: the registry does not have the blessed model.
+    """
+    _, blessing = blessed_model(config)
+    version = registered_version(config, blessing, services)[1]
+    if not version:
+        raise UsageError(f"{config.name}: the Model Registry does not have the blessed model. Call deliver first.")
+    request = batch_request(config, version, images, out, options)
+    made: str = jobs.create_batch_prediction_job(request=request).name
+    return made
+
+
+def predict_job(config: Config, images: str, out: str) -> str:
+    """Returns the manifest of a Kubernetes Job that predicts with the newest pushed model, as YAML.
+
+    Raises:
+        UsageError: a place is neither on a bucket nor on a volume of `kubeflow.volumes`.
+        ConfigError: the configuration names no image.
+    """
+    section = config.kubeflow
+    check_required(section, "kubeflow", "image", "push_directory")
+    mounted = tuple(volume.path.rstrip("/") + "/" for volume in section.volumes)
+    for place in (images, out):
+        if scheme_of(place) is None and not place.startswith(mounted):
+            raise UsageError(f"--batch: {place!r} is not on a bucket or a volume. Use a folder of kubeflow.volumes.")
+    container: dict[str, Any] = {
+        "name": "predict",
+        "image": str(section.image),
+        "command": ["python", "-m", "shardwright.pipelines.cli"],
+        "args": ["predict", pushed_folder(config), images, "--out", out],
+        "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
+        "securityContext": {"runAsNonRoot": True, "runAsUser": _USER, "allowPrivilegeEscalation": False},
+    }
+    asked = section.resources.get("Evaluator")
+    if asked is not None:
+        limits = {} if asked.cpu is None else {"cpu": f"{asked.cpu:g}"}
+        limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
+        container["resources"] = {"limits": limits, "requests": limits}
+    claims = [
+        {"name": f"volume-{i}", "persistentVolumeClaim": {"claimName": v.claim}} for i, v in enumerate(section.volumes)
+    ]
+    pod: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "securityContext": {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"},
+        "containers": [container],
+        "volumes": claims,
+    }
+    if section.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in section.image_pull_secrets]
+    template: dict[str, Any] = {"spec": pod}
+    add_to_pod(section.pods.get(ALL, PodConfig()), template)
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"generateName": f"{config.name}-predict-"},
+        "spec": {"backoffLimit": section.retries, "template": template},
+    }
+    text: str = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=4096)
+    return text
