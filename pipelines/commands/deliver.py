@@ -74,11 +74,7 @@ def _deliver(options: argparse.Namespace) -> int:
     with google_errors():
         if options.roll_back:
             undeployed = roll_back(config, wanted, _services(config))
-            if options.json:
-                print_json({"undeployed": undeployed})
-            else:
-                print(f"undeployed {undeployed}")
-            return 0
+            return _print_one(options, "undeployed", undeployed if options.json else f"undeployed {undeployed}")
         made = deliver(config, wanted, _services(config), print_note)
     if options.json:
         print_json(made)
@@ -98,8 +94,7 @@ def _register(config: Config, options: argparse.Namespace) -> int:
         print(registry_requests(config))
         return 0
     version = register(config, server, print_note)
-    print(json.dumps({"version": version}) if options.json else version)
-    return 0
+    return _print_one(options, "version", version)
 
 
 def _batch(config: Config, wanted: DeliveryOptions, options: argparse.Namespace) -> int:
@@ -116,7 +111,14 @@ def _batch(config: Config, wanted: DeliveryOptions, options: argparse.Namespace)
 
         jobs = vertex.JobServiceClient(client_options=_options(config))
         made = start_batch(config, images, out, wanted, _services(config), jobs)
-    print(json.dumps({"job": made}) if options.json else made)
+    return _print_one(options, "job", made)
+
+
+def _print_one(options: argparse.Namespace, name: str, value: str) -> int:
+    if options.json:
+        print_json({name: value})
+    else:
+        print(value)
     return 0
 
 
