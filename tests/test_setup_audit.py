@@ -113,7 +113,7 @@ def test_an_accepted_finding_passes_until_its_date(audit: ModuleType, tmp_path: 
     # An entry that fits nothing is named, so that the list stays short.
     lines, clean = audit.audit([lock], archive(tmp_path), accepted, TODAY)
     assert clean
-    assert lines[0].startswith("not found any more: some-package: GHSA-1.")
+    assert lines[0].startswith("not in these advisories: some-package: GHSA-1.")
 
 
 def test_the_advisory_database_of_pypa_is_read_as_a_folder(audit: ModuleType, tmp_path: Path, lock: Path) -> None:

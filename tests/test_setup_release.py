@@ -34,9 +34,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def release(project: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def release(project: Path, *arguments: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
     command = ["bash", str(project / "tools/release"), *arguments]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, env=env)
 
 
 def test_a_dry_run_prints_every_step_and_changes_nothing(project: Path) -> None:
@@ -62,6 +62,28 @@ def test_the_first_step_that_fails_ends_a_release(project: Path) -> None:
     assert git(project, "tag") == ""
 
 
+def test_a_release_makes_the_packages_and_the_tag(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    # The tools that take minutes only write down that they were called.
+    tools, log = tmp_path_factory.mktemp("bin"), project / "log"
+    (project / ".gitignore").write_text("log\ndist\n.tools\n")
+    uv = 'case "$1" in --version) echo uv 99.0.0 ;; cache) echo /tmp ;; *) mkdir dist && touch dist/made.whl ;; esac\n'
+    for file in (tools / "make", project / "tools/audit", project / "tools/image.sh", tools / "uv"):
+        file.write_text(f'#!/bin/sh\necho "{file.name} $*" >>{log}\n' + uv * (file.name == "uv"))
+        file.chmod(0o755)
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message", "tools")
+    names = {f"GIT_COMMITTER_{what}": "x" for what in ("NAME", "EMAIL")}
+    done = release(project, env={**os.environ, **names, "PATH": f"{tools}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    assert git(project, "tag").split() == [f"v{__version__}"]
+    assert (project / "dist/made.whl").exists()
+    called = [
+        line.split()[0] for line in log.read_text().splitlines() if not line.startswith(("uv --version", "uv cache"))
+    ]
+    assert called == ["make", "make", "make", "audit", "uv", "image.sh", "image.sh"]
+    assert done.stderr.splitlines()[-1].startswith(f"To publish: git push origin v{__version__}; uv publish dist/*")
+
+
 def test_everything_that_is_not_ready_is_reported_at_once(project: Path) -> None:
     (project / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n")
     git(project, "tag", f"v{__version__}")
@@ -74,6 +96,15 @@ def test_everything_that_is_not_ready_is_reported_at_once(project: Path) -> None
     ):
         assert part in done.stderr
     assert "release: make" not in done.stderr
+
+
+def test_entries_that_the_release_would_not_list_are_named(project: Path) -> None:
+    text = f"# Changelog\n\n## [Unreleased]\n\n- One.\n- Two.\n\n## [{__version__}] - 2026-11-23\n\n- Three.\n"
+    (project / "CHANGELOG.md").write_text(text)
+    git(project, "commit", "--quiet", "--all", "--message", "more")
+    done = release(project, "--dry-run")
+    assert done.returncode == 0
+    assert "CHANGELOG.md: [Unreleased] has entries (2)." in done.stderr
 
 
 def test_a_wrong_option_is_refused(project: Path) -> None:

@@ -241,7 +241,7 @@ def audit(
         state = f"the acceptance expired on {entry.until}" if entry else finding.summary.rstrip(".") or "no summary"
         lines.append(f"NEW: {where}: {state}. Fixed in: {', '.join(finding.fixed) or 'no release'}.")
     lines += [
-        f"not found any more: {one.package}: {one.name}. Delete its entry from the file of accepted findings."
+        f"not in these advisories: {one.package}: {one.name}. If they are newer than its entry, delete the entry."
         for one in accepted
         if one not in used
     ]
