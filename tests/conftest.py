@@ -49,6 +49,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if terminalreporter.verbosity > 0:
         for name, seconds in sorted(spent.items(), key=lambda item: -sum(item[1])):
             terminalreporter.write_line(f"  {sum(seconds):7.1f} s in {len(seconds):3d}: {name}")
+    if shown := terminalreporter.config.option.durations:
+        # Wall time depends on what else the machine does, and does not contain what others wait for.
+        terminalreporter.write_sep("=", f"most processor time, {shown} tests")
+        tests = prefork.tests(Path(os.environ.get(prefork.FOLDER, os.devnull)))
+        for name, used in sorted(tests.items(), key=lambda item: -item[1])[:shown]:
+            terminalreporter.write_line(f"{used:7.1f} s {name}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Records the processor time of each test for `--durations`."""
+    before = sum(os.times()[:4])
+    yield
+    prefork.record_test(item.nodeid, sum(os.times()[:4]) - before)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -94,3 +94,38 @@ def test_an_isolated_program_has_tensorflow_and_nothing_of_ours(tmp_path: Path) 
     command = [sys.executable, "-I", "-c", shown]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == "tensorflow\n"
+
+
+def test_beam_looks_at_a_method_once_and_finds_the_same() -> None:
+    """A fork has `quick_beam`; a changed name in Beam or dill would make it do nothing, or do harm."""
+    program = """# shardwright.components
+import bz2, inspect, logging, sys
+import apache_beam as beam, quick_beam
+from apache_beam.internal import pickler
+from apache_beam.transforms import core, userstate
+
+class Count(beam.DoFn):
+    STATE = userstate.CombiningValueStateSpec("count", sum)
+
+    def process(self, element, count=beam.DoFn.StateParam(STATE), *, other=3):
+        yield element
+
+assert core.get_signature is quick_beam.get_signature
+calls = []
+signature = inspect.signature
+inspect.signature = lambda *args, **options: calls.append(args) or signature(*args, **options)
+for one in (Count(), Count()):
+    assert userstate.get_dofn_specs(one) == ({Count.STATE}, set())
+    assert core.get_signature(one.process) == signature(one.process)
+assert 0 < len(calls) == len({function for (function,) in calls}), calls
+if "dill" in sys.modules:
+    logging.Manager._clear_cache = lambda manager: sys.exit("the caches of all loggers were cleared")
+levels = []
+compress = bz2.compress
+bz2.compress = lambda data, level=9: levels.append(level) or compress(data, level)
+assert pickler.loads(pickler.dumps(len)) is len
+assert levels == [1]
+"""
+    process = started(program)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 0

@@ -81,6 +81,7 @@ IMPORTED: dict[str, tuple[str, ...]] = {
         "shardwright.pipelines.graph",
         "shardwright.pipelines.kfp.task",
         "shardwright.pipelines.local",
+        "quick_beam",
     ),
 }
 
@@ -102,9 +103,24 @@ def calls(folder: Path) -> dict[str, list[float]]:
 
     A fork's seconds contain those of the processes that it started itself and waited for, unless these are forks, too.
     """
+    return _recorded(folder / "calls")
+
+
+def tests(folder: Path) -> dict[str, float]:
+    """Test -> processor seconds of its steps in the test process, and of all processes that it started."""
+    return {name: sum(seconds) for name, seconds in _recorded(folder / "tests").items()}
+
+
+def record_test(name: str, seconds: float) -> None:
+    """Adds seconds of the test process, and of real processes that it waited for, to those of a test."""
+    if FOLDER in os.environ:
+        _record(Path(os.environ[FOLDER], "tests"), seconds, name)
+
+
+def _recorded(file: Path) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
-    if (folder / "calls").exists():
-        for line in (folder / "calls").read_text(encoding="utf-8").splitlines():
+    if file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
             spent, name = line.split(" ", 1)
             found.setdefault(name, []).append(float(spent))
     return found
@@ -169,8 +185,8 @@ class _Server:
         self._socket.bind(f"{kind}.socket")
         self._socket.listen(64)
         self._owner = os.pidfd_open(owner)
-        # The descriptor of a child's process -> child, connection, name of what it runs.
-        self._children: dict[int, tuple[int, socket.socket, str]] = {}
+        # The descriptor of a child's process -> child, connection, name of what it runs, test that started it.
+        self._children: dict[int, tuple[int, socket.socket, str, str]] = {}
 
     def serve(self, ready: int) -> None:
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -209,14 +225,14 @@ class _Server:
         for stream in streams:
             os.close(stream)
         process = os.pidfd_open(child)
-        self._children[process] = (child, connection, _name_of(request))
+        self._children[process] = (child, connection, _name_of(request), _test_of(request))
         self._selector.register(process, selectors.EVENT_READ)
         self._selector.register(connection, selectors.EVENT_READ, process)
         with contextlib.suppress(OSError):
             connection.sendall(b"%d\n" % child)
 
     def _ended(self, process: int) -> None:
-        child, connection, name = self._children[process]
+        child, connection, name, test = self._children[process]
         found, status, used = os.wait4(child, os.WNOHANG)
         if not found:  # The event was that of another descriptor, which had the same number before.
             return
@@ -230,17 +246,18 @@ class _Server:
         connection.close()
         if name:
             _record(Path("calls"), used.ru_utime + used.ru_stime, name)
+            _record(Path("tests"), used.ru_utime + used.ru_stime, test)
 
     def _caller_gone(self, process: int) -> None:
         """A program that was killed takes its child along."""
         if process not in self._children:
             return
-        child, connection, _ = self._children[process]
+        child, connection, _, _ = self._children[process]
         self._selector.unregister(connection)
         os.kill(child, signal.SIGKILL)
 
     def _end(self) -> None:
-        for child, _, _ in self._children.values():
+        for child, _, _, _ in self._children.values():
             os.kill(child, signal.SIGKILL)
         os._exit(0)
 
@@ -253,6 +270,11 @@ def _name_of(request: dict[str, Any]) -> str:
     if request["module"] or request["program"]:
         return str(request["module"]) or "python -c"
     return f"{Path(request['script']).stem} {arguments[0] if not request['isolated'] else ''}".strip()
+
+
+def _test_of(request: dict[str, Any]) -> str:
+    """The test that pytest was running when the fork was asked for."""
+    return str(request["environment"].get("PYTEST_CURRENT_TEST", "no test")).rpartition(" (")[0] or "no test"
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
