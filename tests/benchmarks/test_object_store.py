@@ -1,6 +1,8 @@
 """The benchmark of object stores: its figures, and its notes without the emulators."""
 
+import importlib.machinery
 import sys
+from pathlib import Path
 
 import pytest
 from object_stores import SCHEMES
@@ -24,6 +26,15 @@ def test_without_the_emulators_no_figure_is_made_up(monkeypatch):
     for figure in object_store.store_figures():
         assert figure.value is None
         assert "development tools" in figure.note
+
+
+def test_the_emulators_are_found_before_the_tests_of_another_package(tmp_path):
+    """IPython adds a folder with a package `tests` to the path, and TFX imports IPython."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/__init__.py").touch()
+    checkout = Path(object_store.__file__).parents[1]
+    found = importlib.machinery.PathFinder.find_spec("tests", [str(checkout), str(tmp_path)])
+    assert list(found.submodule_search_locations) == [str(checkout / "tests")]
 
 
 @pytest.mark.slow
