@@ -129,3 +129,26 @@ assert levels == [1]
     process = started(program)
     assert process.communicate()[1] == ""
     assert process.returncode == 0
+
+
+def test_a_function_that_one_fork_converts_for_graphs_is_there_in_the_next() -> None:
+    program = """# shardwright.components
+import tensorflow as tf
+from tensorflow.python.autograph.pyct import transpiler
+from shardwright.images import tf_ops
+
+class Counted(transpiler.GenericTranspiler):
+    def transform_function(self, function, context):
+        print(function.__name__)
+        return transform(self, function, context)
+
+transform = transpiler.GenericTranspiler.transform_function
+transpiler.GenericTranspiler.transform_function = Counted.transform_function
+number = tf.TensorSpec([], tf.int64)
+tf.function(tf_ops.plan_geometry).get_concrete_function("letterbox", number, number, number, number)
+"""
+    (_, errors), second = (started(program).communicate() for _ in range(2))
+    assert errors == ""
+    # In the first or in an earlier one: all tests share the server.
+    assert '"plan_geometry"' in Path(os.environ[prefork.FOLDER], "converted").read_text(encoding="utf-8")
+    assert second == ("", "")

@@ -32,6 +32,7 @@ import shlex
 import signal
 import socket
 import sys
+import time
 import traceback
 import types
 from pathlib import Path
@@ -82,6 +83,7 @@ IMPORTED: dict[str, tuple[str, ...]] = {
         "shardwright.pipelines.kfp.task",
         "shardwright.pipelines.local",
         "quick_beam",
+        "quick_tracing",
     ),
 }
 
@@ -187,6 +189,7 @@ class _Server:
         self._owner = os.pidfd_open(owner)
         # The descriptor of a child's process -> child, connection, name of what it runs, test that started it.
         self._children: dict[int, tuple[int, socket.socket, str, str]] = {}
+        self._converted = 0
 
     def serve(self, ready: int) -> None:
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -210,6 +213,8 @@ class _Server:
         if request is None:
             connection.close()
             return
+        if self._kind == "full":
+            self._convert()
         child = os.fork()
         if child == 0:
             self._socket.close()
@@ -230,6 +235,17 @@ class _Server:
         self._selector.register(connection, selectors.EVENT_READ, process)
         with contextlib.suppress(OSError):
             connection.sendall(b"%d\n" % child)
+
+    def _convert(self) -> None:
+        """Converts what forks had to convert so far: the next ones inherit it."""
+        begun, known = time.process_time(), self._converted
+        with contextlib.suppress(FileNotFoundError), Path("converted").open(encoding="utf-8") as lines:
+            lines.seek(known)
+            for line in iter(lines.readline, ""):
+                sys.modules["quick_tracing"].convert(json.loads(line))
+            self._converted = lines.tell()
+        if self._converted > known:
+            _record(Path("calls"), time.process_time() - begun, "functions converted by the server")
 
     def _ended(self, process: int) -> None:
         child, connection, name, test = self._children[process]
@@ -339,6 +355,8 @@ def _take_over(request: dict[str, Any], streams: list[int]) -> None:
 
 
 def _run(request: dict[str, Any]) -> int:
+    tracing = sys.modules.get("quick_tracing")
+    before = frozenset(tracing.conversions() if tracing else ())
     try:
         if request["module"]:
             sys.argv = [request["module"], *request["arguments"]]
@@ -356,6 +374,9 @@ def _run(request: dict[str, Any]) -> int:
             return (ended.code or 0) & 255
         print(ended.code, file=sys.stderr)
         return 1
+    finally:
+        if tracing:
+            tracing.report(Path(os.environ[FOLDER], "converted"), before)
     return 0
 
 
