@@ -27,7 +27,13 @@ CONFIG = {
     "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "method": "stratified", "keep_from": "blessed"},
     "gate": {"drift": {"reference": "blessed"}},
     "transform": {"size": [32, 48]},
-    "trainer": {"epochs": 4, "batch_size": 4, "base_filters": 8, "learning_rate": 0.005, "warm_start": "blessed"},
+    "trainer": {
+        "model": "own_models:normed",
+        "epochs": 2,
+        "batch_size": 4,
+        "learning_rate": 0.005,
+        "warm_start": "blessed",
+    },
     "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
     "run": {"root": "run"},
 }

@@ -1,9 +1,11 @@
 """`shardwright run` over a tree of Pascal VOC: mask images with an ignored region, and boxes, to a blessed model."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
+import own_models
 import pytest
 import yaml
 from PIL import Image
@@ -14,7 +16,7 @@ from shardwright.masks import rle
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
-IMAGES, SHAPE = 30, (48, 64)
+IMAGES, SHAPE = 20, (48, 64)
 
 
 def make(root: Path) -> None:
@@ -48,19 +50,20 @@ def examples(place: str) -> dict[str, dict]:
 
 def test_masks_with_an_ignored_region_end_in_a_blessed_model(tmp_path: Path) -> None:
     make(tmp_path / "voc")
+    shutil.copy(own_models.__file__, tmp_path)
     config = {
         "name": "voc",
         "input": {"images": "voc/JPEGImages", "labels": {"path": "voc"}, "classes": ["nut", "bolt"]},
         "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}},
         "transform": {"size": [32, 32], "resize": "letterbox", "encoding": "png"},
-        "trainer": {"epochs": 1, "batch_size": 4, "base_filters": 8},
+        "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4},
         "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
         "run": {"root": "root"},
     }
     (tmp_path / "voc.yaml").write_text(yaml.safe_dump(config))
     done = run(tmp_path, "run", "voc.yaml")
     assert done.code == 0, done.err
-    assert re.search(r"^images +30 in, 30 written, 0 rejected$", done.out, re.MULTILINE)
+    assert re.search(r"^images +20 in, 20 written, 0 rejected$", done.out, re.MULTILINE)
     assert re.search(r"^anomalies +none$", done.out, re.MULTILINE)
     assert re.search(r"^model +BLESSED and pushed$", done.out, re.MULTILINE)
     schema = (tmp_path / "voc.schema.pbtxt").read_text()
