@@ -14,8 +14,9 @@ from hypothesis import settings
 from shardwright.checksum import checksum_of
 from shardwright.processes import gc_paused
 
-# No wall time decides a test, and every machine tries the same examples: few of them, and `make soak` many.
-for _profile, _examples in {"dev": 25, "thorough": 400}.items():
+# No wall time decides a test, and every machine tries the same examples. The other stack tries the first of them again
+# (`few`, tools/run_tests), and `make soak` many.
+for _profile, _examples in {"few": 5, "dev": 25, "thorough": 400}.items():
     settings.register_profile(_profile, deadline=None, derandomize=True, database=None, max_examples=_examples)
 settings.load_profile(os.environ.get("SHARDWRIGHT_EXAMPLES", "dev"))
 

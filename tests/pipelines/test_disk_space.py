@@ -4,8 +4,9 @@ import shutil
 from collections import namedtuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.config import ImagesConfig
 from shardwright.config.transform import TransformConfig
@@ -23,7 +24,7 @@ def test_as_it_came_a_dataset_takes_what_its_files_take():
     assert needed.total == needed.dataset + needed.transformed + needed.rest
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(st.integers(1, 10**6), st.integers(1, 10**12), st.sampled_from(["jpeg", "png", "tensor", "raw"]))
 def test_more_images_never_take_less(images, size, encoding):
     trained = TransformConfig(size=(64, 96), encoding=encoding)

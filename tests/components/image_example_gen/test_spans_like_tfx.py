@@ -1,8 +1,9 @@
 """The span and version that are read are those that TFX's ExampleGen reads."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.storage.spans import Choice, SpanPath, candidates
 
@@ -11,7 +12,7 @@ FOLDERS = st.sets(st.tuples(st.integers(0, 20_000), st.integers(0, 30)), min_siz
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=20)
+@tries(20)
 @given(folders=FOLDERS, only=st.booleans(), data=st.data())
 def test_the_newest_span_and_version_are_those_of_tfx(tmp_path_factory, pattern, folders, only, data):
     from tfx.components.example_gen import utils

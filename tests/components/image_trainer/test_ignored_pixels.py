@@ -6,8 +6,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 from recipes import train_recipe
 
 from shardwright import loader
@@ -41,7 +42,7 @@ def drawn(seed, shape=(2, 6, 5, 2)):
     return truth, random.uniform(0.01, 0.99, shape).astype(np.float32), ignored
 
 
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(seeds, st.floats(0.01, 0.99))
 def test_the_loss_is_that_of_the_pixels_that_count(seed, other):
     truth, probabilities, ignored = drawn(seed)

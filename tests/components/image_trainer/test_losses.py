@@ -10,8 +10,9 @@ from pathlib import Path
 import losses_by_formula
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.components.image_trainer.training.losses import balanced_weights, build_loss, soft_dice
 from shardwright.errors import UsageError
@@ -36,7 +37,7 @@ def test_every_backend_gives_the_same_loss(backend):
     assert json.loads(done.stdout.splitlines()[-1]) == pytest.approx(WANTED, rel=1e-4, abs=1e-5)
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(st.integers(0, 2**32 - 1))
 def test_the_mask_loss_is_cross_entropy_plus_what_dice_lacks(seed):
     random = np.random.default_rng(seed)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.components.image_trainer.export import region_ops
 from shardwright.masks import rle
@@ -19,7 +20,7 @@ def dropped():
     return work.get_concrete_function(tf.TensorSpec([17, 12, 3], tf.bool))
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_what_is_dropped_is_what_the_core_drops(dropped, seed, share):
     masks = np.random.default_rng(seed).random((17, 12, 3)) < share

@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 from recipes import train_recipe
 
 from shardwright.components.image_trainer.export.signatures import sample_runs
@@ -18,7 +19,7 @@ SPEC = TrainSpec(RECIPE, "data", "d", "segmentation", ("a", "b"), 24, 40, "stret
 sides = st.integers(1, 40)
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(sides, sides, sides, sides, st.sampled_from(POLICIES), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_sampled_truth_is_the_resampled_mask(source_height, source_width, height, width, policy, seed, share):
     masks = np.random.default_rng(seed).random((2, source_height, source_width)) < share

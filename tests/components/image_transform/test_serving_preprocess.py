@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from property_tests import tries
 
 from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
@@ -77,7 +78,7 @@ def test_the_orientation_is_found_where_the_ingest_finds_it(kind: str) -> None:
     assert ORIENTATION(data[:2] + other + data[2:]).numpy() == 8
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(st.sampled_from([only_orientation(6), little(3)]), st.data())
 def test_damaged_blocks_are_read_alike(block: bytes, data: Any) -> None:
     spoilt = bytearray(block)
@@ -88,7 +89,7 @@ def test_damaged_blocks_are_read_alike(block: bytes, data: Any) -> None:
     assert ORIENTATION(file).numpy() == read_header(file, max_pixels=10**6).orientation
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(st.binary(max_size=60), st.booleans())
 def test_any_bytes_have_an_orientation(data: bytes, jpeg: bool) -> None:
     start = b"\xff\xd8\xff\xe1\0\x30Exif\0\0II*\0" if jpeg else b"\x89PNG\r\n\x1a\n\0\0\0\x20eXIfMM\0*"

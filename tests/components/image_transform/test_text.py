@@ -4,8 +4,9 @@ from collections import Counter
 
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.components.image_transform.features import text_features
 from shardwright.components.image_transform.text import Text, outputs, text_values
@@ -56,7 +57,7 @@ def test_ids_are_in_order_cut_and_filled_up(vocabulary: str) -> None:
     assert stored(vocabulary, [], output="ids", length=2) == {"t/ids": [0, 0]}
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(words=st.lists(st.sampled_from([*VOCABULARY, "lake", "Sky"]), max_size=12))
 def test_counts_are_those_of_python_sparsely_and_densely(vocabulary: str, words: list[str]) -> None:
     counts = Counter(word.lower() for word in words)

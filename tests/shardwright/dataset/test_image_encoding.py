@@ -4,9 +4,10 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
+from property_tests import tries
 
 from shardwright.dataset.image_encoding import CHROMA, encode_image, resize, tensor_proto
 from shardwright.images import geometry
@@ -89,7 +90,7 @@ def plan(policy, h, w, height, width):
     return geometry.plan_geometry(policy, h, w, height, width)
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(st.sampled_from([*geometry.POLICIES, "longest_side"]), SIDES, SIDES, SIDES, SIDES, st.integers(0, 99))
 def test_drawn_shapes_and_their_masks_stay_together(policy, h, w, height, width, seed):
     """A white shape on black and its mask go the same way."""
@@ -110,7 +111,7 @@ def test_drawn_shapes_and_their_masks_stay_together(policy, h, w, height, width,
     assert overlap > (0.9 if smallest >= 40 else 0.6 if smallest >= 8 else 0.0)
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(st.sampled_from(geometry.POLICIES), st.integers(5, 20), st.integers(5, 20), st.sampled_from(DCT_RATIOS[:-1]))
 def test_a_picture_scaled_while_decoding_shows_the_same(policy, height, width, ratio):
     source = picture(size=(width * ratio * 2 + 3, height * ratio * 2 + 5))

@@ -4,9 +4,10 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
+from property_tests import tries
 
 from shardwright.config import ImagesConfig
 from shardwright.dataset.resampled_annotations import label_features, resample_annotations, stored_runs
@@ -51,7 +52,7 @@ def png(image, orientation=1):
     return file.getvalue()
 
 
-@settings(max_examples=50)
+@tries(50)
 @given(
     st.sampled_from(POLICIES), st.integers(1, 8), st.sampled_from([10, 14, 25, 50]), st.floats(1, 3), st.integers(0, 99)
 )
@@ -80,7 +81,7 @@ def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, s
     assert overlap >= (0.99 if smaller >= 50 else 0.95), (overlap, smaller, plan)
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(st.sampled_from(POLICIES), SIDES, SIDES, SIDES, SIDES, st.integers(0, 99))
 def test_masks_are_the_drawn_and_sampled_ones_and_no_class_appears(policy, h, w, height, width, seed):
     """In a picture of class ids, every output pixel has the id of the very source pixel it shows, or none."""

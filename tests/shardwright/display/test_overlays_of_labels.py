@@ -1,8 +1,9 @@
 """Pictures of images with several classes."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.display.overlays import captioned, class_bars
 
@@ -19,7 +20,7 @@ def test_the_lines_stand_below_the_enlarged_image():
     assert not np.array_equal(below, captioned(IMAGE, ["truth: a", "predicted: none"])[90:])
 
 
-@settings(max_examples=20, deadline=None)
+@tries(20)
 @given(st.lists(st.text(), min_size=1, max_size=3), st.integers(1, 400))
 def test_names_from_strangers_are_cut_to_the_width(names, width):
     image = np.zeros((5, width, 3), np.uint8)

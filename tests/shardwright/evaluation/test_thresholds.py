@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.errors import DatasetError
 from shardwright.evaluation.metrics import MaskSums
@@ -36,7 +37,7 @@ def cleaned(masks, areas):
     return out
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(st.integers(0, 2**32 - 1))
 def test_the_threshold_is_the_best_of_all(seed):
     probabilities, truth = guessed(seed)
@@ -55,7 +56,7 @@ def test_without_anything_to_hit_the_threshold_stays():
     assert counts.best() == (0.5,)
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 9), st.integers(0, 9))
 def test_sums_are_those_of_the_cleaned_masks(seed, first, second):
     probabilities, truth = guessed(seed)

@@ -4,8 +4,9 @@ import io
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 from recording import PACKINGS, picture, record, write_records
 
 from shardwright.errors import ShardwrightError
@@ -22,7 +23,7 @@ def listed(folder, task="classification"):
     return list_records(list_inputs(str(folder)), task=task, columns={"key": "key"})
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(names=st.lists(_NAMES, min_size=1, max_size=12), packing=st.sampled_from(sorted(PACKINGS)))
 def test_keys_are_unique_safe_and_sorted_and_lead_to_their_images(tmp_path_factory, names, packing):
     folder = tmp_path_factory.mktemp("listing")
@@ -43,7 +44,7 @@ def test_keys_are_unique_safe_and_sorted_and_lead_to_their_images(tmp_path_facto
 _PLAIN = b"".join(frame(record(i, key=b"%d" % i, label=i)) for i in range(3))
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(
     changes=st.lists(st.tuples(st.integers(0, len(_PLAIN) - 1), st.integers(0, 255)), max_size=6),
     size=st.integers(1, len(_PLAIN)),
@@ -64,7 +65,7 @@ def test_every_record_of_a_damaged_file_is_listed_or_refused(tmp_path_factory, c
     assert all("offset" in refusal.reason for refusal in found.refused)
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(payloads=st.lists(st.binary(max_size=80), max_size=4))
 def test_any_payloads_are_listed_or_refused_with_an_error_of_ours(tmp_path_factory, payloads):
     folder = tmp_path_factory.mktemp("any")

@@ -7,8 +7,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.images import header as images_header
 from shardwright.images import jpeg as jpeg_file
@@ -281,7 +282,7 @@ def test_any_bytes_give_a_header_or_an_image_error(data, start):
     check_any(start + data)
 
 
-@settings(max_examples=400)
+@tries(400)
 @given(st.data())
 def test_any_damage_gives_a_header_or_an_image_error(data):
     tiff = exif("<", 6)

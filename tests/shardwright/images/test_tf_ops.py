@@ -5,9 +5,10 @@ import io
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from property_tests import tries
 
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.images import geometry, tf_ops
@@ -29,7 +30,7 @@ def smooth(height: int, width: int, seed: int = 0) -> np.ndarray:
     return np.asarray(Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC))
 
 
-@settings(max_examples=200, deadline=None)
+@tries(200)
 @given(POLICIES, SIDES, SIDES, SIDES, SIDES)
 def test_the_plan_in_a_graph_is_the_plan_for_masks(policy: str, h: int, w: int, height: int, width: int) -> None:
     expected = geometry.plan_geometry(policy, h, w, height, width)
@@ -65,7 +66,7 @@ def test_one_pixel_less_takes_the_next_ratio() -> None:
     assert (image != tf_ops.decode_jpeg(data, 8).numpy()).any()
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(POLICIES, st.integers(40, 400), st.integers(40, 400), st.integers(8, 90), st.integers(8, 90), st.integers(0, 99))
 def test_scaled_decoding_shows_the_same_picture(
     policy: str, h: int, w: int, height: int, width: int, seed: int
@@ -76,7 +77,7 @@ def test_scaled_decoding_shows_the_same_picture(
     assert np.abs(scaled.astype(int) - whole).mean() < 4
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(POLICIES, st.integers(1, 90), st.integers(1, 90), st.integers(1, 90), st.integers(1, 90))
 def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, width: int) -> None:
     """A ramp over the rows (and the columns) shows the source pixel of every output pixel."""
@@ -118,7 +119,7 @@ def test_other_color_modes_become_rgb(mode: str) -> None:
     assert tf_ops.decode_resized(file.getvalue(), 10, 10, "stretch").shape == (10, 10, 3)
 
 
-@settings(max_examples=30, deadline=None)
+@tries(30)
 @given(
     st.integers(1, 70), st.integers(1, 70), st.integers(1, 100), st.sampled_from(sorted(tf_ops.JPEG_CHROMA)),
     st.booleans(), st.integers(0, 9),
@@ -145,7 +146,7 @@ def test_damaged_bytes_are_an_error(data: bytes) -> None:
         tf_ops.decode_resized(data, 8, 8, "stretch")
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(
     POLICIES, st.sampled_from(["png", "jpeg"]), st.integers(1, 300), st.integers(1, 300), st.integers(1, 90),
     st.integers(1, 90),

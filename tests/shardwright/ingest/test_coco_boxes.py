@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ingesting import examples, ledger, run
 from PIL import Image
+from property_tests import tries
 
 from shardwright.errors import ConfigError, UsageError
 
@@ -148,7 +149,7 @@ def test_boxes_are_asked_of_coco_files_only(tmp_path, given_input):
 SIDE = st.floats(0.5, 7)
 
 
-@settings(max_examples=15)
+@tries(15)
 @given(st.lists(st.tuples(SIDE, SIDE, SIDE, SIDE), min_size=1, max_size=5))
 def test_shares_times_size_are_the_pixels(tmp_path_factory, sides):
     root = tmp_path_factory.mktemp("boxes")

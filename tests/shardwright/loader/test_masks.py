@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
+from property_tests import tries
 
 from shardwright.loader import masks
 from shardwright.masks import rle
@@ -31,7 +32,7 @@ def bits_of(drawn):
     return packed
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(drawings())
 def test_runs_are_drawn_as_numpy_draws_them(drawing):
     drawn, runs = drawing
@@ -40,7 +41,7 @@ def test_runs_are_drawn_as_numpy_draws_them(drawing):
     np.testing.assert_array_equal(masks.draw_bits(runs, height, width), bits_of(drawn))
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(drawings())
 def test_bits_become_masks_and_masks_bits(drawing):
     drawn, _ = drawing
@@ -53,7 +54,7 @@ def test_bits_become_masks_and_masks_bits(drawing):
         np.testing.assert_array_equal(np.asarray(unpacked), drawn)
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(drawings())
 def test_ignored_pixels_are_marked_in_all_classes(drawing):
     drawn, _ = drawing

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.loader.text_features import StoredTexts, word_counts
 
@@ -29,7 +30,7 @@ def stored(output, words):
     return {"t/indices": tf.constant(places, tf.int64), "t/counts": tf.constant(counts[places], tf.int64)}
 
 
-@settings(max_examples=30, deadline=None)
+@tries(30)
 @given(st.lists(st.integers(-1, SIZE - 1), max_size=12))
 def test_every_form_gives_the_counts(words):
     wanted = np.bincount(np.array([w for w in words if w >= 0], np.int64), minlength=SIZE)

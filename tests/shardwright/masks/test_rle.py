@@ -2,9 +2,10 @@ import csv
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from property_tests import tries
 
 from shardwright.images.geometry import POLICIES, plan_geometry, source_columns, source_rows
 from shardwright.masks import rle
@@ -227,7 +228,7 @@ def test_every_row_of_the_steel_set_equals_its_drawn_mask(shared_data):
     assert len(rows) >= 1077
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(
     st.lists(st.integers(0, 99), max_size=4), st.sampled_from(POLICIES),
     st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), st.integers(1, 12),

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from property_tests import tries
 
 from shardwright.errors import UsageError
 from shardwright.masks import rle
@@ -102,7 +103,7 @@ def test_names_differ():
     assert all(len(name) == len("00112233.jpg") for name in names)
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(
     seed=st.integers(0, 2**40), index=st.integers(0, 10_000), height=st.integers(64, 400), width=st.integers(64, 400)
 )

@@ -3,9 +3,10 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from property_tests import tries
 
 from shardwright.checksum import checksum_of
 from shardwright.tfrecords import encode, records
@@ -277,7 +278,7 @@ def test_forms_that_other_writers_use_are_read(tf):
     assert records.decode_example(b"") == {} == tensorflows_reading(tf, b"")
 
 
-@settings(max_examples=500)
+@tries(500)
 @given(features, st.data())
 def test_damaged_examples_are_refused_or_read_as_tensorflow_reads_them(tf, typed, data):
     sound = bytearray(encode.encode_example(typed))

@@ -6,9 +6,10 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from property_tests import tries
 
 from shardwright.dataset.reader import ImageDataset, fetch
 from shardwright.errors import DatasetError, UsageError
@@ -125,7 +126,7 @@ def test_a_record_shows_its_image_and_no_control_characters():
     assert features["z"].shown == ""
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
@@ -197,7 +198,7 @@ def test_a_damaged_index_is_named(dataset):
         fetch(str(dataset), "x")
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(height=st.integers(1, 40), width=st.integers(1, 40), columns=st.integers(1, 30), rows=st.integers(1, 20))
 def test_a_picture_fits_its_place(height, width, columns, rows):
     text = draw(png(np.full((height, width, 3), 200)), columns, rows)
