@@ -1,17 +1,20 @@
 """Draws the pictures of the documentation into docs/pictures: `.venv/bin/python tools/pictures.py [--drawings]`.
 
-Drawings (SVG) are made from the code and from `benchmarks/figures.json`; a test compares them with the files.
-Photographs of pages (PNG) are taken with Chromium from a sample data set that is always the same.
+Drawings (SVG) are made from the code, from `benchmarks/figures.json` and from `tools/demo_session.txt`, a recording of
+the demo that `--record` renews. A test compares them with the files. Photographs of pages (PNG) are taken with Chromium
+from a sample data set that is always the same.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -21,6 +24,11 @@ FOLDER = ROOT / "docs" / "pictures"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 TEAL, GRAY, PALE, ORANGE = "#00695c", "#546e7a", "#e0f2f1", "#fff3e0"
 LIMIT = 300
+SESSION = ROOT / "tools" / "demo_session.txt"
+# Of the demo's output: epochs in the middle, metrics of each class, places of artifacts.
+NOT_SHOWN = re.compile(r"  epoch (?!1/|12/)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema")
+TERMINAL_WIDTH, COLUMNS = 840, 102
+BUTTONS = ("#ef5350", "#ffca28", "#66bb6a")
 
 
 def svg(width: int, height: int, title: str, shapes: Sequence[str]) -> str:
@@ -151,8 +159,62 @@ def badges() -> dict[str, str]:
     }
 
 
+def terminal() -> str:
+    """Returns the recording of the demo as a terminal in which the lines appear one after the other."""
+    rows = [line.split("\t", 1)[1] for line in SESSION.read_text(encoding="utf-8").splitlines()]
+    rows = [text for text in rows if not NOT_SHOWN.match(text)]
+    height = 52 + 18 * len(rows)
+    # Three lines a second, whatever they took: nobody watches a progress bar.
+    shapes = [
+        "<style>text{white-space:pre;font-family:ui-monospace,monospace;font-size:13px;fill:#cfd8dc}"
+        ".typed{fill:#80cbc4;font-weight:600}g{animation:shown .1s both}@keyframes shown{from{opacity:0}}"
+        "@media (prefers-reduced-motion: reduce){g{animation:none}}</style>",
+        f'<rect width="{TERMINAL_WIDTH}" height="{height}" rx="8" fill="#263238"/>',
+        *(f'<circle cx="{18 + 18 * at}" cy="18" r="5" fill="{color}"/>' for at, color in enumerate(BUTTONS)),
+    ]
+    for number, text in enumerate(rows):
+        kind = ' class="typed"' if text.startswith("$ ") else ""
+        shapes.append(
+            f'<g style="animation-delay:{number / 3:.1f}s"><text{kind} x="16" y="{52 + 18 * number}">'
+            f"{escape(shortened(text))}</text></g>"
+        )
+    return svg(TERMINAL_WIDTH, height, "The demo in a terminal", shapes)
+
+
+def shortened(text: str) -> str:
+    """Returns what fits into the width of the terminal."""
+    return text if len(text) <= COLUMNS else f"{text[: COLUMNS - 1]}…"
+
+
+def record_session() -> None:
+    """Runs the demo in an empty folder and stores its output with the seconds since the start of each command."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROOT / "pipelines/configs/demo.yaml", folder)
+        for call in ("shardwright sample --out demo-data --count 200", "shardwright run demo.yaml"):
+            rows.append(f"0.0\t$ {call}")
+            begun = time.monotonic()
+            with subprocess.Popen(
+                [sys.executable, "-m", "shardwright.pipelines.cli", *call.split()[1:]],
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
+            ) as process:
+                for line in process.stdout or ():
+                    # Progress within a step changes from call to call.
+                    if not re.match(r"  [a-z ]+: \d+/\d+$", line):
+                        text = line.rstrip().replace(f"{folder}/", "").replace(folder, ".")
+                        rows.append(f"{time.monotonic() - begun:.1f}\t{text}")
+            if process.returncode != 0:
+                raise SystemExit("\n".join(rows))
+    SESSION.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
 DRAWINGS: dict[str, Callable[[], str]] = {
     "architecture": architecture,
+    "demo": terminal,
     **{f"graph-{target}": lambda target=target: graph(target) for target in GRAPH_TARGETS},
     **{f"bars-{name}": lambda name=name: bars(name) for name in ("ingest", "loader", "loader-float32")},
 }
@@ -186,11 +248,28 @@ def take_photographs(folder: Path) -> None:
     for name, batch in shown.items():
         text = f'<!doctype html><meta charset="utf-8"><body style="margin:16px">{batch._repr_html_()}</body>'
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    darken(folder)
+    compare = ["drift", str(folder / "clouds-dataset"), str(folder / "dark"), "--html", str(folder / "drift.html")]
+    subprocess.run([sys.executable, "-m", "shardwright.pipelines.cli", *compare], check=False, timeout=LIMIT)
+    photograph(browser, folder / "drift.html", FOLDER / "drift.png", 1000, 760)
     photograph(browser, folder / "report.html", FOLDER / "report.png", 1280, 860)
     photograph(browser, folder / "report.html", FOLDER / "report-dark.png", 1280, 860, dark=True)
     photograph(browser, folder / "report.html", FOLDER / "report-phone.png", 390, 760)
     for name in shown:
         photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", 1000, 480)
+
+
+def darken(folder: Path) -> None:
+    """Draws other images into `dark`, as a camera with a shorter exposure and a stronger compression takes them."""
+    from PIL import Image, ImageEnhance
+
+    import shardwright as sw
+
+    sw.write_sample(str(folder / "new"), images=60, height=240, width=360, seed=8)
+    (folder / "dark").mkdir()
+    for file in sorted((folder / "new/train_images").iterdir()):
+        with Image.open(file) as image:
+            ImageEnhance.Brightness(image).enhance(0.8).save(folder / "dark" / file.name, quality=60)
 
 
 def photograph(browser: str, page: Path, target: Path, width: int, height: int, *, dark: bool = False) -> None:
@@ -219,11 +298,13 @@ def photograph(browser: str, page: Path, target: Path, width: int, height: int, 
 
 
 def main() -> None:
-    """Draws all pictures, or the drawings only with `--drawings`."""
+    """Draws all pictures, or the drawings only with `--drawings`; `--record` records the demo before."""
     FOLDER.mkdir(exist_ok=True)
+    if sys.argv[1:] == ["--record"]:
+        record_session()
     for name, text in drawings().items():
         (FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
-    if sys.argv[1:] != ["--drawings"]:
+    if not sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             take_photographs(Path(folder))
     for file in sorted(FOLDER.iterdir()):

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from shardwright.components.image_transform.features import stored_features
+from shardwright.components.image_transform.ingest_options import ingest_image_options
 from shardwright.components.image_transform.recipe import manifest_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform, transform_shard
-from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.components.image_transform.text import Text
 from shardwright.config import TransformConfig
 from shardwright.config.transform import TextConfig

@@ -17,7 +17,6 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright.config.images import ImagesConfig, images_config
-from shardwright.errors import ConfigError
 from shardwright.images import tf_ops
 
 Tensor = Any
@@ -206,36 +205,3 @@ def _tiff_orientation(block: Tensor) -> Tensor:
     value = tf.where(kind == _LONG, _number(block, of_tag + 8, 4, little), _number(block, of_tag + 8, 2, little))
     good = ((kind == _SHORT) | (kind == _LONG)) & (count == 1) & (value >= 1) & (value <= 8)
     return tf.reduce_max(tf.concat([tf.constant([1], tf.int64), tf.boolean_mask(value, good)], 0))
-
-
-# Each of them may change pixels.
-_STEPS = ("orientation", "resize", "encoding", "unsupported_formats")
-_OPTIONS = (*_STEPS, "size", "quality", "optimize", "chroma")
-_NOT_WRITTEN = 422
-
-
-def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the image options that changed pixels; none if files are stored unchanged.
-
-    Args:
-        recipe: recipe of an ingested dataset, or a mapping with a section `images`.
-
-    Raises:
-        ConfigError: serving cannot repeat an option.
-    """
-    given = recipe.get("images", {})
-    plain = ImagesConfig()
-    found = {name: given[name] for name in _OPTIONS if name in given and given[name] != getattr(plain, name)}
-    if not set(_STEPS) & set(found):
-        return {}
-    # Without `encoding` a JPEG that is turned or resized becomes a JPEG again.
-    moved = "orientation" in found or "resize" in found
-    encoded = found.get("encoding") or ("jpeg" if moved else found.get("unsupported_formats"))
-    if found.get("chroma") == _NOT_WRITTEN and encoded == "jpeg":
-        raise ConfigError(
-            "images.chroma",
-            f"{_NOT_WRITTEN} cannot be served: serving repeats the encoding of the ingest, and TensorFlow's "
-            "encode_jpeg writes 444 and 420 only",
-            "Use one of these, or images.encoding: png; transform.chroma may be 422.",
-        )
-    return found

@@ -43,3 +43,10 @@ def test_verbose_shows_it(tmp_path: Path) -> None:
         assert source in shown
     assert "\x1b" not in shown
     assert not (tmp_path / "run.log").exists()
+
+
+def test_the_input_is_read_before_tensorflow_is_loaded() -> None:
+    """Loading takes seconds and prints messages, which the log of the run must get."""
+    script = "import sys; sys.modules.update(tensorflow=None, tfx=None); import shardwright.pipelines.local"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,7 @@
 """The generated pages of `docs/reference/`: objects from their docstrings, tables from the constants of the code."""
 
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable
@@ -372,9 +373,59 @@ All commands end with one of these codes. An error is one line on the standard e
 """
 
 
+def _default(kind: str, value: Any) -> str:
+    """KFP writes a whole number as 0.0."""
+    return f"`{json.dumps(int(value) if kind == 'integer' else value)}`"
+
+
+KFP_VALUES: Table = {
+    "config": "text of a configuration",
+    "data_root": "folder or bucket where the relative paths of `config` begin; empty: they are complete",
+    "dataset": "a dataset of `ingest`",
+    "deep": "hash every image, too",
+    "findings": "JSON with all damage that was found",
+    "fingerprint": "fingerprint of the dataset",
+    "graph": "the TransformGraph that serving needs",
+    "image": "name of Shardwright's image, in the YAML files only",
+    "page": "the report; Kubeflow shows it",
+    "seed": "chooses the samples of the report",
+    "strict": "fail the step if there are findings",
+    "transformed": "the dataset with images of one size",
+    "whole": "whether there are no findings",
+}
+
+
+def kfp_components() -> str:
+    import yaml
+
+    from shardwright.pipelines.kfp.factory import component_file
+    from shardwright.pipelines.kfp.steps import STEPS
+
+    parts = [
+        "# KFP components",
+        "Container components for pipelines of KFP v2. `plain_components(IMAGE)` of "
+        "`shardwright.pipelines.kfp.factory` makes them, and `component_file(NAME)` names the YAML file of one. "
+        f"[Single steps in a Kubeflow pipeline](../deploy/kfp-components.md) has an example. {GENERATED}",
+    ]
+    for step in STEPS:
+        root = yaml.safe_load(component_file(step.__name__).read_text(encoding="utf-8"))["root"]
+        rows = []
+        for direction, side in (("input", root.get("inputDefinitions", {})), ("output", root["outputDefinitions"])):
+            for name, value in side.get("artifacts", {}).items():
+                rows.append((direction, f"`{name}`", f"`{value['artifactType']['schemaTitle']}`", "", KFP_VALUES[name]))
+            for name, value in side.get("parameters", {}).items():
+                kind = value["parameterType"].removeprefix("NUMBER_").lower()
+                default = _default(kind, value["defaultValue"]) if value.get("isOptional") else ""
+                rows.append((direction, f"`{name}`", kind, default, KFP_VALUES[name]))
+        rows.sort(key=lambda row: row[0])
+        parts += [f"## {step.__name__}", _first(step), table("direction, name, type, default, content", rows)]
+    return "\n\n".join(parts) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "python-api": python_api,
     "tfx-components": tfx_components,
+    "kfp-components": kfp_components,
     "tfrecord-features": tfrecord_features,
     "rle-layouts": rle_layouts,
     "dataset-files": dataset_files,
