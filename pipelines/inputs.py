@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shardwright.components.image_trainer.models.check import check_model
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.ingest_options import ingest_image_options
+from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.manifest import MULTI, NONE

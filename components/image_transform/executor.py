@@ -24,7 +24,6 @@ from tfx.types import artifact_utils
 from shardwright.components.image_transform import statistics as image_transform_statistics
 from shardwright.components.image_transform.analyze import GraphPlan, served_sums, statistics, write_transform_graph
 from shardwright.components.image_transform.figures import one_size, sums_file
-from shardwright.components.image_transform.ingest_options import ingest_image_options
 from shardwright.components.image_transform.plan import (
     TRAIN,
     TransformPlan,
@@ -33,7 +32,7 @@ from shardwright.components.image_transform.plan import (
     plan_transform,
     write_numbered,
 )
-from shardwright.components.image_transform.recipe import read_recipe
+from shardwright.components.image_transform.recipe import ingest_image_options, read_recipe
 from shardwright.components.image_transform.text import Text, write_vocabularies
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable, staging_root

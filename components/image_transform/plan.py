@@ -13,8 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.ingest_options import ingest_image_options
-from shardwright.components.image_transform.recipe import manifest_recipe
+from shardwright.components.image_transform.recipe import ingest_image_options, manifest_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform, transform_shard
 from shardwright.components.image_transform.text import Text
 from shardwright.config import TransformConfig

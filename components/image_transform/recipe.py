@@ -1,16 +1,23 @@
-"""The recipe of a transform: the section `transform` as a parameter of ImageTransform and in the manifest."""
+"""The recipe of a transform, from the section `transform`, and what of an ingest's recipe has changed pixels."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from shardwright.config import Config, TransformConfig
 from shardwright.config.canonical import read_section, recipe_options
+from shardwright.config.images import ImagesConfig
+from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 
 # Raised whenever the same options give other bytes, so that caches drop the old ones.
 CODE_VERSION = 2
+# Each of them may change pixels.
+_STEPS = ("orientation", "resize", "encoding", "unsupported_formats")
+_OPTIONS = (*_STEPS, "size", "quality", "optimize", "chroma")
+_NOT_WRITTEN = 422
 
 
 def manifest_recipe(options: TransformConfig) -> dict[str, Any]:
@@ -36,3 +43,30 @@ def read_recipe(text: str) -> tuple[TransformConfig, float]:
         raise ValueError(f"recipe of code version {code}, this is {CODE_VERSION}; compile the pipeline again")
     read: TransformConfig = read_section(TransformConfig, options, TransformConfig.PATH)
     return read, float(max_rejects)
+
+
+def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the image options that changed pixels; none if files are stored unchanged.
+
+    Args:
+        recipe: recipe of an ingested dataset, or a mapping with a section `images`.
+
+    Raises:
+        ConfigError: serving cannot repeat an option.
+    """
+    given = recipe.get("images", {})
+    plain = ImagesConfig()
+    found = {name: given[name] for name in _OPTIONS if name in given and given[name] != getattr(plain, name)}
+    if not set(_STEPS) & set(found):
+        return {}
+    # Without `encoding` a JPEG that is turned or resized becomes a JPEG again.
+    moved = "orientation" in found or "resize" in found
+    encoded = found.get("encoding") or ("jpeg" if moved else found.get("unsupported_formats"))
+    if found.get("chroma") == _NOT_WRITTEN and encoded == "jpeg":
+        raise ConfigError(
+            "images.chroma",
+            f"{_NOT_WRITTEN} cannot be served: serving repeats the encoding of the ingest, and TensorFlow's "
+            "encode_jpeg writes 444 and 420 only",
+            "Use one of these, or images.encoding: png; transform.chroma may be 422.",
+        )
+    return found

@@ -18,8 +18,7 @@ from property_tests import tries
 
 from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.components.image_transform.ingest_options import ingest_image_options
-from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.image_transform.recipe import ingest_image_options, transform_recipe
 from shardwright.components.image_transform.serving_preprocess import as_ingested, exif_orientation
 from shardwright.components.predictor.sources import servable
 from shardwright.config import parse_config
