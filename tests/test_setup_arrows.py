@@ -26,7 +26,6 @@ SHORT = {
     "components/*/component.py": "TFX's form: a component and its executor are two modules",
     "components/*/executor.py": "TFX's form: a component and its executor are two modules",
     "components/image_trainer/export/mask_texts.py": "operations of a graph, apart from the signatures that call them",
-    "components/image_transform/recipe.py": "config/canonical.py does most; imported without TensorFlow",
     "pipelines/commands/*.py": "one command a module",
     "components/pusher/clean_process.py": "a script that imports none of our modules",
     "*_compat.py": "the names of one dependency that are not public",
