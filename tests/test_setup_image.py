@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from apache_beam.portability.api import beam_provision_api_pb2 as provision
+from google.protobuf import json_format
 
 from shardwright.pipelines.cloud.image import LABEL
 
@@ -86,23 +88,34 @@ def test_pip_is_in_the_environment() -> None:
 def test_beams_launcher_stops_without_beam_and_starts_the_worker_with_it(tmp_path: Path) -> None:
     """Its stand-in takes the launcher's steps: what it asks of an environment decides whether a worker starts."""
     called = tmp_path / "called"
+    # The endpoints of the runner's answer win over those of the options, as in Beam's own launcher.
+    info = provision.ProvisionInfo(runner_capabilities=["a", "b"], sibling_worker_ids=["1-2"])
+    info.control_endpoint.url = "localhost:2"
+    info.pipeline_options.update({"beam:option:job_name:v1": "x"})
+    (tmp_path / "info").write_text(json_format.MessageToJson(info, indent=None))
     options = [f"--{name}_endpoint=localhost:1" for name in ("logging", "artifact", "provision", "control")]
     command = [sys.executable, str(CHECKOUT / "tools/image/boot"), "--id=1-1", *options]
 
-    def run(pip: int, **variables: str) -> subprocess.CompletedProcess:
-        # Answers as the environment's Python: to pip, to the question for the pipeline's options, as the worker.
+    def run(pip: int, fails: int = 0, **variables: str) -> subprocess.CompletedProcess:
+        # Answers as the environment's Python: to pip, to the question for the provision information, as the worker.
         python = tmp_path / "python"
         python.write_text(
             f'#!/bin/sh\necho "$1 $2 $3" >>{called}\ncase "$2" in pip) exit {pip} ;; esac\n'
-            '[ "$1" = -m ] || exec echo "{}"\necho "$WORKER_ID $PIPELINE_OPTIONS $CONTROL_API_SERVICE_DESCRIPTOR"\n'
+            f'[ "$1" = -m ] || exec cat {tmp_path}/info\n'
+            'echo "$WORKER_ID $PIPELINE_OPTIONS $CONTROL_API_SERVICE_DESCRIPTOR $RUNNER_CAPABILITIES"\n'
+            f"exit {fails}\n"
         )
         python.chmod(0o755)
         environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **variables}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     done = run(0, RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT="1")
-    assert (done.returncode, done.stdout) == (0, '1-1 {} url: "localhost:1"\n')
+    expected = '{} {{"beam:option:job_name:v1": "x"}} url: "localhost:2" a b'
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, [expected.format(one) for one in ("1-1", "1-2")])
     assert "-m apache_beam.runners.worker.sdk_worker_main" in called.read_text()
+    done = run(0, fails=3, RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT="1")
+    assert done.returncode == 1
+    assert re.search(r"worker 1-[12] exited 4 times: 3$", done.stderr.strip())
     done = run(1, RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT="1")
     assert done.returncode == 1
     assert "Apache Beam is not installed" in done.stderr
