@@ -25,9 +25,9 @@ transform = ImageTransform(examples, size=(32, 48))
 trainer = ImageTrainer(
     transform.outputs["transformed_examples"],
     transform.outputs["transform_graph"],
+    model="mine:masks",
     epochs=1,
     batch_size=4,
-    base_filters=4,
 )
 evaluator = ImageEvaluator(examples, trainer.outputs["model"], min_dice=0.0)
 
