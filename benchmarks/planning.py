@@ -61,6 +61,11 @@ class _Listing:
         found = [ObjectInfo(f"{prefix}{i:08d}.jpg", _IMAGE_BYTES, "1", f"md5:{i:032x}") for i in numbers]
         return found, str(numbers.stop) if numbers.stop < self._images else None
 
+    def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
+        """Returns a thousand names, none of which is a folder."""
+        found, token = self.list_page(prefix, page)
+        return [info.name for info in found], token
+
     def stat(self, name: str) -> ObjectInfo:
         """Refuses to answer: there is no object without a listing."""
         raise Missing(name)

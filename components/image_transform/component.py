@@ -51,7 +51,8 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         schema: the schema that the examples were validated against; recorded in the lineage.
         size: height and width in pixels; (352, 544) by default, and none with `resize="keep"`.
         resize: `stretch`, `fill_crop`, `letterbox`, or `keep` for the size of each image.
-        encoding: `jpeg`, `png`, `tensor` or `raw`.
+        encoding: `jpeg`, `png`, `tensor`, `raw`, or `auto`, which is `raw` where all images take at most 4 GB so, and
+            else `jpeg`.
         quality: of JPEG, 1 to 100.
         optimize: whether to make JPEG and PNG files smaller, which takes longer.
         chroma: chroma subsampling of JPEG: 420, 422 or 444.

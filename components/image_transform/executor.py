@@ -44,6 +44,7 @@ from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import write_lineage
 from shardwright.loader import STATISTICS_FILE
+from shardwright.progress import print_note
 from shardwright.staging.commit import commit, completed_shards
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
@@ -79,6 +80,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         recipe, max_rejects = read_recipe(exec_properties["recipe"])
 
         plan = plan_transform(source, recipe, max_rejects)
+        if plan.note:
+            print_note(plan.note)
         reachable(self._beam_pipeline_args, "the examples", source.root)
         staging = open_staging(staged_in(), plan.dataset)
         with staging.locked(), tempfile.TemporaryDirectory(prefix="shardwright-") as made:
@@ -103,7 +106,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             put_folder(Path(made, "schema"), outputs["post_transform_schema"].uri)
             examples = outputs["transformed_examples"]
             kept = replace(plan.dataset, kept=(STATISTICS_FILE,))
-            manifest = commit(staging, kept, examples.uri, {"runner": "beam"})
+            notes = {"notes": [plan.note]} if plan.note else {}
+            manifest = commit(staging, kept, examples.uri, {"runner": "beam", **notes})
 
         splits = artifact_utils.encode_split_names(list(manifest.splits))
         examples.split_names = outputs["post_transform_stats"].split_names = splits

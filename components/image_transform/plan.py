@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from shardwright.components.image_transform.encoding import resolve_encoding
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import ingest_image_options, manifest_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform, transform_shard
@@ -37,12 +38,14 @@ class TransformPlan(NamedTuple):
         recipe: options that change bytes.
         stored: forms of the stored features.
         texts: feature -> its text options.
+        note: why this encoding was chosen; empty where the configuration states it.
     """
 
     dataset: DatasetPlan
     recipe: TransformConfig
     stored: StoredFeatures
     texts: Mapping[str, TextConfig]
+    note: str = ""
 
     @property
     def train(self) -> list[PlannedShard]:
@@ -104,6 +107,7 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
     """
     manifest = source.manifest
     _check_foreign(source)
+    recipe, note = resolve_encoding(recipe, manifest)
     # Options that serving cannot repeat are refused before anything is written.
     ingest_image_options(source.manifest.recipe)
     totals = {split: len(source.shards(split)) for split in source.splits}
@@ -126,7 +130,7 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
         max_rejects=max_rejects,
         labels=manifest.labels,
     )
-    return TransformPlan(dataset, recipe, stored, texts)
+    return TransformPlan(dataset, recipe, stored, texts, note)
 
 
 def _check_foreign(source: ImageDataset) -> None:

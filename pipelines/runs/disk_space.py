@@ -6,10 +6,11 @@ import os
 import shutil
 from dataclasses import dataclass
 
+from shardwright.components.image_transform.encoding import choose_encoding
 from shardwright.config import ImagesConfig
 from shardwright.config.config import WARN
 from shardwright.config.images import KEEP
-from shardwright.config.transform import TransformConfig
+from shardwright.config.transform import AUTO, TransformConfig
 from shardwright.errors import StorageError
 from shardwright.storage import is_remote
 
@@ -55,7 +56,8 @@ def estimate_space(images: int, size: int, stored: ImagesConfig, trained: Transf
     fixed = stored.size if isinstance(stored.size, tuple) else None
     encoding = stored.encoding if fixed is None or stored.encoding != KEEP else "jpeg"
     dataset = _estimate(images, size, fixed, encoding)
-    transformed = _estimate(images, size, trained.size, trained.encoding)
+    encoding = choose_encoding(trained, images)[0] if trained.encoding == AUTO else trained.encoding
+    transformed = _estimate(images, size, trained.size, encoding)
     return Space(dataset, transformed)
 
 

@@ -57,7 +57,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "shards.balance": ("none", "class"),
     "features.preset": PRESETS,
     "transform.resize": transform.RESIZE_POLICIES,
-    "transform.encoding": transform.ENCODINGS,
+    "transform.encoding": (*transform.ENCODINGS, transform.AUTO),
     "transform.chroma": transform.CHROMAS,
     "transform.masks": (transform.RLE, transform.PNG),
     "transform.labels": (transform.INDEX, transform.ONE_HOT, transform.MULTI_HOT),

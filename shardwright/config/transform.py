@@ -13,6 +13,9 @@ from shardwright.errors import ConfigError
 KEEP = "keep"
 RESIZE_POLICIES = ("stretch", "fill_crop", "letterbox", KEEP)
 ENCODINGS = ("jpeg", "png", "tensor", "raw")
+AUTO = "auto"
+# Presets whose readers decode JPEG and PNG only.
+DECODED_PRESETS = (TFDS, KAGGLE_FLOWERS)
 CHROMAS = (444, 422, 420)
 RLE, PNG = "rle", "png"
 INDEX, ONE_HOT, MULTI_HOT = "index", "one_hot", "multi_hot"
@@ -60,7 +63,8 @@ class TransformConfig:
     Attributes:
         size: `[height, width]` of all images; by default [352, 544].
         resize: How images are brought to `size`; with `keep` they keep theirs.
-        encoding: Encoding of the stored pixels.
+        encoding: Encoding of the stored pixels; `auto` means `raw` where all images together take at most 4 GB so, and
+            `jpeg` otherwise. The log has the reason.
         quality: JPEG quality.
         optimize: Whether JPEG and PNG files are made smaller, encoded more slowly.
         chroma: Chroma samples of JPEG files.
@@ -93,10 +97,10 @@ class TransformConfig:
             )
         for side in self.size or ():
             between("transform.size", side, 8, 16384)
-        one_of("transform.encoding", self.encoding, ENCODINGS)
+        one_of("transform.encoding", self.encoding, (*ENCODINGS, AUTO))
         if self.quality is not None:
             between("transform.quality", self.quality, 1, 100)
-        elif self.encoding == "jpeg":
+        elif self.encoding in ("jpeg", AUTO):
             raise ConfigError("transform.quality", "null", "Give a value or remove the key.")
         if self.chroma not in CHROMAS:
             raise ConfigError("transform.chroma", f"{self.chroma!r} is not known", "Use 444, 422 or 420.")
@@ -109,7 +113,7 @@ class TransformConfig:
                 f"{PNG}, but transform.preset: {self.preset} has its own form",
                 "Remove masks or preset.",
             )
-        if self.preset in (TFDS, KAGGLE_FLOWERS) and self.encoding not in ("jpeg", "png"):
+        if self.preset in DECODED_PRESETS and self.encoding not in ("jpeg", "png", AUTO):
             raise ConfigError(
                 "transform.preset",
                 f"readers of {self.preset} decode JPEG and PNG, and transform.encoding is {self.encoding}",
@@ -122,11 +126,11 @@ class TransformConfig:
         Args:
             task: `segmentation` or `classification`.
         """
-        jpeg = self.encoding == "jpeg"
+        jpeg = self.encoding in ("jpeg", AUTO)
         return replace(
             self,
             quality=self.quality if jpeg else None,
-            optimize=self.optimize and self.encoding in ("jpeg", "png"),
+            optimize=self.optimize and (jpeg or self.encoding == "png"),
             chroma=self.chroma if jpeg else TransformConfig.chroma,
             masks=self.masks if task == "segmentation" else TransformConfig.masks,
         )

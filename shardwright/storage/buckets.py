@@ -10,7 +10,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import IO, Any, TypeVar
@@ -72,6 +72,9 @@ class Retries:
 # Concurrent readers: an object's cost is the wait for its first byte.
 CONNECTIONS = 64
 
+# Concurrent listings of folders, and the files next to these for which each takes a request.
+_LISTINGS, _FEW = 16, 16
+
 # A table or a shard is read in pieces of this size.
 _PIECE = 4 << 20
 
@@ -82,6 +85,45 @@ def list_objects(url: str) -> Iterator[ObjectInfo]:
     """Yields the objects whose URL begins with `url`, page by page."""
     store, prefix = _locate(url)
     yield from _pages(url, lambda page: store.list_page(prefix, page))
+
+
+def list_tree(url: str) -> Iterator[ObjectInfo]:
+    """Yields the objects whose URL begins with `url`, in any order; lists the folders directly below it concurrently.
+
+    A store returns a page of a thousand objects at a time, and the next one only with the token of the page before. So
+    a listing takes as long as all of its pages one after the other, and other folders are all that can be listed
+    meanwhile. Where the first page of names shows fewer than two of them, or is not all, it is one listing.
+
+    Args:
+        url: a folder, with a slash at its end.
+    """
+    store, prefix = _locate(url)
+    names, token = _RETRIES.call(url, lambda: store.names_page(prefix, None))
+    folders = [name for name in names if name.endswith("/") and name != prefix]
+    files = [name for name in names if not name.endswith("/") or name == prefix]
+    if token is not None or len(folders) < 2 or len(files) > _FEW:
+        yield from list_objects(url)
+        return
+
+    def page_of(name: str, token: str | None) -> tuple[list[ObjectInfo], str | None]:
+        found, following = _RETRIES.call(url, lambda: store.list_page(name, token))
+        # Other names begin with that of a file, too, and it comes first of all.
+        return (found, following) if name in below else ([info for info in found if info.name == name], None)
+
+    below = set(folders)
+    todo: list[tuple[str, str | None]] = [(name, None) for name in reversed([*folders, *files])]
+    running: dict[Future[tuple[list[ObjectInfo], str | None]], str] = {}
+    with ThreadPoolExecutor(_LISTINGS) as pool:
+        while todo or running:
+            while todo and len(running) < _LISTINGS:
+                name, token = todo.pop()
+                running[pool.submit(page_of, name, token)] = name
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                name = running.pop(done)
+                found, token = done.result()
+                if token is not None:
+                    todo.append((name, token))
+                yield from found
 
 
 def list_names(url: str) -> Iterator[str]:

@@ -112,7 +112,8 @@ class _Listed:
         # A folder of masks is left out with everything in it, unless the images themselves are in it.
         inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
         # The text before the first wildcard limits the listing.
-        for info in buckets.list_objects(folder + _literal(segments[0])):
+        literal = _literal(segments[0])
+        for info in buckets.list_objects(folder + literal) if literal else buckets.list_tree(folder):
             self.any = True
             name = info.name[start:]
             if not inside or not f"{folder}{name}/".startswith(inside):

@@ -113,10 +113,10 @@ def test_a_listing_of_several_pages_is_whole(stores, scheme):
     stores.meddle = None
     stores.requests.clear()
     assert list_inputs(bucket).keys == names
-    # Each page is asked for once, and a check for any object asks for one page only.
-    assert len(stores.requests) == 2
-    assert is_folder(bucket)
+    # Each page is asked for once, after one that would show folders. A check for any object asks for one page only.
     assert len(stores.requests) == 3
+    assert is_folder(bucket)
+    assert len(stores.requests) == 4
 
 
 @both
@@ -355,3 +355,36 @@ def test_an_output_that_is_released_while_one_looks_at_its_claim_is_claimed(stor
     monkeypatch.setattr(buckets, "create", released)
     output.claim(out, "two")
     assert output.claimed(out) == "two"
+
+
+@both
+def test_folders_are_listed_concurrently_as_one_listing_has_them(stores, scheme, monkeypatch):
+    """The answers to the first two folders wait for each other."""
+    bucket = stores.bucket(scheme)
+    names = [f"{folder}/{number}.jpg" for folder in ("a", "b", "c.d/e") for number in range(3)]
+    stores.fill(f"{bucket}/data", dict.fromkeys([*names, "c", "c.jpg", "c.jpg.txt"], b"1"))
+    expected = {info.name: info for info in buckets.list_objects(f"{bucket}/data/")}
+    store, both_are_here = buckets._store(*bucket.split("://")), threading.Barrier(2, timeout=20)
+    read, asked = store.list_page, []
+
+    def list_page(prefix, page):
+        asked.append(prefix)
+        if prefix in ("data/a/", "data/b/"):
+            both_are_here.wait()
+        return read(prefix, page)
+
+    monkeypatch.setattr(store, "list_page", list_page)
+    found = list(buckets.list_tree(f"{bucket}/data/"))
+    assert len(found) == len(expected) == 12
+    assert {info.name: info for info in found} == expected
+    assert sorted(asked) == [f"data/{name}" for name in ("a/", "b/", "c", "c.d/", "c.jpg", "c.jpg.txt")]
+
+
+@both
+def test_a_folder_without_folders_is_one_listing(stores, scheme, monkeypatch):
+    bucket = stores.bucket(scheme)
+    stores.fill(f"{bucket}/data", dict.fromkeys(["a.jpg", "b.jpg", "c/d.jpg"], b"1"))
+    asked = []
+    monkeypatch.setattr(buckets, "list_objects", lambda url: asked.append(url) or iter(()))
+    assert list(buckets.list_tree(f"{bucket}/data/")) == []
+    assert asked == [f"{bucket}/data/"]
