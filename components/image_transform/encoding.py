@@ -24,7 +24,15 @@ _CHANNELS = 3
 
 
 def choose_encoding(recipe: TransformConfig, images: int) -> tuple[str, str]:
-    """Returns the encoding that `auto` means for a number of images, and the reason."""
+    """Chooses an encoding for `auto`.
+
+    Args:
+        recipe: the options of the transform.
+        images: the number of images of all splits.
+
+    Returns:
+        The encoding, and the reason for the log.
+    """
     if recipe.size is None:
         return "jpeg", f"transform.resize: {recipe.resize} leaves images of several sizes"
     if recipe.preset in DECODED_PRESETS:
