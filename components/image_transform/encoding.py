@@ -1,8 +1,8 @@
 """`transform.encoding: auto`: raw pixel values where all of them stay in memory, and JPEG otherwise.
 
 An image that is stored as pixel values needs no decoding, but several times the bytes. It gives more images a second
-only if its bytes arrive faster than a JPEG is decoded. A core decodes `DECODED` bytes of pixels a second, whatever the
-size of the images, and no bucket and few disks deliver so much for every core. The memory of a machine does: after the
+only if its bytes arrive faster than a JPEG is decoded. A core decodes `DECODED` bytes of pixels a second of images of
+any size, and no bucket and few disks deliver so much for every core. The memory of a machine does: after the
 first epoch a dataset of at most `IN_MEMORY` bytes is read from there.
 
 The choice depends on the images and their size only, never on the machine, so equal inputs give equal datasets.

@@ -90,9 +90,9 @@ def list_objects(url: str) -> Iterator[ObjectInfo]:
 def list_tree(url: str) -> Iterator[ObjectInfo]:
     """Yields the objects whose URL begins with `url`, in any order; lists the folders directly below it concurrently.
 
-    A store returns a page of a thousand objects at a time, and the next one only with the token of the page before. So
-    a listing takes as long as all of its pages one after the other, and other folders are all that can be listed
-    meanwhile. Where the first page of names shows fewer than two of them, or is not all, it is one listing.
+    A store returns a page of a thousand objects, and the next one only with the token of the page before. So a listing
+    takes as long as all of its pages one after the other, and other folders are all that can be listed meanwhile. Where
+    the first page of names shows fewer than two of them, or is not all, it is one listing.
 
     Args:
         url: a folder, with a slash at its end.
