@@ -136,8 +136,7 @@ def _candidates(folder: str, labels: str | None) -> list[tuple[str, str | None]]
         return [(folder, labels)]
     if not is_remote(folder) and os.path.isfile(folder):
         raise UsageError(
-            f"{folder}: is a file. Give the folder of the images, and the annotations after it. Of TFRecords give the "
-            "folder, too."
+            f"{folder}: is a file. Give the folder of the images, or of TFRecords, and the annotations after it."
         )
     keys = list_inputs(_absolute(folder)).keys
     below = None if labels is None else _below(folder, labels)

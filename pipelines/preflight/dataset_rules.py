@@ -237,4 +237,4 @@ def features_readable(facts: Facts) -> Iterator[Problem]:
 
 def _few(names: tuple[str, ...]) -> str:
     shown = ", ".join(map(ascii, names[:5]))
-    return f"{len(names)} classes ({shown}{', ...' if len(names) > 5 else ''})"
+    return f"{counted(len(names), 'class', 'classes')} ({shown}{', ...' if len(names) > 5 else ''})"

@@ -159,7 +159,8 @@ def label_runs(
         known = [show_value(value) for value in labels]
         shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         raise UnknownValueError(
-            f"{pixels} pixels are {show_value(unknown[0])}{further}, which is not a class; known are {shown}"
+            f"{counted(pixels, 'pixel is', 'pixels are')} {show_value(unknown[0])}{further}, which is not a class; "
+            f"known are {shown}"
         )
     label_of = [labels.get(value, others) for value in values.tolist()]
     masks = {}

@@ -180,7 +180,7 @@ def test_one_key_of_another_source_is_too_many_and_a_shard_of_one_record_is_take
         for name in ("one", "other")
     ]
     assert main(["merge", *map(str, sources), "--out", str(tmp_path / "twice")]) == 2
-    assert "1 keys are in another source, too, e.g. 'same'" in capsys.readouterr().err
+    assert "1 key is in another source, too, e.g. 'same'" in capsys.readouterr().err
     made(["reshard", sources[0], "--out", tmp_path / "new", "--shard-count", 1], capsys)
     assert records(tmp_path / "new") == records(sources[0])
 

@@ -120,7 +120,7 @@ FAILING = {
     "classes": (
         facts(cfg={"input__classes": {"Fish": None}}),
         "input.classes",
-        r"1 classes \('Fish'\), and /data has 4 classes",
+        r"1 class \('Fish'\), and /data has 4 classes",
     ),
     "labels": (
         facts(data={"labels": "single", "unlabeled": 3}),

@@ -183,4 +183,4 @@ def test_boxes_next_to_outlines_are_drawn(tmp_path):
     (path / "i1.json").write_text(json.dumps(document))
     notes: list[str] = []
     run(raw, tmp_path / "out", log=notes.append)
-    assert "1 boxes are drawn as masks, since 15 other objects have an outline" in notes
+    assert "1 box is drawn as a mask, since 15 other objects have an outline" in notes

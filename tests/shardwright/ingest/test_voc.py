@@ -200,7 +200,7 @@ def test_lists_define_splits(voc):
     (root / "ImageSets/Segmentation/test.txt").write_text("022\nno-image\n")
     survey = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey
     assert 22 not in survey.splits
-    assert "splits: 1 images are in two lists: 022.jpg, test, val" in survey.notes
+    assert "splits: 1 image is in two lists: 022.jpg, test, val" in survey.notes
 
 
 @pytest.mark.parametrize("frame", ["displayed", "stored"])
