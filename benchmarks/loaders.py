@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.environments import environment
 from benchmarks.loader import HEIGHT, WIDTH, loader_datasets
 from shardwright.loader.profile import ROUNDS
 
@@ -102,27 +102,6 @@ def _processor_seconds(group: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def environment(folder: Path) -> tuple[str, str]:
-    """Makes an environment with the other loaders.
-
-    Returns:
-        Its Python and an empty text; or an empty text and the reason why it could not be made.
-    """
-    found = [*sorted(_HERE.parent.glob(".tools/uv-*/uv")), shutil.which("uv")]
-    uv = next((str(path) for path in found if path), None)
-    if uv is None:
-        return "", "there is no uv; `make setup` brings it"
-    python = str(folder / "bin" / "python")
-    for call in (
-        [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)],
-        [uv, "pip", "install", "--quiet", "--python", python, "-r", str(_PEERS)],
-    ):
-        done = subprocess.run(call, capture_output=True, text=True, check=False)
-        if done.returncode:
-            return "", (done.stderr.strip().splitlines() or ["it could not be installed"])[-1][:_LONGEST]
-    return python, ""
-
-
 def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
     """Measures all loaders, which take turns.
 
@@ -141,7 +120,7 @@ def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
     }
     data_file = folder / "loaders.json"
     data_file.write_text(json.dumps(data), encoding="utf-8")
-    python, why = environment(folder / "peers")
+    python, why = environment(folder / "peers", ["-r", str(_PEERS)])
     left_out = {} if python else dict.fromkeys(_THEIRS, why)
     if python:
         subprocess.run([python, _WORKER, "write", str(data_file), str(batch)], check=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +21,13 @@ from shardwright.formats.detect import BY_FOLDER, CLASSIFICATION, IMAGES_ALONE, 
 from shardwright.formats.split_files import find_files
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
-from shardwright.storage import is_remote, list_inputs
+from shardwright.storage import is_folder, is_remote, list_inputs
 from shardwright.storage.listing import has_wildcard, is_several
 
 _TASK, _IMAGES, _PATH = "task", "input.images", "input.labels.path"
 _LABELS = "input.labels."
+# Folders of files of one kind, not of one class.
+_PLACES = re.compile(r"(?:jpeg|png)?(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annotations?|data)", re.I)
 
 
 @dataclass(frozen=True)
@@ -107,12 +110,18 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     for images, path in candidates:
         _try(trials.setdefault(path, _Trials()), {_IMAGES: images, **({_PATH: path} if path else {}), **options})
     if labels is None and candidates[0][1] is not None and not any(one.possible for one in trials.values()):
-        # The tables are about something else.
-        _try(trials.setdefault(None, _Trials()), {_IMAGES: folder, **options})
+        # The tables may be about something else, unless nothing else states classes.
+        alone = _Trials()
+        _try(alone, {_IMAGES: folder, **options})
+        first = next((one.error for one in trials.values() if one.error is not None), None)
+        if first is not None and alone.detected is not None and _in_one_place(alone.detected):
+            raise _not_read(folder, first)
+        trials[None] = alone
     possible = {path: one for path, one in trials.items() if one.possible}
     # A file that is read together with others is not another choice.
     joined = [path for path in possible if is_several(path)]
     possible = {path: one for path, one in possible.items() if path in joined or not _in_glob(path, joined)}
+    possible = {path: one for path, one in possible.items() if not _is_referred_to(path, possible)}
     if len(possible) > 1:
         raise _several(folder, [path for path in possible if path is not None])
     chosen = next(iter(possible.values()), next(iter(trials.values())))
@@ -124,6 +133,31 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     ]
     notes = [f"not read as annotations: {error}" for error in passed_over if labels is None and error is not None]
     return replace(chosen.detected, notes=(*chosen.detected.notes, *notes))
+
+
+def _is_referred_to(folder: str | None, possible: Mapping[str | None, _Trials]) -> bool:
+    """Returns whether another file of annotations consists of the files of a folder, too, as COCO panoptic does."""
+    if folder is None or not is_folder(_absolute(folder)):
+        return False
+    inside = _absolute(folder).rstrip("/") + "/"
+    for path, one in possible.items():
+        if path is None or path == folder or one.detected is None or is_folder(_absolute(path)):
+            continue
+        attached = one.detected.surveyed.source.attachments()
+        if attached is not None and any(attached.path(i).startswith(inside) for i in range(len(attached.keys))):
+            return True
+    return False
+
+
+def _in_one_place(found: DetectedInput) -> bool:
+    """Returns whether folders were taken for classes that only hold what a data set consists of, such as `images`."""
+    survey = found.surveyed.survey
+    return len(survey.classes) < 2 or all(_PLACES.fullmatch(name) for name in survey.classes)
+
+
+def _not_read(folder: str, error: ShardwrightError) -> UsageError:
+    problem = f"{folder}: its annotations cannot be read, and its folders are not classes. {error}"
+    return UsageError(problem).with_readings(IMAGES_ALONE, BY_FOLDER)
 
 
 def _in_glob(path: str | None, globs: Sequence[str | None]) -> bool:

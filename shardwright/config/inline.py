@@ -128,6 +128,11 @@ def Labelbox(path: str, **options: Any) -> LabelsConfig:
     return _labels("labelbox", path, options)
 
 
+def Supervisely(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are a project of Supervisely: bitmaps, polygons, rectangles and tags."""
+    return _labels("supervisely", path, options)
+
+
 def OpenImages(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a CSV of Open Images: boxes, classes of images, or masks in PNG files next to it."""
     return _labels("open_images", path, options)

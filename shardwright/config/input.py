@@ -25,6 +25,7 @@ OF_TOOLS = (
     "label_studio",
     "via_json",
     "voc_boxes",
+    "supervisely",
     "open_images",
     "panoptic",
     *OF_LINES,

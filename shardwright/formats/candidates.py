@@ -127,7 +127,8 @@ def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:
     Returns:
         How they end, and their folder, or the YAML file that describes them; two empty texts where there are none.
     """
-    pictured = {os.path.splitext(os.path.basename(key))[0] for key in images}
+    # Supervisely adds its ending to the whole name of the image.
+    pictured = {name for key in images for name in (os.path.basename(key), os.path.splitext(os.path.basename(key))[0])}
     for ending in _OF_IMAGES:
         files = [key for key in keys if key.lower().endswith(ending)]
         named = [key for key in files if os.path.splitext(os.path.basename(key))[0] in pictured]

@@ -1,7 +1,8 @@
 """COCO instances: a JSON object with `images`, `annotations` and `categories`.
 
 Images are found by `file_name`; an image in `images` without annotations has no masks. Every annotation is a mask of
-its category, crowds (`iscrowd`) too, and masks of one category in one image are joined. Classes are the categories in
+its category, crowds (`iscrowd`) too, and masks of one category in one image are joined. Where some annotations have a
+`segmentation`, the `bbox` of those without one is drawn. Key points are left out. Classes are the categories in
 the order of their ids, unless `input.classes` is given: as a list, by name; as a mapping, by id.
 
 Where `input.labels.boxes` asks for them, `bbox` ([x, y, width, height] from the corner of the first pixel) and
@@ -45,7 +46,7 @@ class _Instance(NamedTuple):
     image: object
     category: object
     segmentation: str
-    box: object
+    box: Any
     crowd: bool
 
 
@@ -89,14 +90,17 @@ class CocoJson(AnnotationFormat):
         images = self._read_images(document["images"], survey)
         categories = self._read_categories(document["categories"])
         sound = list(self._sound(document["annotations"], images, categories, survey))
-        if self._masks and sound and all(instance.segmentation in _NO_MASKS for *_, instance in sound):
-            self._check_masks_present(sound)
+        notes: list[str] = []
+        if self._masks:
+            sound, notes = self._with_drawn_boxes(sound)
+        if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
+            notes.append("left out: key points of annotations")
         used: dict[str, str] = {}
         for i, _, category, _ in sound:
             used.setdefault(category, f"{self._path}, annotations[{i}]")
         self._map = self._map_categories(categories, used)
         survey.classes = self._map.names
-        survey.notes = (*self._notes, *self._map.notes)
+        survey.notes = (*self._notes, *self._map.notes, *notes)
         self._sound_ones = [entry for entry in sound if entry[1].position is not None]
         if not self._masks:
             survey.labels = MULTI
@@ -124,7 +128,7 @@ class CocoJson(AnnotationFormat):
         assert self._map is not None
         assert image.position is not None
         sides = instance.box
-        if not isinstance(sides, list) or len(sides) != 4 or not all(type(side) in (int, float) for side in sides):
+        if not _is_box(sides):
             raise BoxError(f"the bbox is {ascii(sides)[:_SHOWN_BOX]}, not [x, y, width, height]")
         left, top, width, height = sides
         size = image.size or self._images.size_of(image.position)
@@ -161,6 +165,22 @@ class CocoJson(AnnotationFormat):
         if image.position is not None and image.position not in survey.rejected:
             key = self._keys[image.position]
             survey.rejected[image.position] = Refusal(key, code, f"{self.name}, {reason}")
+
+    def _with_drawn_boxes(
+        self, sound: list[tuple[int, _Image, str, _Instance]]
+    ) -> tuple[list[tuple[int, _Image, str, _Instance]], list[str]]:
+        """Draws boxes as masks where other annotations have a segmentation; returns them, and notes."""
+        without = sum(instance.segmentation in _NO_MASKS for *_, instance in sound)
+        if not without:
+            return sound, []
+        if without == len(sound):
+            self._check_masks_present(sound)
+            return sound, []
+        drawn = [(i, image, category, _drawn(instance)) for i, image, category, instance in sound]
+        boxes = without - sum(instance.segmentation in _NO_MASKS for *_, instance in drawn)
+        outlines = len(sound) - without
+        note = f"{boxes} boxes are drawn as masks, since {outlines} other annotations have a segmentation"
+        return drawn, [note] if boxes else []
 
     def _check_masks_present(self, sound: list[tuple[int, _Image, str, _Instance]]) -> None:
         boxes = sum(instance.box is not None for *_, instance in sound)
@@ -331,6 +351,20 @@ def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
     if "file_name" in entry:
         return {name: entry[name] for name in ("id", "file_name", "height", "width") if name in entry}
     return entry
+
+
+def _drawn(instance: _Instance) -> _Instance:
+    """Returns an annotation with its box as the segmentation, where it has none."""
+    if instance.segmentation not in _NO_MASKS or not _is_box(instance.box):
+        return instance
+    left, top, width, height = instance.box
+    right, bottom = left + width, top + height
+    outline = [[left, top, right, top, right, bottom, left, bottom]]
+    return instance._replace(segmentation=json.dumps(outline, separators=(",", ":")))
+
+
+def _is_box(sides: Any) -> bool:
+    return isinstance(sides, list) and len(sides) == 4 and all(type(side) in (int, float) for side in sides)
 
 
 def _is_image(entry: object) -> bool:

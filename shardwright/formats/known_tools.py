@@ -19,6 +19,7 @@ from shardwright.formats.labelme import LabelMe
 from shardwright.formats.objects import ObjectFormat
 from shardwright.formats.open_images import OpenImages, is_open_images
 from shardwright.formats.panoptic import Panoptic
+from shardwright.formats.supervisely import Supervisely
 from shardwright.formats.via import ViaJson
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.formats.yolo import Yolo
@@ -50,6 +51,7 @@ _VOC_BOXES = KnownTool("Pascal VOC XML files of boxes", "", "voc_boxes")
 _YOLO = KnownTool("YOLO text files", "", "yolo")
 _YOLO_DATA = KnownTool("YOLO's data.yaml", "", "yolo")
 _LABELME = KnownTool("LabelMe JSON, a file for each image", "", "labelme")
+_SUPERVISELY = KnownTool("Supervisely JSON, a file for each image", "", "supervisely")
 _CVAT = KnownTool("CVAT XML", "", "cvat_xml")
 _VIA = KnownTool("VIA (VGG Image Annotator) JSON", "", "via_json")
 _LABEL_STUDIO = KnownTool("Label Studio JSON", "", "label_studio")
@@ -64,12 +66,12 @@ _OPEN_IMAGES = KnownTool("a CSV of Open Images", "", "open_images")
 READERS: Mapping[str, type[ObjectFormat]] = {
     one.format: one
     for one in (
-        *(Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes),
+        *(Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes, Supervisely),
         *(LabelJsonl, VertexJsonl, Labelbox, OpenImages, Panoptic),
     )
 }
 # Formats with a file for each image, which may be next to the images.
-FOLDERS = ("yolo", "labelme", "voc_boxes")
+FOLDERS = ("yolo", "labelme", "voc_boxes", "supervisely")
 
 
 def find_tool(path: str, images: Collection[str] = ()) -> KnownTool | None:
@@ -196,6 +198,7 @@ def _is_via(found: dict[str, Any] | str) -> bool:
 
 _MARKS = (
     (_has("shapes", "imagePath"), _LABELME),
+    (_has("objects", "size", "tags"), _SUPERVISELY),
     (_has("data_row"), _LABELBOX),
     (_has("imageGcsUri"), _VERTEX),
     (_is_via, _VIA),

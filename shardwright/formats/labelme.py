@@ -1,9 +1,9 @@
 """LabelMe: a JSON file for each image, next to it or in a separate folder.
 
-`shapes` holds polygons, rectangles, circles and masks; points and lines have no area and are left out, with their
-count. `flags` of the file that are set are the classes of the whole image. The image is the one of `imagePath`, or the
-one that has the name of the file; the copy of it in `imageData` is not used. Source: the file format of
-wkentaro/labelme (labelme/_label_file.py, labelme/shape.py).
+`shapes` holds polygons, rectangles (turned ones, too), circles and masks; points and lines have no area and are left
+out, with their count. `flags` of the file that are set are the classes of the whole image. The image is the one of
+`imagePath`, or the one that has the name of the file; the copy of it in `imageData` is not used. Source: the file
+format of wkentaro/labelme (labelme/_label_file.py, labelme/shape.py).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing
 from shardwright.images.boxes import Box
 from shardwright.storage import list_inputs
 
+_POLYGONS = ("polygon", "oriented_rectangle")
 _WITHOUT_AREA = {"point": "points", "points": "points", "line": "lines", "linestrip": "lines"}
 
 
@@ -79,8 +80,8 @@ def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing 
     if kind in _WITHOUT_AREA:
         left_out[_WITHOUT_AREA[kind]] += 1
         return None
-    points = read_points(one.get("points"), f"{where}: points", 3 if kind == "polygon" else 2)
-    if kind == "polygon":
+    points = read_points(one.get("points"), f"{where}: points", 3 if kind in _POLYGONS else 2)
+    if kind in _POLYGONS:
         return Thing(label, polygon(points))
     if kind not in ("rectangle", "circle", "mask") or len(points) != 2:
         raise ObjectError(f"{where}: {ascii(kind)[:40]} with {len(points)} points is not a shape that is read")

@@ -204,6 +204,7 @@ class ObjectFormat(AnnotationFormat):
             if position is not None:
                 survey.listed[position] = 1
         self._kept = [one for one in self._kept if one.position not in survey.rejected]
+        self._check_any(survey)
         notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items())]
         notes += self._check_task(survey)
         self._map = self._map_classes(used)
@@ -259,6 +260,18 @@ class ObjectFormat(AnnotationFormat):
                 used[label] = where
                 if len(used) > MOST_CLASSES:
                     raise UsageError(f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!a}.")
+
+    def _check_any(self, survey: Survey) -> None:
+        """Shows what is wrong where that is so of every image: a message about missing classes would not help.
+
+        Raises:
+            UsageError: all annotations of images of the listing are broken.
+        """
+        broken = sorted(survey.rejected.items())
+        if broken and not self._kept:
+            _, (key, _, reason) = broken[0]
+            every = f"all {len(broken)} annotations" if len(broken) > 1 else "the only annotation"
+            raise UsageError(f"{self._path}: {every} cannot be used. The first, of {key}: {reason}.")
 
     def _check_task(self, survey: Survey) -> list[str]:
         """Compares what is annotated with what is wanted; returns notes about what is left out.

@@ -4,7 +4,7 @@
 |---|---|
 | `XMin`, `XMax`, `YMin`, `YMax` | a box, in fractions of the image |
 | `Confidence` alone | a class of the whole image where it is 1; others are left out, with their count |
-| `MaskPath` | a mask: a PNG below the folder of the CSV, whose pixels other than 0 belong to the object |
+| `MaskPath` | a mask: a PNG below the folder of the CSV or next to it, whose pixels other than 0 belong to the object |
 
 `LabelName` is an identifier such as `/m/0k4j`; its name is in a file `class-descriptions*.csv` in the folder of the
 CSV, where there is one. A mask must have the size of its image. Source: the description of the data
@@ -87,11 +87,13 @@ class OpenImages(ObjectTable):
         self._files: Listing | None = None
         self._by_name: dict[str, str] = {}
         if MASK in self._table.header:
-            listing = list_inputs(folder)
-            chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(".png")]
-            self._files = listing.part(chosen)
+            self._files = _masks(folder, given.images.root) or _masks(os.path.dirname(folder), given.images.root)
+            if self._files is None:
+                raise UsageError(
+                    f"{given.path}: no PNG file of a mask is below {folder} or next to it. Put them there."
+                )
             self._by_name = {os.path.basename(name): name for name in self._files.names}
-            files = MaskFiles(listing.root, {}, given.images.max_pixels)
+            files = MaskFiles(self._files.root, {}, given.images.max_pixels)
             self.dialect = OpenImagesMasks(self.dialect.centers, files)
 
     def attachments(self) -> Listing | None:
@@ -133,9 +135,21 @@ class OpenImages(ObjectTable):
     def _mask(self, label: str, fields: Mapping[str, str], where: str) -> Thing:
         name = self._by_name.get(os.path.basename(fields[MASK].strip()))
         if name is None:
-            raise ObjectError(f"{where}: there is no file {ascii(fields[MASK])[:80]} below the folder of {self.name}")
-        edges = _box(fields, _MASK_EDGES, where) if _MASK_EDGES[0] in fields else None
+            raise ObjectError(f"{where}: there is no file {ascii(fields[MASK])[:80]} near {self.name}")
+        edges = _box(fields, _MASK_EDGES, where) if fields.get(_MASK_EDGES[0], "").strip() else None
         return Thing(label, None, edges, file=name)
+
+
+def _masks(folder: str, images: str) -> Listing | None:
+    """Returns the PNG files below a folder, without those of the images; `None` where there are none."""
+    listing, inside = list_inputs(folder), images.rstrip("/") + "/"
+    apart = not folder.startswith(images.rstrip("/"))
+    chosen = [
+        i
+        for i, key in enumerate(listing.keys)
+        if key.lower().endswith(".png") and not (apart and listing.path(i).startswith(inside))
+    ]
+    return listing.part(chosen) if chosen else None
 
 
 def _box(fields: Mapping[str, str], names: Sequence[str], where: str) -> Box:

@@ -4,6 +4,8 @@ Masks are PNGs of palette indices, or of the colors that VOC's palette has for t
 unclear regions) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette, and
 else the values themselves: without the palette, the values need not be VOC's classes.
 
+A file `labelmap.txt`, as CVAT and datumaro write it, states the names in the order of the values, and their colors.
+
 Boxes become features in the layout of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is
 annotated when it has a mask. The lists in `ImageSets/Segmentation` state the split of an image. Source: the VOC2012
 development kit (see `voc_xml`). The text of an annotation is the name of a mask, or the size of the image that boxes
@@ -34,7 +36,17 @@ from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import MaskFileError
 from shardwright.masks.rle import RleError, Runs
 from shardwright.progress import counted
-from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
+from shardwright.storage import (
+    EmptyListing,
+    Listing,
+    Refusal,
+    list_inputs,
+    list_names,
+    map_threads,
+    open_table,
+    read_bytes,
+    readers,
+)
 from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
 _VOC_CLASSES = 20
@@ -48,6 +60,9 @@ VOC_CLASSES = (
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
 _PLAIN = "classes: the values of the masks, which do not have Pascal VOC's palette; input.classes names them"
+_LABEL_MAP = "labelmap.txt"
+_LABEL_LINE = re.compile(r"([^:#]+):(?:(\d{1,3}),(\d{1,3}),(\d{1,3}))?:[^:]*:[^:]*")
+_BACKGROUND = "background"
 _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
 
 
@@ -272,6 +287,10 @@ class PascalVoc(AnnotationFormat):
         elif self._classes is not None:
             ids, note = listed_ids(tuple(self._classes))
             mapped = map_ids(ids)
+        elif labels := _label_map(self.dialect.root):
+            colored = any(map_threads(lambda name: _is_colored(self.dialect, name), masks, readers(self.dialect.root)))
+            ids = {name: color if colored else value for name, (value, color) in labels.items()}
+            return map_ids(ids)._replace(notes=(f"classes: those of {_LABEL_MAP}; input.classes names others",))
         else:
             others, read = without_palette(self.dialect, masks)
             if others:
@@ -332,6 +351,40 @@ class PascalVoc(AnnotationFormat):
             found = counted(len(several), "image is", "images are")
             notes.append(f"splits: {found} in two lists: {self._images.keys[position]}, {one}, {two}")
         return notes
+
+
+def _label_map(folder: str) -> dict[str, tuple[int, int]]:
+    """Returns name -> its value and its color, from a file in the folder; nothing where there is none.
+
+    A line is `name:r,g,b:parts:actions`. Without a color it has that of VOC's palette.
+
+    Raises:
+        UsageError: a line is something else.
+    """
+    if _LABEL_MAP not in list_names(folder):
+        return {}
+    path = os.path.join(folder, _LABEL_MAP)
+    with open_table(path, MOST_LIST_BYTES) as file:
+        lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+    found = {}
+    for value, line in enumerate(lines):
+        match = _LABEL_LINE.fullmatch(line)
+        if match is None:
+            raise UsageError(
+                f"{path}: {line[:80]!r} is not name:r,g,b:parts:actions. Fix the line, or remove the file."
+            )
+        parts = [int(part) for part in match.groups()[1:] if part is not None]
+        color = COLOR + (parts[0] << 16 | parts[1] << 8 | parts[2]) if parts else palette_color(value)
+        if match[1] != _BACKGROUND:
+            found[IGNORED if color == palette_color(_BORDER) else match[1]] = (value, color)
+    return found
+
+
+def _is_colored(files: VocFiles, name: str) -> bool:
+    try:
+        return files.read(name).colored
+    except MaskFileError:
+        return False  # The ledger states why, when the image is due.
 
 
 def _list(folder: str, part: str, ending: str) -> Listing:

@@ -18,7 +18,7 @@ from shardwright.config.split import split_word, stated_split
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import UsageError
 from shardwright.formats.base import Annotation, AnnotationFormat, FormatInput, Images, Survey
-from shardwright.storage import Refusal, list_inputs
+from shardwright.storage import Listing, Refusal, list_inputs
 from shardwright.storage.listing import is_several
 
 
@@ -100,10 +100,12 @@ class SplitFiles(AnnotationFormat):
                 f"input.labels.path: {files[0].key} is {first.format}, and {files[other].key} is "
                 f"{self._sources[other].format}. Give files of one format."
             )
-        folders = next((file for file, one in zip(files, self._sources, strict=True) if one.attachments()), None)
-        if folders is not None:
+        roots = [None if attached is None else attached.root for attached in self._attached()]
+        if len(set(roots)) > 1:
+            far = next(file for file, root in zip(files, roots, strict=True) if root is not None)
             raise UsageError(
-                f"input.labels.path: {folders.key} ({first.format}) refers to other files. Give their folder alone."
+                f"input.labels.path: {far.key} ({first.format}) refers to files in another folder than "
+                f"{files[0].key if far != files[0] else files[1].key} does. Put the annotations into one folder."
             )
         self.format, self.unlisted, self.mask_column = first.format, first.unlisted, first.mask_column
         self.name = ", ".join(file.key for file in files)
@@ -132,6 +134,26 @@ class SplitFiles(AnnotationFormat):
         """See `AnnotationFormat.annotations`."""
         for source in self._sources:
             yield from source.annotations()
+
+    def attachments(self) -> Listing | None:
+        """See `AnnotationFormat.attachments`."""
+        attached = [one for one in self._attached() if one is not None]
+        if not attached:
+            return None
+        # Two files of annotations may refer to all files of one folder.
+        places = {key: (one, i) for one in attached for i, key in enumerate(one.keys)}
+        chosen = [places[key] for key in sorted(places)]
+        return Listing(
+            root=attached[0].root,
+            keys=[one.keys[i] for one, i in chosen],
+            names=[one.names[i] for one, i in chosen],
+            sizes=[one.sizes[i] for one, i in chosen],
+            refused=[refusal for one in attached for refusal in one.refused],
+            pins=tuple(one.pins[i] for one, i in chosen if one.pins),
+        )
+
+    def _attached(self) -> list[Listing | None]:
+        return [source.attachments() for source in self._sources]
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         """See `AnnotationFormat.resolved`."""

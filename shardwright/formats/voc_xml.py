@@ -64,11 +64,12 @@ class VocImage(NamedTuple):
     objects: tuple[VocObject, ...]
 
 
-def read_voc(data: bytes) -> VocImage:
+def read_voc(data: bytes, *, sized: bool = True) -> VocImage:
     """Reads an annotation file.
 
     Args:
         data: the whole file.
+        sized: whether it must state the size of the image; where it does not, height and width are 0.
 
     Raises:
         VocError: too large, no XML, with a document type, or without a size or an edge.
@@ -80,6 +81,8 @@ def read_voc(data: bytes) -> VocImage:
         parse_xml([data], reader)
     except XmlError as error:
         raise VocError(str(error)) from None
+    if not reader.size and not sized:
+        return VocImage(0, 0, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
     height, width = (_whole(reader.size, name, "size") for name in ("height", "width"))
     return VocImage(height, width, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
 
@@ -102,9 +105,9 @@ class VocBoxes(ObjectFiles):
         return [stem, stem.rpartition("/")[2]]
 
     def _content(self, raw: Any) -> Content:
-        image = read_voc(raw)
+        image = read_voc(raw, sized=False)
         things = [Thing(thing.name, None, thing.box, thing.flags) for thing in image.objects]
-        return Content(things, size=(image.height, image.width))
+        return Content(things, size=(image.height, image.width) if image.height else None)
 
 
 class _Reader:

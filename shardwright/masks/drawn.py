@@ -9,6 +9,7 @@ degrees, clockwise. A shape is one of:
 | `[[x, y, ...], ...]` | polygons in pixels, all of which belong to the object, as in COCO |
 | `{"size": [h, w], "counts": ...}` | COCO's run lengths |
 | `{"fractions": [[x, y, ...], ...]}` | polygons in fractions of the image's width and height |
+| `{"outline": [x, y, ...], "holes": [[x, y, ...], ...]}` | a polygon in pixels without others that are holes in it |
 | `{"ellipse": [x, y, rx, ry, angle]}` | the pixels whose center is in an ellipse: center and radii in pixels, degrees |
 | `{"rows": [...], "box": [left, top, width, height]}` | counts of pixels off, on, off, ..., row by row within a box |
 | `{"brush": [...]}` | the bytes of a brush stroke; see `shardwright.masks.brush` |
@@ -30,7 +31,7 @@ import numpy.typing as npt
 from shardwright.masks.brush import brush_runs
 from shardwright.masks.coco import CocoMasks, SegmentationError, check_size
 from shardwright.masks.mask_images import read_mask
-from shardwright.masks.rle import Runs, encode
+from shardwright.masks.rle import Runs, draw, encode
 
 # No image has a side this long.
 _LARGEST = 2**31
@@ -56,6 +57,10 @@ class DrawnMasks(CocoMasks):
             check_size("the image", (stated_height, stated_width), height, width)
         if "fractions" in shape:
             return self._draw([_scaled(one, height, width) for one in shape["fractions"]], height, width)
+        if "holes" in shape:
+            outside = self._draw([shape["outline"]], height, width)
+            inside = draw(self._draw(shape["holes"], height, width), height, width)
+            return encode(draw(outside, height, width) & (1 - inside))
         if "ellipse" in shape:
             return _ellipse(shape["ellipse"], height, width)
         if "brush" in shape:

@@ -284,3 +284,14 @@ def test_real_data_with_two_readings(here, shared_data, capsys):
     error = capsys.readouterr().err
     assert all(f"steel_defects/{name}" in error for name in ("image_class.csv", "image_label.csv", "masks"))
     assert init(shared_data / "hostile") == 0  # Its table names the files by their path from the folder above.
+
+
+def test_folders_of_files_of_one_kind_are_not_classes_where_annotations_cannot_be_read(here, capsys):
+    for number in range(3):
+        layouts.image(here / f"data/images/{number}.jpg", number)
+    (here / "data/captions.json").write_text('{"images": [], "annotations": [{"image_id": 1, "caption": "A cat."}]}')
+    assert main(["init", "data", "--out", "c.yaml"]) == 2
+    error = capsys.readouterr().err
+    assert "holds COCO captions JSON" in error
+    assert "input.labels.format=none" in error
+    assert not (here / "c.yaml").exists()

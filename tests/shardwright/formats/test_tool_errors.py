@@ -140,6 +140,18 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, tool, monkeypatch):
     assert "more than the 2,000" in row.reason
 
 
+def test_a_reason_is_shown_where_every_file_is_broken(tmp_path):
+    tool_files.labelme(tmp_path / "data")
+    for file in (tmp_path / "data").glob("*.json"):
+        file.write_text(file.read_text().replace('"polygon"', '"cuboid"'))
+    raw = {
+        "task": "segmentation",
+        "input": {"images": str(tmp_path / "data"), "labels": {"path": str(tmp_path / "data")}},
+    }
+    with pytest.raises(UsageError, match="all 8 annotations cannot be used. The first, of i0.jpg: .*'cuboid'"):
+        run(raw, tmp_path / "out")
+
+
 def test_two_entries_of_one_image_are_not_joined(tmp_path):
     path, raw = source(tmp_path / "data", "CVAT")
     spoil(path, 'name="i1.jpg"', 'name="i2.jpg"')

@@ -1,0 +1,158 @@
+"""Supervisely: a JSON file for each image in `DATASET/ann/`, its image in `DATASET/img/`, the classes in `meta.json`.
+
+| geometry | is read as |
+|---|---|
+| `polygon` | an outline, without its `interior` holes |
+| `bitmap` | a PNG, compressed with zlib and in base64, from its `origin` on |
+| `rectangle` | a box: the rows and columns of both corners belong to it |
+| others | left out, with their count |
+
+Tags of the file are the classes of the whole image; one with a value is `name=value`. Classes are in the order of
+`meta.json`, which may be up to two folders above the files. The datasets of a project are its splits where they are
+called so. Source: the Supervisely JSON format (docs.supervisely.com, Annotation format).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.formats.object_values import (
+    ObjectError,
+    parse_json,
+    read_list,
+    read_mapping,
+    read_name,
+    read_points,
+    read_side,
+)
+from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, polygon, shape
+from shardwright.images.boxes import Box
+from shardwright.storage import Listing, list_inputs, list_names, read_bytes
+
+_META, _ENDING = "meta.json", ".json"
+_ANNOTATIONS, _IMAGES = "ann", "img"
+_ABOVE = 2
+# A bitmap of one bit for each pixel; the PNG of a whole large image stays below this.
+_MOST_PNG_BYTES = 64 << 20
+_KNOWN_WITHOUT_AREA = {"point": "points", "line": "lines"}
+
+
+class Supervisely(ObjectFiles):
+    """See `ObjectFormat`."""
+
+    format, tool = "supervisely", "Supervisely"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        root, below = _project(given.path.rstrip("/"))
+        listing = list_inputs(root)
+        keys = [key for key in listing.keys if key.startswith(below) and key.lower().endswith(_ENDING)]
+        files = {key for key in keys if os.path.basename(key) != _META}
+        if not files:
+            raise UsageError(f"input.labels.path: {given.path} contains no JSON file. Give the folder of the project.")
+        self._files = listing.part([i for i, key in enumerate(listing.keys) if key in files])
+        self._all = listing.part([i for i, key in enumerate(listing.keys) if key in files or key == _META])
+        self._titles = _titles(self._all) if _META in self._all.keys else []
+
+    def attachments(self) -> Listing:
+        """See `AnnotationFormat.attachments`."""
+        return self._all
+
+    def _declared(self) -> Sequence[str]:
+        return self._titles
+
+    def _names_in(self, number: int, data: bytes) -> Sequence[str]:
+        del data
+        key = self._files.keys[number][: -len(_ENDING)]
+        parts = key.split("/")
+        at = [_IMAGES if part == _ANNOTATIONS else part for part in parts[:-1]]
+        whole, root = "/".join([self._files.root.rstrip("/"), *at, parts[-1]]), self._images.root.rstrip("/") + "/"
+        inside = [whole.removeprefix(root)] if whole.startswith(root) else []
+        return [*inside, "/".join([*at, parts[-1]]), parts[-1]]
+
+    def _content(self, raw: Any) -> Content:
+        document = read_mapping(parse_json(raw), "the file")
+        if "objects" not in document:
+            raise ObjectError("has no `objects`, so it is not Supervisely's")
+        stated = read_mapping(document.get("size"), "size")
+        size = read_side(stated.get("height"), "size: height"), read_side(stated.get("width"), "size: width")
+        left_out: Counter[str] = Counter()
+        things = []
+        for i, one in enumerate(read_list(document["objects"], "objects")):
+            found = _thing(read_mapping(one, f"objects[{i}]"), f"objects[{i}]", left_out)
+            if found is not None:
+                things.append(found)
+        tags = [
+            _tag(read_mapping(one, f"tags[{i}]"), f"tags[{i}]")
+            for i, one in enumerate(read_list(document.get("tags") or [], "tags"))
+        ]
+        return Content(things, list(dict.fromkeys(tags)), size, left_out=left_out)
+
+
+def _project(path: str) -> tuple[str, str]:
+    """Returns the folder of the project, and what the keys of the files below it begin with."""
+    root = path
+    for _ in range(_ABOVE + 1):
+        if _META in list_names(root):
+            return root, "" if root == path else f"{path.removeprefix(root).lstrip('/')}/"
+        root = os.path.dirname(root)
+    return path, ""
+
+
+def _titles(files: Listing) -> list[str]:
+    number = list(files.keys).index(_META)
+    problem = f"{files.path(number)}: is not the meta.json of Supervisely. Export the project again."
+    try:
+        meta = read_mapping(parse_json(read_bytes(files.path(number), files.pin(number), _MOST_PNG_BYTES)), _META)
+        classes = read_list(meta.get("classes"), "classes")
+        return [read_name(read_mapping(one, "a class").get("title"), "title") for one in classes]
+    except (OSError, ObjectError) as error:
+        raise UsageError(f"{problem} ({error})") from None
+
+
+def _tag(one: Mapping[str, Any], where: str) -> str:
+    name, value = read_name(one.get("name"), f"{where}: name"), one.get("value")
+    return name if value is None else f"{name}={value}"
+
+
+def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
+    label = read_name(one.get("classTitle"), f"{where}: classTitle")
+    kind = str(one.get("geometryType") or one.get("shape"))
+    if kind == "bitmap":
+        return _bitmap(label, read_mapping(one.get("bitmap"), f"{where}: bitmap"), where)
+    if kind not in ("polygon", "rectangle"):
+        left_out[_KNOWN_WITHOUT_AREA.get(kind, f"objects of the geometry {ascii(kind)[:20]}")] += 1
+        return None
+    points = read_mapping(one.get("points"), f"{where}: points")
+    outline = read_points(points.get("exterior"), f"{where}: exterior", 3 if kind == "polygon" else 2)
+    if kind == "rectangle":
+        columns, rows = zip(*outline, strict=True)
+        return Thing(label, None, Box(min(columns), min(rows), max(columns) + 1, max(rows) + 1))
+    holes = [
+        read_points(hole, f"{where}: interior {i + 1}")
+        for i, hole in enumerate(read_list(points.get("interior") or [], f"{where}: interior"))
+    ]
+    if not holes:
+        return Thing(label, polygon(outline))
+    flat = [[number for point in corners for number in point] for corners in (outline, *holes)]
+    across, down = flat[0][::2], flat[0][1::2]
+    return Thing(label, shape(outline=flat[0], holes=flat[1:]), Box(min(across), min(down), max(across), max(down)))
+
+
+def _bitmap(label: str, one: Mapping[str, Any], where: str) -> Thing:
+    (left, top), *_ = read_points([one.get("origin")], f"{where}: origin", 1)
+    try:
+        unpacked = zlib.decompressobj()
+        data = unpacked.decompress(base64.b64decode(str(one.get("data")), validate=True), _MOST_PNG_BYTES)
+    except (ValueError, binascii.Error, zlib.error):
+        raise ObjectError(f"{where}: its data is not a PNG, compressed with zlib and in base64") from None
+    if not unpacked.eof:
+        raise ObjectError(f"{where}: its data is cut off, or has more than {_MOST_PNG_BYTES} bytes")
+    return Thing(label, shape(png=base64.b64encode(data).decode(), at=[int(left), int(top)]))
