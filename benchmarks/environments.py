@@ -1,4 +1,4 @@
-"""Environments of their own for packages that a benchmark compares with, and that Shardwright does not need."""
+"""Separate environments for packages that a benchmark compares with, and that Shardwright does not need."""
 
 from __future__ import annotations
 
