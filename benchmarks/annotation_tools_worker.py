@@ -307,7 +307,7 @@ def read_globox(row: str, scene: Scene, out: Path) -> Truth:
 @writes("labelme")
 def write_labelme(scene: Scene, out: Path) -> None:
     """Saves shapes of every kind with LabelMe's own file class."""
-    from labelme._label_file import LabelFile
+    from labelme import LabelFile
     from labelme.utils import img_arr_to_b64
 
     copy_images(scene, out)
@@ -346,7 +346,7 @@ def write_labelme(scene: Scene, out: Path) -> None:
 @reads("labelme")
 def read_labelme(scene: Scene, out: Path) -> Truth:
     """Reads with LabelMe's file class; polygons are drawn by pycocotools, circles by their equation."""
-    from labelme._label_file import LabelFile
+    from labelme import LabelFile
 
     found = Collected(scene, "masks", "classes")
     for image in scene["images"]:

@@ -72,6 +72,8 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
     Raises:
         ShardwrightError: something about the input or the schema is wrong.
     """
+    if "train" not in config.split.names:
+        raise ConfigError("split", "no split named train", "Add train; only `shardwright ingest` needs none.")
     asked, config = config, resolve_baseline(config) if hashed else without_baseline(config)
     _check_presets(config)
     _check_values(config)

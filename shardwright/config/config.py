@@ -130,8 +130,6 @@ class Config:
         check_texts(self.trainer.text, self.transform.text, self.loader.augment)
         self._check_features()
         _check_spans(self.input)
-        if "train" not in self.split.names:
-            raise ConfigError("split", "no split named train", "Add train.")
         if self.gate.skew is not None:
             self.gate.skew.shared(len(self.split.names) - 1 or 1)
         if self.evaluator.split not in self.split.names:

@@ -82,7 +82,12 @@ class DuplicateDecision:
 
 
 def decide(
-    keys: Sequence[str], alive: npt.NDArray[np.bool_], rules: Sequence[DuplicateRule], conflicts: str
+    keys: Sequence[str],
+    alive: npt.NDArray[np.bool_],
+    rules: Sequence[DuplicateRule],
+    conflicts: str,
+    *,
+    predefined: bool = False,
 ) -> DuplicateDecision:
     """Decides about duplicates.
 
@@ -91,6 +96,7 @@ def decide(
         alive: which of them are going to be written so far.
         rules: the ways in which images can be the same, the strictest first.
         conflicts: what to do where labels within a group disagree: `report`, `reject` the whole group, or `fail`.
+        predefined: whether the input states the split of each image, so that groups may be in several.
 
     Raises:
         CheckFailed: there are duplicates or conflicts, and they are not to be.
@@ -102,7 +108,8 @@ def decide(
         if not groups:
             continue
         disagreeing = [members for members in groups if len({rule.labels.get(i, "") for i in members}) > 1]
-        _note(decision, keys, rule, groups, disagreeing, conflicts)
+        kept = "kept" if predefined else "kept, each group in one split"
+        _note(decision, keys, rule, groups, disagreeing, conflicts, kept)
         for members in disagreeing if conflicts == "reject" else ():
             for i in members:
                 other = next(j for j in members if rule.labels.get(j, "") != rule.labels.get(i, ""))
@@ -156,13 +163,13 @@ def _note(
     groups: list[Positions],
     disagreeing: list[Positions],
     conflicts: str,
+    kept: str,
 ) -> None:
     count = sum(len(members) for members in groups)
     within = counted(len(groups), "group")
     found = f"{rule.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
     if rule.action == "fail":
         raise CheckFailed(f"{found}. {rule.option} is fail: remove all but one of each, or set it to first or keep.")
-    kept = "kept (a split that is drawn has each group on one side)"
     what = kept if rule.action == "keep" else "the first of each is kept"
     decision.notes.append(f"{found}: {what}")
     if not disagreeing:

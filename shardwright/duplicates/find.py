@@ -44,6 +44,8 @@ def find_duplicates(
     probed: PixelHashes | None,
     alive: _Alive,
     labels_of: Callable[[Iterable[int]], Mapping[int, tuple[str, str]]],
+    *,
+    predefined: bool = False,
 ) -> DuplicateDecision:
     """Finds images that are the same and decides about them.
 
@@ -54,6 +56,7 @@ def find_duplicates(
         probed: the hashes of their pixels; needed where the options use them.
         alive: which images are going to be written so far, bool (n,); the files of all of them can be read.
         labels_of: positions -> position -> the classes of an image and a word for its masks.
+        predefined: whether the input states the split of each image.
 
     Raises:
         CheckFailed: there are duplicates or conflicts, and they are not to be.
@@ -83,7 +86,7 @@ def find_duplicates(
         )
         for name, action, relation, firsts in found
     ]
-    return decide(keys, alive, rules, options.conflicts)
+    return decide(keys, alive, rules, options.conflicts, predefined=predefined)
 
 
 def _same_bytes(image: int, other: int) -> str:

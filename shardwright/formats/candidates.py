@@ -4,6 +4,7 @@
 |---|---|---|
 | `JPEGImages/1.jpg`, `SegmentationClass/1.png` | `JPEGImages` | the folder: Pascal VOC |
 | `images/1.jpg`, `masks/1.png` | the folder without the masks' | the folder called after masks, with PNG, BMP or TIFF |
+| `1/images/1.png`, `1/masks/1.png`, `1/masks/2.png` | the folder | the folder: a mask for each object |
 | `1.jpg`, `1_mask.png` | the folder | the folder: masks with a suffix |
 | `images/1.jpg`, `labels/1.txt`, `data.yaml` | the images' folder | `data.yaml`, or `labels`: an annotation tool's |
 | `1.jpg`, `1.json` | the folder | the folder: an annotation tool's file for each image |
@@ -24,7 +25,7 @@ from typing import NamedTuple
 
 from shardwright.config.split import split_word, stated_split
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
-from shardwright.formats.mask_names import suffix_pairs
+from shardwright.formats.mask_names import object_masks, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 
 # Files with these endings count as images; of other files the header decides.
@@ -35,7 +36,7 @@ IMAGE_ENDINGS = frozenset(
     )
 )
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
-_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml")
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml", ".parquet")
 # A tool writes one of these for each image.
 _OF_IMAGES, _YAML = (".txt", ".json", ".xml"), (".yaml", ".yml")
 # Tables of files to predict (Kaggle), and files that no one annotates with.
@@ -78,6 +79,8 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in keys if f"/{MASKS}/" in f"/{key}"})
     if voc:
         return [Candidate(_join(folder, _VOC_IMAGES), folder) for folder in voc]
+    if len(masks) > 1 and object_masks(keys):
+        return [Candidate(whole, whole) for whole in [_common_folder([key for key in keys if _is_image(key)])]]
     found = [Candidate(_common_folder(images), folder) for folder in masks if images]
     found += [Candidate(folder, folder) for folder in [_common_folder(images)] if _has_pairs(images)]
     ending, labels_of_tool = _of_tool(keys, images)

@@ -62,6 +62,9 @@ _PANOPTIC = KnownTool("COCO panoptic JSON", "", "panoptic")
 _CAPTIONS = KnownTool(
     "COCO captions JSON", "Write a CSV with the columns image and caption, and set input.labels.format: captions."
 )
+_PARQUET = KnownTool("Parquet", "Save it as CSV or JSON lines, e.g. by pandas.read_parquet(FILE).to_csv('labels.csv').")
+_DATUMARO = KnownTool("datumaro JSON", "Export COCO or CVAT from datumaro.")
+_CREATE_ML = KnownTool("CreateML JSON", "Export COCO from the tool that wrote it.")
 _OPEN_IMAGES = KnownTool("a CSV of Open Images", "", "open_images")
 READERS: Mapping[str, type[ObjectFormat]] = {
     one.format: one
@@ -94,6 +97,8 @@ def name_tool(path: str) -> KnownTool | None:
         start = read_start(path, _START)
     except OSError:
         return None
+    if start.startswith(b"PAR1"):
+        return _PARQUET
     text = start.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     ending = os.path.splitext(path)[1].lower()
     if ending in (".yaml", ".yml"):
@@ -205,4 +210,6 @@ _MARKS = (
     (_in_annotations("segments_info"), _PANOPTIC),
     (_in_annotations("caption"), _CAPTIONS),
     (_has("data", "annotations"), _LABEL_STUDIO),
+    (_has("items", "categories"), _DATUMARO),
+    (_has("image", "annotations"), _CREATE_ML),
 )

@@ -99,7 +99,8 @@ class MaskImages(AnnotationFormat):
             elif self._pattern is None:
                 reason = f"no image belongs to this mask, by {layout.name}"
                 survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
-        check_second(placed, masks, self._images, survey, f"{self.name}: ")
+        if not layout.objects:
+            check_second(placed, masks, self._images, survey, f"{self.name}: ")
         mapped = self._map(placed, by_class=layout.by_class)
         survey.classes = mapped.names
         survey.values = mapped.values()

@@ -6,6 +6,7 @@
 | suffix | `street/a_mask.png`, and others of `SUFFIXES`; of Cityscapes' `a_leftImg8bit.png`: `a_gtFine_labelIds.png` |
 | folder per class | `car/street/a.png` |
 | class suffix | `street/a_car.png` |
+| folder of objects | of `a/images/a.png`: `a/masks/1.png`, `a/masks/2.png`, which are joined |
 
 The layout in which most masks find their image is taken; where two are even it is an error. A bare name finds its image
 in any folder where the layout has no classes. `input.labels.regex` overrides this: a regular expression, searched in
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -39,6 +41,8 @@ _CITYSCAPES = "_leftImg8bit"
 # Suffixes of images whose masks have another suffix in that place.
 _IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
 _SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
+_OBJECTS, _ONE_CLASS = "a folder of objects for each image", "mask"
+_OBJECT_FOLDERS = ("masks", "mask", "objects")
 _OVERRIDE = "input.labels.regex overrides this"
 
 
@@ -51,6 +55,23 @@ def suffix_pairs(stems: Iterable[str]) -> list[tuple[str, str]]:
     seen = {suffix for stem in stems for suffix in _IMAGE_SUFFIXES if stem.endswith(suffix)}
     plain = [suffix for suffix, replacement in SUFFIXES.items() if not replacement]
     return [*SUFFIXES.items(), *((suffix, image) for image in sorted(seen) for suffix in plain)]
+
+
+def object_masks(keys: Sequence[str]) -> frozenset[str]:
+    """Returns the keys in folders of objects: they are called after masks, and next to each is one image.
+
+    Args:
+        keys: keys of images and masks in one folder.
+    """
+    tops: Counter[str] = Counter()
+    inside: dict[str, str] = {}
+    for key in keys:
+        top, _, name = key.rpartition("/")[0].rpartition("/")
+        if name.lower() in _OBJECT_FOLDERS and top:
+            inside[key] = top
+        else:
+            tops.update("/".join(key.split("/")[: i + 1]) for i in range(key.count("/")))
+    return frozenset(key for key, top in inside.items() if tops[top] == 1)
 
 
 class MaskName(NamedTuple):
@@ -77,6 +98,7 @@ class ImageStems:
         self.suffixes = suffix_pairs(key_stem(key) for i, key in enumerate(keys) if i not in skip)
         self._by_stem = index_keys(keys, skip, key_stem)
         self._by_base = index_keys(keys, skip, base_stem)
+        self._below: dict[str, str | None] | None = None
 
     def find(self, stem: str, *, bare: bool) -> int | None:
         """Returns the position of an image, -1 where several fit, `None` where none does."""
@@ -84,6 +106,17 @@ class ImageStems:
         if whole is not None and found != whole:
             return whole if found is None else AMBIGUOUS
         return self._by_base.get(stem) if found is None and bare and "/" not in stem else found
+
+    def only_below(self, folder: str) -> str | None:
+        """Returns the path without extension of the only image below a folder; `None` where there are more or none."""
+        if self._below is None:
+            self._below = {}
+            for i, key in enumerate(self._keys):
+                above = key.split("/")[:-1] if i not in self._skip else []
+                for depth in range(len(above)):
+                    top = "/".join(above[: depth + 1])
+                    self._below[top] = None if top in self._below else key_stem(key)
+        return self._below.get(folder)
 
     def whole(self, key: str) -> int | None:
         """Returns the position of the image of a whole key, or `None`."""
@@ -110,6 +143,7 @@ class MaskLayout:
         names: from a mask's path without extension to the image's and a class.
         exact: whether the image's path has its extension.
         pattern: the `input.labels.regex` that means the same, where there is one.
+        objects: whether an image has a file for each object, which are joined.
     """
 
     name: str
@@ -118,6 +152,7 @@ class MaskLayout:
     names: Callable[[str], tuple[str, str] | None]
     exact: bool = False
     pattern: str | None = None
+    objects: bool = False
 
     def place(self, mask: str, images: ImageStems) -> MaskName | None:
         """Returns the image of a mask; `None` where there is none.
@@ -168,7 +203,10 @@ def detect_mask_layout(
     fitting = []
     for layout in _layouts(images, classes):
         found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
-        hits = [label for stem, label in found if images.find(stem, bare=not layout.by_class) is not None]
+        placed = [(images.find(stem, bare=not layout.by_class), label) for stem, label in found]
+        hits = [label for position, label in placed if position is not None]
+        if layout.objects and len({position for position, _ in placed}) == len(placed):
+            continue  # A single file for an image may hold several classes.
         if hits and not (layout.by_class and classes is None and not _may_be_classes(layout, set(hits))):
             fitting.append((len(hits), layout))
     if not fitting:
@@ -193,10 +231,15 @@ def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> It
         yield MaskLayout(f"the suffix {suffix}{instead}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
     yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
     yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
+    if classes is None or len(classes) == 1:
+        label = next(iter(classes or ()), _ONE_CLASS)
+        yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
 
 
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
     """Returns whether folders or suffixes can be classes where `input.classes` names none."""
+    if layout.objects:
+        return True
     if layout.name == _FOLDER:
         return not all(map(is_split_folder, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES for label in labels)
@@ -217,6 +260,15 @@ def _by_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tupl
     def names(stem: str) -> tuple[str, str] | None:
         label, _, rest = stem.partition("/")
         return (rest, label) if rest and _may_be(label, classes) else None
+
+    return names
+
+
+def _by_object_folder(images: ImageStems, label: str) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        top, _, folder = stem.rpartition("/")[0].rpartition("/")
+        image = images.only_below(top) if top and folder.lower() in _OBJECT_FOLDERS else None
+        return None if image is None else (image, label)
 
     return names
 

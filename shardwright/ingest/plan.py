@@ -237,7 +237,15 @@ def plan_ingest(
     rejected = _unreadable(surveyed, hashed, probed)
     alive = np.ones(len(surveyed.listing.keys), dtype=np.bool_)
     alive[list(rejected)] = False
-    same = find_duplicates(recipe.duplicates, surveyed.listing.keys, hashed.same, probed, alive, surveyed.labels_of)
+    same = find_duplicates(
+        recipe.duplicates,
+        surveyed.listing.keys,
+        hashed.same,
+        probed,
+        alive,
+        surveyed.labels_of,
+        predefined=recipe.split.method == "predefined",
+    )
     alive[list(same.rows)] = False
     classes = _classes(recipe, surveyed)
     split = split_images(recipe.split, location.previous, surveyed, np.flatnonzero(alive), classes, same)

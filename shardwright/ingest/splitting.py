@@ -226,7 +226,7 @@ def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], grou
     """Returns notes on the splits; none on plain splits by hash, whose sizes are in the table at the end."""
     counts = assigned.counts()
     total = sum(counts.values())
-    if total and not counts.get("train") and options.method != "hash":
+    if total and "train" in options.names and not counts.get("train") and options.method != "hash":
         shown = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise CheckFailed(f"split: no image is in train ({shown}). Change split.method or its options.")
     notes = []

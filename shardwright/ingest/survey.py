@@ -335,9 +335,10 @@ def _reject_unlisted(
     rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
     if rest and unlisted == "fail":
         shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
+        missing = next((f"{one.key}: {one.reason}. " for one in survey.refused if one.code == "missing_image"), "")
         names = ("empty", "reject") if may_be_empty else ("reject", "unlabeled")
         raise CheckFailed(
-            f"{len(rest)} of {len(listing.keys)} images have no row in {table}: {shown}. "
+            f"{len(rest)} of {len(listing.keys)} images have no row in {table}: {shown}. {missing}"
             f"Set input.unlisted_images to {' or '.join(names)}, or add rows."
         ).with_readings(*(Reading(_UNLISTED_MEANS[name], {"input.unlisted_images": name}) for name in names))
     if unlisted != "reject":
@@ -449,8 +450,10 @@ def _nothing_matched(
     option = "key_regex define which parts of the path make the name"
     if source.attachments() is not None and not isinstance(source.dialect, CocoMasks):
         option = "regex find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
+    # A reason that names the image which may be meant is the best hint.
+    near = next((f" {one.reason}." for one in survey.refused if one.reason.endswith("upper and lower case")), "")
     return CheckFailed(
         f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
         f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
-        f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else "")
+        f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else near)
     )

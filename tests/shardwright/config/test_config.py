@@ -136,7 +136,6 @@ REFUSED = [
     ({"split": {"metod": "group"}}, r"split\.metod: unknown key\. Did you mean split\.method\?"),
     ({"split": {"train": 1}}, r"split\.train: unknown key\. .* write split\.ratios: \{train: 1\}"),
     ({"split": {"ratios": {"Train": 1.0}}}, r"split\.ratios\.Train: not a split's name"),
-    ({"split": {"ratios": {"eval": 0.5, "test": 0.5}}}, r"split: no split named train"),
     (
         {"split": {"ratios": {"train": 0.9, "eval": 0.1}}, "evaluator": {"split": "test"}},
         r"evaluator\.split: 'test' is not a split",

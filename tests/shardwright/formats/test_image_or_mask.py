@@ -5,8 +5,11 @@ import pytest
 from ingesting import examples, run
 from PIL import Image
 
+from shardwright.config import load_config
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.ingest import ingest
 from shardwright.masks import rle
+from shardwright.pipelines.cli import main
 
 SHAPE = (12, 10)
 NUMBERS = range(6)
@@ -125,3 +128,38 @@ def test_masks_of_no_image_lead_to_the_pattern_of_masks(tmp_path):
     with pytest.raises(CheckFailed, match=r"input\.labels\.regex") as error:
         run(reading(tmp_path / "in", "img", "masks"), tmp_path / "out", workers=1)
     assert "key_regex" not in str(error.value)
+
+
+def test_a_folder_of_objects_for_each_image(tmp_path, monkeypatch):
+    """The layout of the Data Science Bowl 2018."""
+    monkeypatch.chdir(tmp_path)
+    for number in NUMBERS:
+        save(tmp_path / f"data/{number}/images/{number}.png", photograph(number))
+        for part, columns in (("a", slice(2, 5)), ("b", slice(4, 7))):
+            mask = np.zeros_like(drawn(number))
+            mask[:, columns] = 255 * drawn(number)[:, columns]
+            save(tmp_path / f"data/{number}/masks/{part}{number}.png", mask)
+    assert main(["init", "data", "--out", "c.yaml"]) == 0
+    ingest(load_config("c.yaml"), tmp_path / "out", quiet=True)
+    found = examples(tmp_path / "out")
+    assert sorted(found) == [f"{number}/images/{number}.png" for number in NUMBERS]
+    for number in NUMBERS:
+        flat = found[f"{number}/images/{number}.png"]["image/segmentation/mask/rle"]
+        np.testing.assert_array_equal(rle.draw(np.reshape(flat, (-1, 2)), *SHAPE), drawn(number))
+
+
+def test_an_ingest_needs_no_split_named_train_and_says_where_a_name_differs(tmp_path, image_input):
+    raw = image_input(tmp_path / "in", layout="class_folders", images=4)
+    manifest = run({**raw, "split": {"ratios": {"all": 1.0}}}, tmp_path / "out")
+    assert manifest.totals["written"] == 4
+    table = tmp_path / "labels.csv"
+    table.write_text("image,label\nIMG_0.JPG,cat\n")
+    save(tmp_path / "other/img_0.jpg", photograph(0))
+    fitting = "IMG_0.JPG.*no such image; img_0.jpg differs in upper and lower case"
+    source = {"images": str(tmp_path / "other"), "labels": {"path": str(table)}}
+    with pytest.raises(CheckFailed, match=f"0 rows of labels.csv matched an image.*{fitting}"):
+        run({"task": "classification", "input": source}, tmp_path / "out2")
+    table.write_text("image,label\nIMG_0.JPG,cat\nb.jpg,dog\n")
+    save(tmp_path / "other/b.jpg", photograph(1))
+    with pytest.raises(CheckFailed, match=f"1 of 2 images have no row in labels.csv: img_0.jpg. .*{fitting}"):
+        run({"task": "classification", "input": source}, tmp_path / "out2")

@@ -19,6 +19,8 @@ INSTANCES = {"images": [], "annotations": [{"image_id": 1, "segmentation": [], "
 VOC = "<annotation><folder>a</folder><object><name>cat</name></object></annotation>"
 CVAT = '<?xml version="1.0"?>\n<annotations><version>1.1</version></annotations>'
 YOLO = "0 0.5 0.5 0.2 0.25\n1 0.1 0.1 0.1 0.1\n"
+DATUMARO = {"dm_format_version": "1.0", "info": {}, "categories": {"label": {}}, "items": [{"id": "a"}]}
+CREATE_ML = [{"image": "a.jpg", "annotations": [{"label": "cat", "coordinates": {"x": 1, "y": 1}}]}]
 TOOLS = [
     ("a.json", json.dumps(LABELME), "LabelMe"),
     ("via.json", json.dumps(VIA), "VIA"),
@@ -31,8 +33,11 @@ TOOLS = [
     ("annotations.xml", CVAT, "CVAT"),
     ("a.txt", YOLO, "YOLO"),
     ("data.yaml", "train: ../train\nnc: 2\nnames: [cat, dog]\n", "YOLO"),
+    ("default.json", json.dumps(DATUMARO), "datumaro"),
+    ("createml.json", json.dumps(CREATE_ML), "CreateML"),
+    ("table.parquet", "PAR1\x15\x04", "Parquet"),
 ]
-NOT_READ = ("captions",)
+NOT_READ = ("captions", "datumaro", "CreateML", "Parquet")
 
 
 @pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
