@@ -1,5 +1,6 @@
 """A second delivery that is darker than the first stops the run, and its report shows it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def test_a_darkened_delivery_is_stopped_with_a_report_that_shows_it(image_input,
     said = capsys.readouterr().err
     assert "DRIFT" in said
     assert "brightness 0." in said
-    report = Path(said.rsplit("See it: ", 1)[1].strip())
+    report = Path(re.findall(r"See it: (\S+)", said)[-1])
     text = report.read_text(encoding="utf-8")
     assert report.is_relative_to(tmp_path / "run")
     assert "Drift against the reference" in text

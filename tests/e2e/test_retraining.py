@@ -105,7 +105,7 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     assert second.code == 1
     assert "The data gate is shut" in second.err
     assert re.search(r"area of (Fish|Flower|Gravel|Sugar) ", second.err)
-    report = Path(second.err.rsplit("See it: ", 1)[1].strip())
+    report = Path(re.findall(r"See it: (\S+)", second.err)[-1])
     assert "Drift against the reference" in report.read_text(encoding="utf-8")
     assert files(tmp_path / "run/pushed") == in_force
 
