@@ -27,6 +27,7 @@ _COMMANDS = (
     "clean",
     "deliver",
     "compile",
+    "convert",
     "derived",
     "diff",
     "doctor",

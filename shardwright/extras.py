@@ -44,6 +44,7 @@ COMMANDS: dict[str, str] = {
     "bench": "tf",
     "cancel": "vertex",
     "clean": "tfx",
+    "convert": "tf",
     "deliver": "vertex",
     "predict": "tf",
     "preflight": "tf",

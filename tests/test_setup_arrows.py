@@ -28,6 +28,7 @@ SHORT = {
     "components/image_trainer/export/mask_texts.py": "operations of a graph, apart from the signatures that call them",
     "pipelines/commands/*.py": "one command a module",
     "components/pusher/clean_process.py": "a script that imports none of our modules",
+    "components/predictor/converted_answers.py": "a script that imports none of our modules",
     "*_compat.py": "the names of one dependency that are not public",
     "pipelines/preflight/rules.py": "the table of rules",
     "shardwright/version.py": "setup.py reads it",

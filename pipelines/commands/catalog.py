@@ -212,6 +212,13 @@ MODEL = {
         "lineage runs/photos",
         "how-to/commands.md#where-it-comes-from-lineage",
     ),
+    "convert": Entry(
+        "convert a model to LiteRT or ONNX",
+        "Converts the blessed model, lets the result answer in a clean process, and compares its answers for your "
+        "images with those of the SavedModel. Exit code 1 if they differ.",
+        "convert runs/photos/pushed photos --to litert --out phone",
+        "how-to/predict.md#on-a-phone-or-without-tensorflow-litert-onnx",
+    ),
     "weights": Entry(
         "fetch published weights of an encoder",
         "Nothing else in Shardwright downloads weights.",

@@ -41,14 +41,14 @@ def save_model(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
     """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
     import tensorflow as tf
 
-    from shardwright.components.image_trainer.export.signatures import EXAMPLES, ServedModel
+    from shardwright.components.image_trainer.export.signatures import EXAMPLES, PIXELS, ServedModel
 
     served = ServedModel(model, spec, chosen)
     with tempfile.TemporaryDirectory() as folder:
         served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, chosen, Path(folder))]
         signatures = served.signatures()
         tf.saved_model.save(served, spec.export, signatures=signatures)
-    of_images = tuple(sorted(set(signatures) - {EXAMPLES}))
+    of_images = tuple(sorted(set(signatures) - {EXAMPLES, PIXELS}))
     write_warm_up(spec.export, of_images, spec.height, spec.width, len(spec.texts))
 
 

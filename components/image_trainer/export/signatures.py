@@ -31,7 +31,7 @@ from shardwright.evaluation.thresholds import Thresholds
 from shardwright.images import tf_ops
 from shardwright.loader.text_features import tokenize, word_counts
 
-SERVING_DEFAULT, EXAMPLES = "serving_default", "examples"
+SERVING_DEFAULT, EXAMPLES, PIXELS = "serving_default", "examples", "pixels"
 _AXES = {"left_right": 2, "up_down": 1}
 
 
@@ -147,6 +147,10 @@ class ServedModel(tf.Module):
             SERVING_DEFAULT: tf.function(serve).get_concrete_function(*inputs),
             EXAMPLES: tf.function(examine).get_concrete_function(tf.TensorSpec([None], tf.string, "examples")),
         }
+        if not self._spec.texts:
+            # Converters to other formats have no decoder of files, and no texts.
+            pixels = tf.TensorSpec([None, self._spec.height, self._spec.width, 3], tf.uint8, "pixels")
+            found[PIXELS] = tf.function(self._serve_pixels).get_concrete_function(pixels)
         if segmentation:
             # They call the first one, so the model is traced once.
             for name, output, encode in (("png", PNG_OUTPUT, to_png), ("rle", RLE_OUTPUT, to_run_lengths)):
@@ -170,6 +174,12 @@ class ServedModel(tf.Module):
         """Probabilities, float32 [N, K], and the names of the likeliest classes, string [N]."""
         probabilities = self._probabilities(image_bytes, texts)
         return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
+
+    def _serve_pixels(self, pixels: Tensor) -> dict[str, Tensor]:
+        """Probabilities, float32, of images that have the model's size: uint8 [N, height, width, 3], RGB."""
+        spec = self._spec
+        images = tf_ops.normalize(pixels, spec.recipe.loader.normalize, spec.mean, spec.std)
+        return {"probabilities": self._flipped(images, training=False)}
 
     def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
         """Pixels per image and class, float32 [N, C], image by image: TFMA's batches may have a thousand."""
