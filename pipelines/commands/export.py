@@ -27,7 +27,10 @@ def add(commands: Commands) -> None:
         help="paths: keys (default), or a folder for each class",
     )
     export.add_argument(
-        "--masks", default="csv", choices=("csv", "png", "none"), help="masks: run lengths (default), pictures or none"
+        "--masks",
+        default="csv",
+        choices=("csv", "png", "none", "polygons"),
+        help="masks: run lengths (default), pictures or none; of coco and labelme: polygons",
     )
     export.add_argument(
         "--encoding",

@@ -59,7 +59,7 @@ from shardwright.storage.durable import rename_folder
 from shardwright.storage.paths import check_not_inside
 from shardwright.untrusted import parse_untrusted_json
 
-TABLE, PICTURES, NEITHER = "csv", "png", "none"
+TABLE, PICTURES, NEITHER, POLYGONS = "csv", "png", "none", "polygons"
 COMPRESSED = "compressed"
 # Headers of the CSV of masks: that of Understanding Clouds, with a row for every image and class; that of Severstal,
 # with a row for every mask; that of Airbus and other sets of one class, with a row for every image.
@@ -78,7 +78,7 @@ class ExportOptions:
 
     Attributes:
         layout: `keys`: images under their keys; `classes`: in a folder for their first class.
-        masks: `csv`, `png` (0 and 255, a folder for each class) or `none`.
+        masks: `csv`, `png` (0 and 255, a folder for each class) or `none`; for some formats of `to`, `polygons`.
         runs: of the CSV, `absolute`, `relative`, `counts` or `compressed` (COCO's counts as a string).
         order: of the CSV, `column` or `row`.
         base: number of the first pixel where starts are absolute.
@@ -99,11 +99,16 @@ class ExportOptions:
     to: str = TABLE
 
     def __post_init__(self) -> None:
-        if self.to != TABLE and replace(self, to=TABLE) != ExportOptions(splits=self.splits, classes=self.classes):
-            raise UsageError(f"--to: {self.to} has one layout. Omit the options of the CSV, such as --masks.")
+        able = [name for name, writer in WRITERS.items() if writer.POLYGONS]
+        if self.masks == POLYGONS and self.to not in able:
+            raise UsageError(f"--masks: polygons are for --to {' and --to '.join(able)}; yolo always has them.")
+        if self.to != TABLE:
+            masks = TABLE if self.masks == POLYGONS else self.masks
+            if replace(self, to=TABLE, masks=masks) != ExportOptions(splits=self.splits, classes=self.classes):
+                raise UsageError(f"--to: {self.to} has one layout. Omit the options of the CSV, such as --table.")
         for name, value, known in (
             ("--layout", self.layout, (BY_KEY, BY_CLASS)),
-            ("--masks", self.masks, (TABLE, PICTURES, NEITHER)),
+            ("--masks", self.masks, (TABLE, PICTURES, NEITHER, POLYGONS)),
             ("--encoding", self.runs, (ABSOLUTE, RELATIVE, COUNTS, COMPRESSED)),
             ("--order", self.order, (COLUMN, ROW)),
             ("--start", self.base, (0, 1)),
@@ -341,7 +346,9 @@ def _write_format(dataset: ImageDataset, folder: Path, options: ExportOptions, s
     counts = {"images": 0, "rows": 0, "masks": 0, "boxes": 0, "features": 0}
     further = FurtherFeatures(dataset.manifest)
     lost = left_out(dataset.manifest, options.to, further.some)
-    writer = WRITERS[options.to](lambda name: _new_file(folder, name), dataset.manifest)
+    writer = WRITERS[options.to](
+        lambda name: _new_file(folder, name), dataset.manifest, polygons=options.masks == POLYGONS
+    )
     for split, view, payload in _chosen(dataset, options, shown):
         image = exported_image(view, split, payload)
         check_labels(image, dataset.manifest, options.to)

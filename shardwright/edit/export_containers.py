@@ -34,8 +34,8 @@ class WebDataset(Writer):
 
     HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES))
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
-        super().__init__(new_file, manifest)
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
         self._open: dict[str, _Tar] = {}
 
     def add(self, image: ExportedImage) -> None:
@@ -99,8 +99,8 @@ class Parquet(Writer):
 
     HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES))
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
-        super().__init__(new_file, manifest)
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
         import pyarrow
 
         self._arrow = pyarrow
@@ -166,8 +166,8 @@ class ArrayRecord(Writer):
     HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES, FURTHER))
     _TEMPLATE: ClassVar = "{SPLIT}-{SHARD_X_OF_Y}.array_record"
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
-        super().__init__(new_file, manifest)
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
         try:
             # Not a dependency: few people need it.
             module = import_module("array_record.python.array_record_module")

@@ -30,18 +30,20 @@ from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.pascal_voc import VOC_CLASSES, palette_color
 from shardwright.images.colors import COLOR, class_color
 from shardwright.masks.dialects import compress_counts, to_counts
+from shardwright.masks.outlines import outlines
 from shardwright.masks.rle import Runs, area, draw, encode
 
 _BORDER = 255
 
 
 class Coco(Writer):
-    """`annotations.json`: COCO's instances, masks as compressed run lengths."""
+    """`annotations.json`: COCO's instances, masks as compressed run lengths or as polygons."""
 
     HOLDS = frozenset((MASKS, BOXES))
+    POLYGONS = True
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
-        super().__init__(new_file, manifest)
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
         self._ids = {name: number for number, name in enumerate(self._classes, 1)}
         self._images: list[dict[str, Any]] = []
         self._annotations: list[dict[str, Any]] = []
@@ -70,7 +72,11 @@ class Coco(Writer):
     ) -> None:
         row: dict[str, Any] = {"id": len(self._annotations) + 1, "image_id": image, "category_id": label + 1}
         row |= {"iscrowd": 0, "bbox": list(sides), "area": sides[2] * sides[3]}
-        if runs is not None:
+        # Readers refuse an empty list of polygons, which an object without a pixel would have.
+        if runs is not None and self._polygons and len(runs):
+            parts = outlines(runs, shown.height, shown.width)
+            row |= {"segmentation": [part.reshape(-1).tolist() for part in parts], "area": area(runs)}
+        elif runs is not None:
             counts = compress_counts(to_counts(runs, shown.height * shown.width))
             row |= {"segmentation": {"size": [shown.height, shown.width], "counts": counts}, "area": area(runs)}
         self._annotations.append(row)
@@ -99,8 +105,8 @@ class Voc(Writer):
 
     HOLDS = frozenset((MASKS, IGNORED, BOXES))
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
-        super().__init__(new_file, manifest)
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
         self._lists: dict[str, list[str]] = {}
         if manifest.labels == MASKS and len(self._classes) >= _BORDER:
             raise UsageError(f"--to: voc has {_BORDER - 1} classes at most, and the dataset {len(self._classes)}.")
@@ -156,19 +162,25 @@ def _own_palette(classes: int) -> list[int]:
 
 
 class Yolo(Writer):
-    """YOLO's boxes: `images/SPLIT`, `labels/SPLIT` and `data.yaml`."""
+    """YOLO's boxes, or its segments: `images/SPLIT`, `labels/SPLIT` and `data.yaml`."""
 
-    HOLDS = frozenset((BOXES,))
+    HOLDS = frozenset((MASKS, BOXES))
+    # A file has lines of one kind: Ultralytics takes the boxes of polygons from their corners.
+    BOXES_WITH_MASKS = False
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
-        super().__init__(new_file, manifest)
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
         self._names = dict.fromkeys(self._classes)
 
     def add(self, image: ExportedImage) -> None:
         """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.split}/{image.key}", image.data)
         lines = []
-        for box in image.boxes:
+        for label, runs in image.masks.items():
+            for part in outlines(runs, image.height, image.width):
+                numbers = (part / (image.width, image.height)).reshape(-1).tolist()
+                lines.append(" ".join(map(repr, (label, *numbers))) + "\n")
+        for box in image.boxes if self._manifest.labels != MASKS else ():
             self._names.setdefault(box.name)
             number = list(self._names).index(box.name)
             center = (box.xmin + box.xmax) / 2 / image.width, (box.ymin + box.ymax) / 2 / image.height
@@ -185,9 +197,10 @@ class Yolo(Writer):
 
 
 class LabelMe(Writer):
-    """LabelMe: a JSON file next to each image; masks as its shape `mask`, which is exact; labels as `flags`."""
+    """LabelMe: a JSON file next to each image; masks as its shape `mask` or as polygons; labels as `flags`."""
 
     HOLDS = frozenset((MASKS, MULTI, BOXES))
+    POLYGONS = True
     BOXES_WITH_MASKS = False
 
     def add(self, image: ExportedImage) -> None:
@@ -196,6 +209,10 @@ class LabelMe(Writer):
         shapes = []
         boxes = [] if self._manifest.labels == MASKS else image.boxes
         for label, runs in image.masks.items():
+            if self._polygons:
+                parts = outlines(runs, image.height, image.width)
+                shapes += [_shape(self._classes[label], "polygon", part.tolist(), None) for part in parts]
+                continue
             left, top, width, height = extent(runs, image.height)
             part = draw(runs, image.height, image.width)[top : top + height, left : left + width]
             mask = base64.b64encode(png(np.ascontiguousarray(part) * np.uint8(255))).decode("ascii")
@@ -232,8 +249,8 @@ class ImageFolder(Writer):
 
     HOLDS = frozenset((SINGLE,))
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
-        super().__init__(new_file, manifest)
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
         self._folders = class_folders(manifest.classes, manifest.ignores)
 
     def add(self, image: ExportedImage) -> None:

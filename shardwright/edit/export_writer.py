@@ -72,15 +72,19 @@ class Writer(ABC):
     Args:
         new_file: returns the path of a new file by its name below the folder of the export.
         manifest: of the dataset.
+        polygons: whether masks are written as polygons, by a format with `POLYGONS`.
     """
 
     HOLDS: ClassVar[frozenset[str]]
+    # True where masks are polygons on request; those of YOLO always are.
+    POLYGONS: ClassVar[bool] = False
     # False where readers take a box for a mask, so that boxes are left out of an export of masks.
     BOXES_WITH_MASKS: ClassVar[bool] = True
 
-    def __init__(self, new_file: NewFile, manifest: Manifest) -> None:
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         self._new_file = new_file
         self._manifest = manifest
+        self._polygons = polygons
         self._classes = manifest.classes
 
     @abstractmethod

@@ -136,9 +136,9 @@ def by_labelme(folder, out, kind):
 
 
 def by_yolo(folder, out, kind):
-    assert kind == "boxes"
-    given = labels(folder, "data.yaml", boxes=True)
-    return ingested(folder, out, "classification", images="images", labels=given)
+    given = labels(folder, "data.yaml", **({"boxes": True} if kind == "boxes" else {}))
+    task = "segmentation" if kind == "masks" else "classification"
+    return ingested(folder, out, task, images="images", labels=given)
 
 
 def by_imagefolder(folder, out, kind):
@@ -223,7 +223,7 @@ ROUND_TRIPS = {
     "coco": (("masks", "boxes"), {"ignored pixels", "splits"}),
     "voc": (("masks", "boxes"), {"splits"}),
     "labelme": (("masks", "several classes", "boxes"), {"ignored pixels", "splits"}),
-    "yolo": (("boxes",), {"splits"}),
+    "yolo": (("masks", "boxes"), {"ignored pixels", "splits"}),
     "imagefolder": (("one class",), {"splits"}),
     "webdataset": (KINDS, set()),
     "parquet": (KINDS, set()),
@@ -239,13 +239,34 @@ def test_round_trip(datasets, tmp_path, name, kind):
     before, after = content(given), READERS[name](tmp_path / "out", tmp_path / "again", kind)
     # The keys are checksums of the images' bytes.
     assert after.keys() == before.keys()
-    # A rectangle of LabelMe is a mask.
-    lost = ROUND_TRIPS[name][1] | ({"boxes"} if (name, kind) == ("labelme", "masks") else set())
+    # A rectangle of LabelMe is a mask, and so is a box of YOLO where masks are read.
+    lost = ROUND_TRIPS[name][1] | ({"boxes"} if kind == "masks" and name in ("labelme", "yolo") else set())
     for image, parts in before.items():
         for part, value in parts.items():
             if part not in lost:
                 assert after[image][part] == value, part
     assert {"boxes", "ignored pixels"} & set(exported["left_out"]) == (lost - {"splits"} if kind == "masks" else set())
+
+
+@pytest.mark.parametrize("name", ["coco", "labelme"])
+def test_masks_as_polygons_come_back(datasets, tmp_path, name):
+    given = datasets["masks"]
+    export(given, str(tmp_path / "out"), ExportOptions(to=name, masks="polygons"))
+    before, after = content(given), READERS[name](tmp_path / "out", tmp_path / "again", "masks")
+    assert {image: parts["masks"] for image, parts in after.items()} == {
+        image: parts["masks"] for image, parts in before.items()
+    }
+    if name == "coco":
+        rows = json.loads((tmp_path / "out/annotations.json").read_text())["annotations"]
+        assert all(isinstance(row["segmentation"], list) for row in rows if row["area"])
+        assert all(after[image]["boxes"] == parts["boxes"] for image, parts in before.items())
+    else:
+        kinds = {
+            shape["shape_type"]
+            for file in (tmp_path / "out/images").rglob("*.json")
+            for shape in json.loads(file.read_text())["shapes"]
+        }
+        assert kinds == {"polygon"}
 
 
 def test_array_record_holds_the_records(datasets, tmp_path):
@@ -264,7 +285,17 @@ def test_array_record_holds_the_records(datasets, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("masks", {"to": "yolo"}, r"yolo cannot hold masks.*csv, arrayrecord, coco, labelme, parquet, voc, webdataset"),
+        ("several classes", {"to": "yolo"}, "yolo cannot hold several classes an image, and the dataset has no boxes"),
+        (
+            "one class",
+            {"to": "labelme"},
+            r"cannot hold one class an image.*csv, arrayrecord, imagefolder, parquet, web",
+        ),
+        (
+            "masks",
+            {"to": "voc", "masks": "polygons"},
+            "--masks: polygons are for --to coco and --to labelme; yolo always",
+        ),
         ("one class", {"to": "coco"}, "coco cannot hold one class an image, and the dataset has no boxes"),
         ("several classes", {"to": "imagefolder"}, "imagefolder cannot hold several classes an image"),
         ("masks", {"to": "coco", "masks": "png"}, "coco has one layout. Omit the options of the CSV"),
