@@ -40,7 +40,7 @@ class WebDataset(Writer):
 
     def add(self, image: ExportedImage) -> None:
         """See `Writer.add`."""
-        tar = self._open.setdefault(image.split, _Tar(self._new_file, image.split))
+        tar = self._open.setdefault(image.split, _Tar(self._new_file, self._split_name(image.split)))
         # A dot ends the name of a sample.
         name = f"{tar.count:08d}"
         row = {
@@ -147,7 +147,7 @@ class Parquet(Writer):
         from pyarrow import parquet
 
         if split not in self._files:
-            path = self._new_file(f"data/{split}-00000-of-00001.parquet")
+            path = self._new_file(f"data/{self._split_name(split)}-00000-of-00001.parquet")
             self._files[split] = parquet.ParquetWriter(str(path), self._schema)
         self._files[split].write_table(self._arrow.Table.from_pylist(self._rows[split], schema=self._schema))
         self._rows[split] = []

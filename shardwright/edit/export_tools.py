@@ -259,4 +259,4 @@ class ImageFolder(Writer):
             raise CheckFailed(f"{image.key}: has no class, and imagefolder has no place for it. Use --to csv.")
         folder = self._folders[self._classes[image.labels[0]]]
         key = image.key.removeprefix(f"{image.split}/").removeprefix(f"{folder}/")
-        self._write(f"{IMAGES}/{image.split}/{folder}/{key}", image.data)
+        self._write(f"{IMAGES}/{self._split_name(image.split, 'val')}/{folder}/{key}", image.data)

@@ -95,6 +95,10 @@ class Writer(ABC):
         """Writes all that follows the last image."""
         return
 
+    def _split_name(self, split: str, validation: str = "validation") -> str:
+        """Returns the name of a split for Hugging Face, which takes files named `eval` for a part of `test`."""
+        return validation if split == "eval" and validation not in self._manifest.splits else split
+
     def _write(self, name: str, data: bytes | str) -> None:
         self._new_file(name).write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 

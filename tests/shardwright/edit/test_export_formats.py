@@ -187,7 +187,10 @@ def by_webdataset(folder, out, kind):
                     masks["ignored"] = decoded(data)
             (image,) = (data for extension, data in sample.items() if extension in ("jpg", "png"))
             row = parts_of(
-                path.name.rpartition("-")[0], json.loads(sample["json"]), masks if kind == "masks" else None, classes
+                path.name.rpartition("-")[0].replace("validation", "eval"),
+                json.loads(sample["json"]),
+                masks if kind == "masks" else None,
+                classes,
             )
             found[hashlib.sha256(image).hexdigest()] = row
     return found
@@ -211,7 +214,8 @@ def by_parquet(folder, out, kind):
             names = [features["labels"]["feature"]["names"][i] for i in numbers] if "labels" in row else names
             names = [name for i, name in enumerate(CLASSES) if row.get(f"mask_{name}")] if names is None else names
             listed = {"classes": names, "boxes": row.get("boxes", []), "box_classes": row.get("box_classes", [])}
-            parts = parts_of(path.name.partition("-")[0], listed, masks if kind == "masks" else None, CLASSES)
+            split = path.name.partition("-")[0].replace("validation", "eval")
+            parts = parts_of(split, listed, masks if kind == "masks" else None, CLASSES)
             found[hashlib.sha256(row["image"]["bytes"]).hexdigest()] = parts
     return found
 
@@ -267,6 +271,19 @@ def test_masks_as_polygons_come_back(datasets, tmp_path, name):
             for shape in json.loads(file.read_text())["shapes"]
         }
         assert kinds == {"polygon"}
+
+
+def test_no_reader_takes_the_split_eval_for_test(tmp_path):
+    """Hugging Face takes every file with `eval` in its name for a part of `test`."""
+    write_records(tmp_path / "records/a.tfrecord", (encode_example(record(i, labels=[i % 3])) for i in range(6)))
+    raw = reading(tmp_path / "records", classes=CLASSES)
+    run({**raw, "split": {"ratios": {"train": 0.5, "eval": 0.5}}}, tmp_path / "ds", workers=1)
+    names = set()
+    for name in ("imagefolder", "parquet", "webdataset"):
+        export(ImageDataset.open(tmp_path / "ds"), str(tmp_path / name), ExportOptions(to=name))
+        names |= {path.name for path in (tmp_path / name).rglob("*")}
+    assert {"val", "validation-00000-of-00001.parquet", "validation-000000.tar"} <= names
+    assert not [name for name in names if "eval" in name]
 
 
 def test_array_record_holds_the_records(datasets, tmp_path):
