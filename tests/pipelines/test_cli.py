@@ -208,7 +208,7 @@ def test_quiet_output_has_no_notes(capsys: pytest.CaptureFixture[str]) -> None:
         ("shardwright rep", {"report"}),
         ("shardwright ", {name for name in ENTRIES if " " not in name} | {"-h", "--help", "--version"}),
         ("shardwright schema re", {"render"}),
-        ("shardwright export --masks ", {"csv", "png", "none"}),
+        ("shardwright export --masks ", {"csv", "png", "polygons", "none"}),
         ("shardwright export ds --layout c", {"classes"}),
         ("shardwright ingest c.yaml --j", {"--json"}),
         ("shardwright ingest c", {"c.yaml"}),
