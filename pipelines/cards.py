@@ -118,7 +118,7 @@ def _splits(manifest: Manifest, figures: Mapping[str, Any]) -> Iterator[str]:
     left = [f"{number} {status}" for status in ("duplicate", "rejected") if (number := totals.get(status))]
     left += [f"{totals[mark]} {text}" for mark, text in _MARK_TEXTS.items() if totals.get(mark)]
     if left:
-        yield f"Of {counted(totals['inputs'], 'input')}: {', '.join(left)}."
+        yield f"{counted(totals['inputs'], 'input')}, of which {', '.join(left)}."
 
 
 def _classes(manifest: Manifest, figures: Mapping[str, Any]) -> Iterator[str]:

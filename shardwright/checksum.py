@@ -4,7 +4,7 @@ Everything of ours has BLAKE3-256: shards, indexes, ledgers, fingerprints, cache
 selects SHA-256 for the content IDs of images, so that they can be compared with an existing inventory. On processors
 without instructions for SHA, BLAKE3 is ten times as fast.
 
-Where the protocol of another party demands MD5 or CRC-32C, that stays.
+MD5 and CRC-32C stay where the protocol of another party demands them.
 """
 
 from __future__ import annotations

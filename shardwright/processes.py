@@ -112,7 +112,7 @@ def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], begun: Event, 
 def warm_up(function: Callable[..., Any]) -> None:
     """Starts the server that workers are forked from, and returns at once; does nothing where it runs already.
 
-    Where workers are forks of this process (`_can_fork`), there is nothing to start.
+    If workers are forks of this process (`_can_fork`), there is nothing to start.
 
     Args:
         function: the function that they will call; its module is imported there.

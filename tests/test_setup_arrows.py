@@ -19,7 +19,7 @@ LINKED = ("components", "pipelines", "schemas")
 FOLDERS = ("shardwright", *LINKED)
 HEAVY = {"tfx", "tfx_bsl", "apache_beam", "tensorflow_transform", "tensorflow_model_analysis", "ml_metadata", "kfp"}
 TRAINING = {"keras", "jax"}
-# Tests and benchmarks are not installed, nor need be what they run with. Of a checkout the plain names can be imported.
+# Tests and benchmarks are not installed, nor need be what they run with. In a checkout the plain names can be imported.
 NEVER = {"unittest", "pytest", "hypothesis", "tests", "benchmarks", *LINKED}
 LEAST_LINES, MOST_LINES = 60, 600
 SHORT = {
@@ -68,7 +68,7 @@ def packages() -> dict[str, Package]:
 
 @cache
 def leaves() -> frozenset[str]:
-    """What everything may import: the lowest floor."""
+    """The lowest floor, which everything may import."""
     return frozenset(name for name, package in packages().items() if package.floor == 0)
 
 

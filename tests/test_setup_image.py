@@ -150,7 +150,7 @@ def test_an_image_for_an_accelerator_has_its_packages_and_no_other_has_them(acce
     assert extra <= pins(f"image-{accelerator}")
     others = {"image", "image-gpu", "image-tpu"} - {f"image-{accelerator}"}
     assert not any(extra & pins(other) for other in others)
-    # What the image for CPUs has, the others have, too.
+    # The others have all that the image for CPUs has.
     assert pins("image") <= pins(f"image-{accelerator}")
 
 
@@ -169,7 +169,7 @@ def test_the_list_of_packages_is_complete_and_the_same_each_time() -> None:
     assert all(hashes)
     assert sum(map(len, hashes)) == len(set(re.findall(r"sha256:([0-9a-f]{64})", lock.read_text(encoding="utf-8"))))
     assert document["components"][0]["purl"] == "pkg:pypi/{name}@{version}".format(**document["components"][0])
-    # Of what is not installed, nothing is listed.
+    # Nothing is listed that is not installed.
     fallback = CHECKOUT / "requirements" / "fallback.lock"
     text = subprocess.run([*command, str(fallback), "--installed"], check=True, capture_output=True, text=True).stdout
     listed = {(one["name"], one["version"]) for one in json.loads(text)["components"]}
@@ -197,7 +197,7 @@ def test_what_is_run_of_the_checkout_was_copied() -> None:
 
 
 def test_an_image_that_cannot_be_built_is_not_tried(tmp_path: Path) -> None:
-    """What lies in the store may be of an older checkout."""
+    """The files in the store may be of an older checkout."""
     tools = tmp_path / "tools"
     shutil.copytree(CHECKOUT / "tools", tools)
     script = tools / "image.sh"

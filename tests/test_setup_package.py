@@ -1,4 +1,4 @@
-"""What is installed: the wheel, its requirements against the locks, the names beside a user's own folders."""
+"""The installed package: the wheel, its requirements against the locks, the names next to a user's own folders."""
 
 import ast
 import email
@@ -104,7 +104,7 @@ def test_metadata_is_complete_and_names_no_address_that_does_not_exist(wheel: zi
 
 
 def _requirements(wheel: zipfile.ZipFile, environment: dict[str, str]) -> list[Requirement]:
-    """What an installation of the wheel asks for; `extra` in the environment names an extra."""
+    """Returns the requirements of an installation of the wheel; `extra` in the environment names an extra."""
     lines = email.message_from_string(_member(wheel, "METADATA")).get_all("Requires-Dist", [])
     asked = [Requirement(line) for line in lines]
     return [one for one in asked if one.marker is None or one.marker.evaluate(environment)]

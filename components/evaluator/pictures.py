@@ -9,8 +9,8 @@ These files are added to TFMA's results:
     pictures/confusion.png                   if every image has one class
 
 In a large split only the first images are scored; they are a random sample, since a dataset has the order of a hash.
-The score of masks is the mean over the classes of the image's Dice (1 if truth and prediction are empty), of one label
-the probability of the true class, of several classes their F1.
+The score of masks is the mean over the classes of the image's Dice (1 if truth and prediction are empty). The score of
+one label is the probability of the true class, and that of several classes their F1.
 """
 
 from __future__ import annotations

@@ -74,9 +74,9 @@ def write_transform_graph(sums: Sequence[str], output: str, plan: GraphPlan, tem
     They always run in this process: TFT passes its graph to workers in a folder that TensorFlow must reach, and there
     is only one row per shard.
 
-    The graph takes `image/encoded` (string [B]) and returns `image`: float32 [B, H, W, 3], the resized uint8 values (a
-    TFT graph's outputs must be of a type of tf.train.Example, so not uint8); for images of different sizes, string [B],
-    their serialized uint8 tensors. `labels`, float32 [B, classes] of 0 and 1, come from the names in
+    The graph takes `image/encoded` (string [B]) and returns `image`: float32 [B, H, W, 3], the resized uint8 values. (A
+    TFT graph's outputs must be of a type of tf.train.Example, so not uint8.) For images of different sizes, `image` is
+    string [B], their serialized uint8 tensors. `labels`, float32 [B, classes] of 0 and 1, come from the names in
     `image/class/text`, text outputs from their features; both are omitted without these inputs. `statistics/mean` and
     `statistics/std`, float32 [B, 3] on the 0..255 scale, and the sums they come from, int64 [B, n], need no input.
 

@@ -1,6 +1,6 @@
 """The figures of a shard, for the analyzers: sums over the pixels of its images, and their other features.
 
-There are two files per shard: one with an Example of each image without pixels and masks, for statistics, and one with
+There are two files per shard. One has an Example of each image without pixels and masks, for statistics; the other has
 a single Example of the added sums, for TFT. They contain only numbers and words, so little data passes through Beam and
 no pixel is read again. Like the shard, they are written to staging once, and a resumed run reuses them.
 """

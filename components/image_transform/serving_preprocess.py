@@ -30,9 +30,9 @@ _MOST_STEPS = 4096
 # Place and length of two numbers in a BMP: bits per pixel, and compression.
 _BMP_KIND = ((28, 2), (30, 4))
 _UNREAD = (
-    "the bytes are neither JPEG nor PNG nor a BMP of 24 bits. images.unsupported_formats has made such files JPEG or "
-    "PNG for the training, but TensorFlow has no op for it: save them so first, or "
-    "use `shardwright predict`, which does"
+    "the bytes are neither JPEG nor PNG nor a BMP of 24 bits. For the training, images.unsupported_formats has made "
+    "such files JPEG or PNG, but TensorFlow has no op for it. Save them as PNG first, or use `shardwright predict`, "
+    "which does so"
 )
 
 

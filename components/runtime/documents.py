@@ -12,8 +12,8 @@ _NEVER_CACHED = ("shardwright.components.input_resolver.", "shardwright.componen
 def correct_document(document: dict[str, Any]) -> None:
     """Corrects a compiled pipeline that contains InputResolver or BaselineResolver, or that has an exit handler.
 
-    TFX (1.16 and 1.21, `step_builder.py`) names the producers of dynamic values with the suffix `_task`, which no name
-    of a task has: here they get the right names, and their readers wait for them. The tasks of InputResolver and
+    TFX (1.16 and 1.21, `step_builder.py`) names the producers of dynamic values with the suffix `_task`, which no
+    task's name has. Here they get the right names, and their readers wait for them. The tasks of InputResolver and
     BaselineResolver are no longer cached, since they read what changes while their parameters stay the same. With an
     exit handler TFX does not pass the run's parameters to the inner pipeline, see `pass_inputs`.
 

@@ -5,8 +5,9 @@ The promises are those of `pipelines.runs.clean`. A run is a folder that the ser
 backend/src/v2/driver/root_dag.go). Folders of other names are not touched.
 
 The services' caches let a run use outputs of earlier runs, and nothing on the bucket shows which. So runs are removed
-and kept whole. These are kept: the last runs that evaluated a model, every later run, every run with an ancestor of one
-of their artifacts or of a blessed model, and every run that wrote anything in the last days and may still be active.
+and kept whole. The last runs that evaluated a model are kept, and every later run. So is every run with an ancestor of
+one of their artifacts or of a blessed model. Every run that wrote anything in the last days is kept as well, since it
+may still be active.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def new_traffic(traffic: Mapping[str, int], share: int) -> dict[str, int]:
 
 
 def delivery_requests(config: Config, options: DeliveryOptions) -> str:
-    """Returns all requests as JSON, by step; sends nothing. What only the service knows is in capital letters."""
+    """Returns all requests as JSON, by step; sends nothing. Values of the service are in capital letters."""
     model, blessing = blessed_model(config)
     location = location_of(config)
     version, endpoint = f"{location}/models/MODEL@VERSION", f"{location}/endpoints/ENDPOINT"

@@ -37,7 +37,7 @@ _COMMENTS = {
     "duplicates.exact": "Files with the same bytes: keep (all of them in one split), first, or fail.",
     "split": "Which images a model learns from, and on which it is evaluated.",
     "shards.target_size": "Bytes of a TFRecord file, about. Or: count, records.",
-    "transform": "What the model is trained on.",
+    "transform": "The images that the model is trained on, prepared and resized.",
     "loader.augment": "For example [flip_left_right, flip_up_down].",
     "evaluator.split": "A model is blessed by its result on this split.",
 }

@@ -33,7 +33,7 @@ class ImagesConfig:
         size: `[height, width]`; one number for `longest_side`.
         encoding: Encoding of all stored images; `keep` leaves those as they are that need no other change.
         quality: JPEG quality of images that are encoded again.
-        optimize: Whether JPEG and PNG files are made smaller, encoded more slowly.
+        optimize: Makes JPEG and PNG files smaller, which takes longer to encode.
         chroma: Chroma samples of JPEG files that are encoded again.
         unsupported_formats: Treatment of other formats than JPEG and PNG: `reject`, or store them as `png` or `jpeg`.
         strip_metadata: Losslessly removes `private` or `all` metadata.

@@ -118,13 +118,13 @@ class LabelsConfig:
             of one class, a group `label`.
         orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif
             orientation. `auto` is the frame of the mask's own size if only one has it, else `displayed`.
-        multi_label: Whether an image may have several classes; detected by default.
+        multi_label: An image may have several classes; detected by default.
         separator: Text between the classes in a field of a table; empty: a field is one class. Detected by default.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column ->
             type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`).
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path
             below the image folder. The matches of its groups, joined by `_`, are the image's name.
-        boxes: Whether boxes of COCO files and of annotation tools become features.
+        boxes: Boxes of COCO files and of annotation tools become features.
         unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error
             (`refuse`), `background`, or left out of loss and metrics (`ignore`).
         polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them,

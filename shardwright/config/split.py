@@ -72,7 +72,7 @@ class SplitConfig:
         group: Images that must be in one split.
         num_folds: Number of folds of `method: kfold`.
         fold_index: The fold that is `eval`, from 0.
-        stratify: Whether folds are divided by classes.
+        stratify: Divides the folds by classes.
         from_column: Column of the table of labels with the split of each image, for `method: predefined`.
         from_lists: Split -> file with the keys of its images, for `method: predefined`.
         unlisted_images: Split of the images that have none in the input, for `method: predefined`; `fail` stops the

@@ -176,7 +176,7 @@ class TrainerConfig:
         ema: Momentum of a running mean of the weights, which is kept in their place.
         accumulate: Batches whose gradients make one update.
         callbacks: Import path of a function that returns Keras callbacks.
-        accelerator: What the training must run on.
+        accelerator: Devices that the training must run on.
         hosts: Number of machines that train together.
         checkpoint: The saved state.
     """

@@ -66,7 +66,7 @@ class TransformConfig:
         encoding: Encoding of the stored pixels; `auto` means `raw` where all images together take at most 4 GB so, and
             `jpeg` otherwise. The log has the reason.
         quality: JPEG quality.
-        optimize: Whether JPEG and PNG files are made smaller, encoded more slowly.
+        optimize: Makes JPEG and PNG files smaller, which takes longer to encode.
         chroma: Chroma samples of JPEG files.
         masks: Masks as run lengths (`rle`), or as a PNG of 0 and 1 for each class.
         labels: `one_hot` or `multi_hot` adds a number for each class to the index.

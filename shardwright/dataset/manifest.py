@@ -76,8 +76,8 @@ RLE, AREA = "rle", "area"
 # Length and checksums of a record.
 _LEAST_RECORD = 16
 
-# Names of totals that are there only if they are not 0: images whose files contain a GPS position, and images that Exif
-# turns and whose masks or boxes were drawn on the turned picture.
+# Names of totals that are there only if they are not 0. The first counts images whose files contain a GPS position. The
+# second counts images that Exif turns and whose masks or boxes were drawn on the turned picture.
 LOCATED, DISPLAYED = "gps", "displayed_frame"
 MARKS = (LOCATED, DISPLAYED)
 

@@ -1,8 +1,8 @@
 """Reads a dataset: its manifest, its shards, its records by key, its ledger; shows it in a notebook.
 
-The reader trusts the manifest and checks only what is cheap: the digest, that every shard exists with its size, and,
-where they are read to their ends, the hashes of indexes and of the ledger. The hashes of whole shards are checked by
-`shardwright verify`, and by readers that make other datasets or files (`shardwright.edit`, transforms).
+The reader trusts the manifest and makes only cheap checks: the digest, and that every shard exists with its size. The
+hashes of indexes and of the ledger are checked when these are read to their ends. The hashes of whole shards are
+checked by `shardwright verify`, and by readers that make other datasets or files (`shardwright.edit`, transforms).
 """
 
 from __future__ import annotations

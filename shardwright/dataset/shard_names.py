@@ -1,7 +1,7 @@
 """File names of shards by a pattern, as `data-{index:05d}-of-{of:05d}.tfrecord` or `train{index:02d}-{count}.tfrec`.
 
-A pattern names a shard by its split, its number (`index`, from 0), the number of shards (`of`) and the records that are
-really in it (`count`), so a name is known only when its shard is finished.
+A pattern names a shard by its split, its number (`index`, from 0), the number of shards (`of`) and the number of its
+records (`count`). Only a finished shard has its last name, since rejected images are not counted.
 """
 
 from __future__ import annotations

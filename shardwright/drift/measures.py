@@ -3,7 +3,7 @@
 Light and color are measured as the ingest does (`images.quality`). Sharpness is measured at full size in the middle of
 the picture, because a slight blur does not show at a reduced size. The coding is described by bytes per pixel and by a
 JPEG's luma quantization table. The embedding is the two-dimensional DCT of the picture at 8 x 8 pixels, of brightness
-and of both color differences, so it describes where the picture is bright and where its colors are.
+and of both color differences. It describes where the picture is bright and where its colors are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Samples images of a dataset, of some of its splits, or of a folder, and measures them.
 
-The sample depends on the keys only, not on their order, so it is the same each time. Of a dataset only the index and
-the sampled records are read.
+The sample depends on the keys only, not on their order, so it is the same each time. Only the index and the sampled
+records of a dataset are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pairs of 64-bit hashes that differ in few bits, without comparing each with each.
 
-Multi-index hashing (Norouzi, Punjani and Fleet, 2014): the bits are dealt to bands, and hashes that differ in at most
-`limit` bits differ in some band by at most that band's share of it. So for every band the hashes are sorted by its
+This is multi-index hashing (Norouzi, Punjani and Fleet, 2014). The bits are dealt to bands. Hashes that differ in at
+most `limit` bits differ in some band by at most that band's share of it. So for every band the hashes are sorted by its
 bits, and each is compared with those in the buckets whose number differs from its own in that few bits. Bits that no
 hash differs in are left out, and the others are dealt so that every band has its part of those that vary most. How many
 bands are cheapest depends on how many hashes there are and how they crowd, so that is computed beforehand.

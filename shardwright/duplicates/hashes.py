@@ -5,8 +5,9 @@ That", 2013); the wavelet hash takes the Haar wavelet's lowest 8x8 band, which i
 row from the most significant one, so that a hash printed as 16 hex digits reads like those of the package ImageHash.
 
 All arithmetic is on integers, up to the comparison that makes a bit: the same pixels have the same hash on every
-machine. Blocks are means over areas. Only the difference hash is interpolated (Lanczos): which of two neighbors is the
-brighter one depends on the kernel so much that means over areas would part it from the hashes that others compute.
+machine. Blocks are means over areas. Only the difference hash is interpolated (Lanczos). It states which of two
+neighbors is brighter, which depends on the kernel: means over areas would give other hashes than other programs
+compute.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ BITS = 64
 _SIDE = 8
 _FINE = 64
 _DCT = 32
-# Cosines as whole numbers: large enough that their rounding changes no bit one could see, small enough that sums of
-# 32 * 32 products with gray levels (up to 4 * 255) stay below 2**48, which float64 holds.
+# Cosines are whole numbers in this unit. It is large enough that their rounding changes no visible bit. It is small
+# enough for sums of 32 * 32 products with gray levels (up to 4 * 255): below 2**48, float64 is exact.
 _UNIT = 1 << 14
 
 

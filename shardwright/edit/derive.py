@@ -3,9 +3,9 @@
 Records keep their bytes and their order; ledger rows of inputs that were not written are copied too. As with every
 dataset, shards are staged, then the dataset appears at once, and a second run does nothing.
 
-Source records are verified. A manifest has hashes of whole shards only: an index has the offsets of records, not their
-content, and the CRC-32C of a record detects damage, but not a valid record in the place of another. So a shard is read
-to its end and compared with its hash. A caller that has done so before passes the digests of the records that it saw
+Source records are verified. A manifest has hashes of whole shards only. An index has the offsets of records, not their
+content. The CRC-32C of a record detects damage, but not a valid record in the place of another. So a shard is read to
+its end and compared with its hash. A caller that has done so before passes the digests of the records that it saw
 (`RecordDigests`); then only the selected records are read.
 """
 

@@ -1,7 +1,7 @@
 """The formats of other tools and trainers that `shardwright export --to FORMAT` writes.
 
-Each format is a class that gets the images one by one. `HOLDS` states the parts of a dataset that it can hold. Where it
-cannot hold the annotations themselves, the export is refused. Other parts are left out, and the result names them.
+Each format is a class that gets the images one by one. `HOLDS` states the parts of a dataset that it can hold. The
+export is refused if it cannot hold the annotations themselves. Other parts are left out, and the result names them.
 """
 
 from __future__ import annotations

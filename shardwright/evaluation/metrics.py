@@ -1,9 +1,9 @@
 """Dice, IoU and F1 of a whole split, from sums over its images; accuracy and F1 from a confusion matrix or sums.
 
-Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes: a model that predicts
-nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty against empty
-counts 1, rewards such a model; it is reported as `kaggle_dice`.) Only sums of whole numbers are added up, so any
-partition of the images, in any order, gives the same figure to the last bit.
+Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes. So a model that
+predicts nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty
+against empty counts 1, rewards such a model; it is reported as `kaggle_dice`.) Only sums of whole numbers are added up,
+so any partition of the images, in any order, gives the same figure to the last bit.
 """
 
 from __future__ import annotations

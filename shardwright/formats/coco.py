@@ -5,12 +5,12 @@ its category, crowds (`iscrowd`) too, and masks of one category in one image are
 `segmentation`, the `bbox` of those without one is drawn. Key points are left out. Classes are the categories in
 the order of their ids, unless `input.classes` is given: as a list, by name; as a mapping, by id.
 
-Where `input.labels.boxes` asks for them, `bbox` ([x, y, width, height] from the corner of the first pixel) and
-`iscrowd` become the features of `shardwright.images.boxes`. For the task classification they come without masks, and an
-image has the classes of all its annotations.
+If `input.labels.boxes` is set, `bbox` ([x, y, width, height] from the corner of the first pixel) and `iscrowd` become
+the features of `shardwright.images.boxes`. For the task classification they come without masks, and an image has the
+classes of all its annotations.
 
-The file is read whole, but of an annotation only image, category and the segmentation's text are kept: the peak is two
-to three times the size of the file (200 MB for one of 90 MB with 120,000 polygons). Shards' writers draw the masks.
+The file is read whole, but only image, category and the segmentation's text of an annotation are kept. The peak of
+memory is two to three times the file's size: 200 MB for 90 MB with 120,000 polygons. Shards' writers draw the masks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Further columns of a table as features: `image/meta/<column>`, typed by all their values.
 
-Where all rows of an image have the same value in a column, the image has it once. Where they differ, it has a list in
-the order of the rows, without empty values. Of an image only the hash of its first value is kept: nine bytes for each
-column.
+If all rows of an image have the same value in a column, the image has it once. If they differ, it has a list in the
+order of the rows, without empty values. Only the hash of an image's first value is kept: nine bytes for each column.
 
 The type of a column is detected from all of its values, since a single row decides.
 

@@ -548,7 +548,7 @@ def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tu
     line = f"input.labels.key_regex: {quoted(guess.pattern)}"
     # A number that a path contains too may be the row's number; a name of several pieces does not match by chance.
     if guess.found < len(first) or guess.pieces < 2:
-        return names, (), f"Of its first {len(first)} names {guess.found} are images by {line}"
+        return names, (), f"{guess.found} of its first {len(first)} names are images by {line}"
     note = f"{line}, since no name is a path, and by their parts each of the first {len(first)} is one image"
     return NameIndex(images.keys, images.skip, guess.pattern), (note,), ""
 

@@ -1,7 +1,7 @@
 """`export.json`: how `shardwright export` wrote annotations, so that the ingest reads them back without an option.
 
-It is next to the annotations (`labels.csv`, `masks/`) and next to the folder `images/`. What no table holds is in
-`features.jsonl`: a line for each image that has captions, boxes or further features.
+It is next to the annotations (`labels.csv`, `masks/`) and next to the folder `images/`. Captions, boxes and further
+features are in no table. They are in `features.jsonl`, a line for each image that has any.
 """
 
 from __future__ import annotations

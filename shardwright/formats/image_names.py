@@ -1,6 +1,6 @@
 """Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
 
-Where the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
+If the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
 UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
 at its underscores, and the pieces are searched for in a path, one after the other. The text around and between them,
 with any digits in place of its digits, is the pattern. It counts only where it finds no name twice.

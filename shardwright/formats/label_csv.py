@@ -1,9 +1,9 @@
 """Classes of images in a table: one or several, in one field or in rows.
 
-Whether the label fields of a table name one class or several, and their separator, is detected from all of them. `|`
-and `;` are never part of a class's name, so they separate. Commas and spaces separate numbers. They separate words if
-each word is also a label elsewhere (or, between commas, recurs): where that is so of all fields with several words they
-are lists, where it is so of none they are names, and otherwise both fit, which is an error.
+The label fields of a table name one class or several. This and their separator are detected from all fields. `|` and
+`;` are never part of a class's name, so they separate. Commas and spaces separate numbers. They separate words if each
+word is also a label elsewhere (or, between commas, recurs). If all fields with several words pass this test, they are
+lists. If none does, they are names. Otherwise both fit, which is an error.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list
 
 
 class LabelTable(CsvFormat):
-    """A table of classes. Where an image has one, an image with two is rejected; rows that repeat another are fine."""
+    """A table of classes. An image with two is rejected if images have one; rows may repeat another."""
 
     format = "label_csv"
 

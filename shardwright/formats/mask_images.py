@@ -1,8 +1,8 @@
 """Mask images in a separate folder: one file for all classes of an image, or one per class.
 
-The names of the files state the image of a mask (`mask_names`). The meaning of values is in `input.classes` or, if that
-gives no ids, detected from the values that occur in all masks (`mask_values`): then every mask is decoded twice, once
-to find them and once when its image is written. A mask must have the size of its image.
+The names of the files state the image of a mask (`mask_names`). The meaning of values is in `input.classes`. If that
+gives no ids, the meaning is detected from the values that occur in all masks (`mask_values`). Then every mask is
+decoded twice: to find the values, and when its image is written. A mask must have the size of its image.
 """
 
 from __future__ import annotations

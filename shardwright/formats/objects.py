@@ -3,7 +3,7 @@
 A format of a tool is an `ObjectTable` or `ObjectFiles`: it finds its entries and reads one of them; the rest is here:
 matching images and classes, masks, boxes, what is rejected and what is left out, with the reason.
 
-- `task: segmentation`: outlines become masks. Where some objects of a set have outlines, boxes are drawn as masks, too.
+- `task: segmentation`: outlines become masks. If some objects of a set have outlines, boxes are drawn as masks, too.
 - `task: classification`: an image has its tags as classes. With `input.labels.boxes`, it has the classes of its objects
   as well, and their boxes; an object without one has the box around its outline.
 

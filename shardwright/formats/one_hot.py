@@ -1,8 +1,8 @@
 """Classes of images as columns: `image,cat,dog` with 1 where the image is of the class, else 0 (or -1, as in CelebA).
 
-Where every row has one 1, an image has one class; otherwise any number of them. The classes are those of
-`input.classes` where all of them are headers; else all columns but the image's and those that are named for something
-else, and then every value must be 0 or 1. They come in the order of the columns.
+If every row has one 1, an image has one class; otherwise any number of them. The classes are those of `input.classes`
+where all of them are headers; else all columns but the image's and those that are named for something else, and then
+every value must be 0 or 1. They come in the order of the columns.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Several rows of one class about one image mean their union.
 The run-length dialect is detected from the header, from the values and from the outlines of the masks. The same numbers
 draw a mask column by column as well as row by row, and what runs past the end does so in both. But objects are
 connected, while in the wrong order each of their runs is separate, and the outline is several times longer. (A run that
-crosses the end of a line adds to the outline, too: its pieces are apart.) Where images are square, one order shows the
+crosses the end of a line adds to the outline, too: its pieces are apart.) If images are square, one order shows the
 other's mask transposed, and only the header or the user can decide.
 """
 

@@ -1,10 +1,11 @@
 """Boxes around objects as features, in the names and units of the TensorFlow Object Detection API.
 
-An image has lists of one length, one entry per box: `image/object/bbox/xmin`, `ymin`, `xmax`, `ymax` (float32, edges
-divided by the image's width and height, so 0 and 1 are its borders), `image/object/class/label` (int64, index of the
-class plus 1: label maps of that API keep 0 for the background), `image/object/class/text` (its name) and flags such as
-`image/object/difficult`. Source: tensorflow/models, research/object_detection, g3doc/using_your_own_dataset.md and
-dataset_tools. Shardwright does not train on boxes; it checks, stores and moves them with the pixels.
+An image has lists of one length, one entry per box. `image/object/bbox/xmin`, `ymin`, `xmax` and `ymax` are float32:
+the edges divided by the image's width and height, so 0 and 1 are its borders. `image/object/class/label` is int64: the
+index of the class plus 1, since label maps of that API keep 0 for the background. `image/object/class/text` is its
+name, and there are flags such as `image/object/difficult`. Source: tensorflow/models, research/object_detection,
+g3doc/using_your_own_dataset.md and dataset_tools. Shardwright does not train on boxes; it checks, stores and moves them
+with the pixels.
 
 Here a box is its edges in pixels, as in COCO: the first column of the image is between 0 and 1.
 """

@@ -1,8 +1,8 @@
 """Exif blocks for the ingest: the orientation, whether there is a location, and a copy without private values.
 
-An Exif block is a small TIFF file: a directory of tagged values, one of which points to a second directory with the
-settings of the camera, another to a third with the location. Its content is untrusted: offsets and counts are checked
-against the block's length, no directory is read twice, and unreadable values are ignored.
+An Exif block is a small TIFF file: a directory of tagged values. One value points to a second directory with the
+settings of the camera, and another to a third with the location. Its content is untrusted: offsets and counts are
+checked against the block's length, no directory is read twice, and unreadable values are ignored.
 
 After Exif 2.32 (CIPA DC-008) and TIFF 6.0.
 """

@@ -3,8 +3,8 @@
 The pixel ops and the run-length masks both follow a `Geometry`, so they cannot drift apart. Everything is integer
 arithmetic: the same plan on every machine, in Python, in numpy and in a TensorFlow graph.
 
-Sampling is nearest neighbor with half-pixel centers: output i of n takes source floor((i + 0.5) * N / n) of N, the
-convention of OpenCV's and PIL's area-aligned grids and of `tf.image.resize` (which always has half-pixel centers).
+Sampling is nearest neighbor with half-pixel centers: output i of n takes source floor((i + 0.5) * N / n) of N. This is
+the convention of OpenCV's and PIL's area-aligned grids and of `tf.image.resize`.
 """
 
 from dataclasses import dataclass

@@ -57,7 +57,7 @@ class JpegSegment(NamedTuple):
         marker: the marker's second byte.
         start: where its first byte is.
         body: where its parameters begin, after their length.
-        end: where they end. Of a scan the picture data follow, up to the next segment's `start`.
+        end: where they end. The picture data of a scan follow, up to the next segment's `start`.
     """
 
     marker: int

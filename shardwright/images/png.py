@@ -74,7 +74,7 @@ def png_chunks(data: bytes) -> Iterator[PngChunk]:
 def read_png(data: bytes, max_pixels: int) -> ImageHeader:
     """Reads a PNG's header; see `images.read_header`.
 
-    What libpng cannot do without must have its right checksum, the rest may be broken.
+    The chunks that libpng needs must have the right checksum; others may be broken.
     """
     view = memoryview(data)
     header: tuple[int, int, int, int] | None = None

@@ -8,8 +8,8 @@ Sharpness is the variance of the Laplacian (Pech-Pacheco et al., 2000), as its r
 Süsstrunk (2003). Gray levels are those of ITU-R BT.601.
 
 Thumbnails serve hashes, measures and contact sheets: they are decoded at a reduced size and turned as displayed. A JPEG
-is decoded at the strongest of 1/8, 1/4, 1/2 and 1 that leaves a short side of at least 64: libjpeg then computes
-only the lowest coefficients of each block, which is a mean over areas, but still reads all of the data: damage shows.
+is decoded at the smallest of 1/8, 1/4, 1/2 and 1 that leaves a short side of at least 64. Then libjpeg computes only
+the lowest coefficients of each block, which is a mean over areas. It still reads all of the data, so damage shows.
 Other formats are decoded whole and reduced by the same factor, again by means over areas.
 """
 
@@ -43,7 +43,7 @@ class Quality(NamedTuple):
         brightness: mean gray level, 0 to 1.
         contrast: standard deviation of the gray levels, 0 to 0.5.
         sharpness: standard deviation of the Laplacian (four neighbors) of the gray levels; 0 where nothing changes,
-            about 0.1 for a photograph in focus. Of a reduced picture it is small only when the blur is coarse.
+            about 0.1 for a photograph in focus. For a reduced picture it is small only if the blur is coarse.
         colorfulness: 0 for gray, about 0.4 for strong colors.
         red: mean of the red channel, 0 to 1.
         green: likewise.

@@ -109,7 +109,7 @@ def decode(encoded: Tensor) -> Tensor:
     """Decodes an image in its stored size and frame (EXIF orientation is not applied).
 
     Args:
-        encoded: string scalar, JPEG or PNG. Of a PNG with alpha the alpha is dropped, 16 bits become 8.
+        encoded: string scalar, JPEG or PNG. A PNG loses its alpha, and 16 bits become 8.
 
     Returns:
         uint8 [h, w, 3], RGB.

@@ -74,7 +74,7 @@ def inputs_of(planned: PlannedShard) -> str:
 def rows_of_plan(
     surveyed: SurveyedInput, hashed: HashedInput, planned: npt.NDArray[np.bool_], same: DuplicateDecision
 ) -> Iterator[InputRow]:
-    """Yields the rows of files that are in no shard. Of these, an object of unknown content is read here.
+    """Yields the rows of files that are in no shard. An object of unknown content is read here.
 
     Args:
         surveyed: the input.

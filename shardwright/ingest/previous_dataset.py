@@ -1,8 +1,8 @@
 """`previous`: a dataset of almost the same input, whose images need not be fetched again.
 
-An image is known without reading it if the checksum that the store lists equals the one that it listed for the previous
-dataset (`origins/inputs.jsonl`), or the checksum of the bytes in its shards. Other files are read and hashed, which
-costs little for local files; the record is copied if its hash is the same. A copied image is never trusted: its
+An image is known without reading it if the store lists one of two checksums. One is the checksum that it listed for the
+previous dataset (`origins/inputs.jsonl`), the other that of the bytes in its shards. Other files are read and hashed,
+which costs little for local files; the record is copied if its hash is the same. A copied image is never trusted: its
 checksum and its hash are compared when it is written (`shardwright.ingest.copying`). A damaged previous dataset costs
 time and nothing else.
 

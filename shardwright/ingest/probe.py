@@ -36,7 +36,7 @@ _FEWEST_AT_ONCE = 16
 _MOST_PARTS = 2000
 # Rows are kept after so many bytes, which takes a millisecond each time; a killed run loses no more than that.
 _BYTES_WORTH_KEEPING = 32 << 20
-_LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
+_LOST = "A process that was probing images has died; out of memory? Its results so far are kept: run the command again."
 
 _Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]
 

@@ -28,8 +28,8 @@ from shardwright.fingerprint import canonical_json
 from shardwright.ingest.previous_splits import named_dataset
 from shardwright.storage.spans import NEWEST
 
-# Version of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no
-# cache and no staging folder of an older version is used.
+# Version of the bytes that this code writes for the same recipe and input. It is raised whenever they change, so that
+# no cache and no staging folder of an older version is used.
 _CODE_FORMAT = 4
 
 # Gives the location of the input, as JSON, to a component whose parameters must not contain it.

@@ -7,7 +7,7 @@ tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or nu
                                             of block b: so many images that their annotations fit into memory
 
 The folder of a plan that copies from a previous dataset has that dataset's digest in its name: a run that goes on with
-another one makes another folder. Where staging is on a bucket, writers on other machines fetch their task files.
+another one makes another folder. If staging is on a bucket, writers on other machines fetch their task files.
 
 `PartitionedWriter` gathers lines for many files in one piece of memory that goes back to the system whole. Lines kept
 as objects would share their pages with objects that stay; the C library would then keep that memory until the run ends.

@@ -1,7 +1,7 @@
 """Writing one shard, a pure function of its number for Beam and for the command line's processes, and the commit.
 
-Each image is read once. While its bytes are in memory they are compared with the content ID of the plan, hashed where
-the plan has only what a store lists, and with `images.verify: full` decoded and measured.
+Each image is read once. While its bytes are in memory, they are compared with the content ID of the plan. They are
+hashed if the plan has only a store's checksum. With `images.verify: full` they are decoded and measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The ancestors of an artifact: follows its `lineage.json` from child to parent by digest.
 
-A parent is identified by its content, never by its path: an artifact has a fingerprint, a dataset also the digest of
-its manifest, a model the hash of its weights. Artifacts are untrusted: contradictions in one are reported as problems.
+A parent is identified by its content, never by its path. An artifact has a fingerprint, a dataset also the digest of
+its manifest, and a model the hash of its weights. Artifacts are untrusted: contradictions in one are reported as
+problems.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`BLESSED.json`: which of the pushed models is the blessed one, and why.
 
-A push folder has one folder per pushed model and this file, which is replaced atomically: a reader finds the old
-blessing or the new one, and the model it names is complete, since it was copied before.
+A push folder has one folder per pushed model and this file, which is replaced atomically. So a reader finds the old
+blessing or the new one. The model that it names is complete, since it was copied before.
 """
 
 from __future__ import annotations

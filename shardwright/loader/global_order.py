@@ -1,8 +1,8 @@
 """One global order of a split's records, from a seed and an epoch number: the order that `order: exact` reads.
 
 An epoch is made in two steps. The shards are permuted and concatenated; then every window of consecutive records is
-permuted in itself. So a record is near the place at which it is read, and the record at a place follows by arithmetic:
-no buffer has to be filled or saved, any step can be computed alone, and the number of hosts makes no difference. A step
+permuted in itself. So a record is near the place at which it is read, and the record at a place follows by arithmetic.
+No buffer has to be filled or saved, any step can be computed alone, and the number of hosts makes no difference. A step
 is `batch_size` consecutive places, of which each host takes an equal slice.
 
 Permutations come from sorting hashes (SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number

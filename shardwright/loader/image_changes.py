@@ -150,8 +150,8 @@ def change_colors(image: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
 
     Args:
         image: uint8 [H, W, 3].
-        drawn: how far each of some of `COLORS` goes: a part of the range, a part more or less of the distances from the
-            mean, of those from gray, a part of the circle.
+        drawn: how far each of some of `COLORS` goes. Brightness changes by a part of the range, and hue by a part of
+            the circle. Contrast changes the distances from the mean by a part, and saturation those from gray.
 
     Returns:
         uint8 [H, W, 3].

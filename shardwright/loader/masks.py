@@ -1,11 +1,11 @@
 """Masks as bits: one bit for each class and pixel from the run lengths to the finished batch, where they become bytes.
 
-Touching pixels costs more time than drawing. A cumulative sum of an int32 per pixel, then a transposition and a shift
-for every class, takes seven times as long as this way, most of it in the sum, which TensorFlow computes value by value.
-Here one int64 holds eight neighboring columns of a row: a byte for each, and in it a bit for each of eight classes.
-The sum runs down the rows: an eighth of the additions, and no transposition of runs that are counted column by column.
-Augmentation and batching move an eighth of the bytes as well. Three alternatives are not faster: drawing a whole batch
-in one op, a byte for each class in the sum, and `tf.repeat` of sorted runs.
+Touching pixels costs more time than drawing. The plain way is a cumulative sum of an int32 per pixel, then a
+transposition and a shift for every class. It takes seven times as long, mostly for the sum, which TensorFlow computes
+value by value. Here one int64 holds eight neighboring columns of a row: a byte for each, and in it a bit for each of
+eight classes. The sum runs down the rows: an eighth of the additions, and no transposition of runs that are counted
+column by column. Augmentation and batching move an eighth of the bytes as well. Three alternatives are not faster:
+drawing a whole batch in one op, a byte for each class in the sum, and `tf.repeat` of sorted runs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Brush strokes of Label Studio: bits that hold the RGBA pixels of an image, run-length coded.
 
 The code is the one of rle-pack (thi.ng/umbrella, packages/rle-pack), which Label Studio uses: 32 bits with the count of
-words, 5 bits with the size of a word less 1, four times 4 bits with a size of counts less 1. Then runs follow: a bit
-that states whether one word is repeated, 2 bits that choose the size of the count, the count less 1, and the repeated
-word, or as many words as the count. A word is a byte of a pixel, row by row: red, green, blue, alpha. A pixel belongs
-to the stroke if its alpha is not 0.
+words, 5 bits with the size of a word less 1, four times 4 bits with a size of counts less 1. Then runs follow. A run
+has a bit that states whether one word is repeated, 2 bits that choose the size of the count, and the count less 1. The
+repeated word follows, or as many words as the count. A word is a byte of a pixel, row by row: red, green, blue, alpha.
+A pixel belongs to the stroke if its alpha is not 0.
 """
 
 from __future__ import annotations

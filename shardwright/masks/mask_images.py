@@ -1,9 +1,9 @@
 """Mask images: the number or color of every pixel of a mask file, and its pixels as runs.
 
-A mask is a PNG, BMP or TIFF whose pixels are numbers: gray values of 1 to 16 bits as they are stored, the indices of a
-palette, or RGB colors. The size is checked by the header before any pixel is decoded. Pillow decodes; its pixels are
-used only where they are those of the file: it spreads gray of 2 and 4 bits over 0 to 255, which is undone, and cuts
-colors of 16 bits, which are refused. Files with lossy compression are refused: it blurs the numbers.
+A mask is a PNG, BMP or TIFF whose pixels are numbers. They are gray values of 1 to 16 bits as they are stored, the
+indices of a palette, or RGB colors. The size is checked by the header before any pixel is decoded. Pillow decodes; its
+pixels are used only if they are those of the file. Pillow spreads gray of 2 and 4 bits over 0 to 255, which is undone.
+It cuts colors of 16 bits, which are refused. Files with lossy compression are refused: it blurs the numbers.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 on an outline belongs to the area below the outline or, where the outline is vertical, to the right of it. So polygons
 that share an edge neither overlap nor leave a gap.
 
-Coordinates are COCO's: x to the right and y down in pixels from the top left corner of the image, so the center of the
+Coordinates are COCO's: x to the right and y down in pixels from the top left corner of the image. So the center of the
 pixel in row 0 and column 0 is (0.5, 0.5). Parts outside the image are cut off.
 """
 
@@ -99,8 +99,8 @@ def rasterize_fifths(corners: npt.NDArray[np.float64], height: int, width: int) 
     """Finds the pixels of a polygon as the COCO API does.
 
     Corners are rounded to fifths of a pixel, and so is the outline between them: step by step along the longer side of
-    an edge. Where it passes the middle of a column, inside and outside change at the upper one of the two steps.
-    Only the steps at the middles of columns are calculated here, with the API's own float64 expressions.
+    an edge. At the middle of a column, inside and outside change at the upper one of the two steps. Only the steps at
+    the middles of columns are calculated here, with the API's own float64 expressions.
 
     Args:
         corners: as in `rasterize_centers`.

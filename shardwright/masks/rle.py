@@ -74,8 +74,8 @@ def to_pairs(runs: Runs, base: int = 1) -> str:
 def read_numbers(text: str) -> npt.NDArray[np.int64] | None:
     """Reads whole numbers separated by white space, or returns `None` where there are other characters.
 
-    One pass in C finds bytes other than digits and spaces. numpy's text reader is exact for the rest, except that it
-    clips numbers beyond int64 to the largest one: callers check the range.
+    One pass in C finds bytes other than digits and spaces. The text reader of numpy is exact for the rest, except that
+    it clips numbers beyond int64 to the largest one. Callers check the range.
     """
     if not text.isascii() or text.encode("ascii").translate(None, _DIGITS_AND_SPACE):
         return None
@@ -258,8 +258,8 @@ def resample(runs: Runs, geometry: Geometry) -> Runs:
 
     The same as `encode(draw(runs)[rows][:, columns])` with the positions of `geometry`, and nothing in the border. A
     position of the source is looked up among the sampled columns, then among the sampled rows. As long as the sampled
-    columns strictly increase, the order of positions is kept and a run becomes a run. Where columns repeat (enlarging)
-    or the output has a border above or below, runs are split at the columns first.
+    columns strictly increase, the order of positions is kept and a run becomes a run. If columns repeat (enlarging) or
+    the output has a border above or below, runs are split at the columns first.
 
     Args:
         runs: int64 (n, 2), in the frame of `geometry.source_height` x `geometry.source_width`.

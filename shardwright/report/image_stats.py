@@ -187,7 +187,7 @@ def _overlap_card(shapes: MaskShapes, names: tuple[str, ...]) -> Markup:
         parts = [int(shared) / own if own else 0.0 for shared in shapes.shared[label, : len(names)]]
         cells = ["–" if other == label or not own else percent(part) for other, part in enumerate(parts)]
         rows.append((isolate(name, 60), *cells))
-    head = ("Of the pixels of", *(join(["also ", isolate(name, 40)]) for name in names))
+    head = ("Pixels of", *(join(["also ", isolate(name, 40)]) for name in names))
     caption = "Part of the pixels of a class (row) that also belong to another one (column)"
     return card("Overlap", table(head, rows, caption=caption, numbers=range(1, len(names) + 1)))
 

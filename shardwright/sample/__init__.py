@@ -1,7 +1,8 @@
 """A procedural data set to start with: satellite pictures of trade-wind clouds, with masks, drawn from a seed.
 
-`regions` draws where each kind of cloud is (integers only), `fields` holds the fractal noise and the bumps, `textures`
-what the four kinds look like, `scene` the picture, and `write` the folder with its images and `train.csv`.
+`regions` draws the outline of each kind of cloud (integers only). `fields` has the fractal noise and the bumps, and
+`textures` the look of the four kinds. `scene` draws the picture, and `write` writes the folder with its images and
+`train.csv`.
 """
 
 from shardwright.sample.regions import KINDS

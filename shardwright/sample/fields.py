@@ -1,6 +1,6 @@
 """Fractal noise and soft bumps, of which clouds are drawn; both are float32 over the whole picture.
 
-Lengths are in *units*: the picture is as large as 350x525 of them in area, so a pattern's scale follows the size of the
+Lengths are in *units*: the picture is as large as 350x525 of them in area. So a pattern's scale follows the size of the
 picture, and a larger picture has more detail, not more clouds.
 """
 

@@ -1,6 +1,6 @@
 """Plans the regions of the clouds: one smooth, irregular outline per kind, in integer arithmetic.
 
-Masks and the CSV must be the same on every stack, so nothing here depends on the rounding of a library: random numbers
+Masks and the CSV must be the same on every stack, so nothing here depends on the rounding of a library. Random numbers
 are integers, cosines come from a rounded table, and outlines have integer coordinates in a frame of area `FRAME`
 squared. The frame does not depend on the size of the picture, so pictures of equal proportions have the same regions.
 """

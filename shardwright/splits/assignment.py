@@ -8,8 +8,8 @@
 | predefined | the input | what the input moves |
 
 With an earlier dataset no image of it moves, with any method. A cluster of duplicates goes where its first key is
-hashed: growing data can put another key first, or join two clusters, and then only an earlier dataset keeps images
-where they were.
+hashed. Growing data can put another key first, or join two clusters. Then only an earlier dataset keeps images where
+they were.
 
 Splits that the input itself names: by a folder, in a column, in a list.
 """

@@ -1,15 +1,15 @@
 """Splits in which every class has its share, for images of one class, of several or of none.
 
-Iterative stratification (Sechidis, Tsoumakas and Vlahavas, "On the Stratification of Multi-Label Data", 2011): the
-class with the fewest images left comes first, and each of its images goes where the class is most wanted. Three things
-differ. An image of several classes goes where all of them together are most wanted. Nothing is drawn at random: a
-salted hash decides what the method leaves open. And once no split lacks a whole image of a class, the rest of the class
-goes to those splits that lack most images of any kind; otherwise many small classes would all round towards the largest
-split, and the smaller ones would stay empty.
+The method is iterative stratification (Sechidis, Tsoumakas and Vlahavas, "On the Stratification of Multi-Label Data",
+2011). The class with the fewest images left comes first, and each of its images goes where the class is most wanted.
+Three things differ. An image of several classes goes where all of them together are most wanted. Nothing is drawn at
+random: a salted hash decides what the method leaves open. And once no split lacks a whole image of a class, the rest of
+the class goes to those splits that lack most images of any kind; otherwise many small classes would all round towards
+the largest split, and the smaller ones would stay empty.
 
-Frequent sets of classes, of which every part can get an image, count as classes too (after Szymański
-and Kajdanowicz, "A Network Perspective on Stratification of Multi-Label Data", 2017): else one part would get its share
-of the classes by few images that show many, and another by many that show few.
+Frequent sets of classes, of which every part can get an image, count as classes too (after Szymański and Kajdanowicz,
+"A Network Perspective on Stratification of Multi-Label Data", 2017). Otherwise one part would get its share of the
+classes by few images that show many, and another by many that show few.
 
 For images of one class each, a split's count of a class is its share of the class rounded up or down. All is reckoned
 in integers: in units of one over the common denominator of the shares.

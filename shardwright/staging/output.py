@@ -30,7 +30,7 @@ def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
     """Yields an empty folder next to an output, within the same file system; deletes it unless the block renames it.
 
     Two runs of one configuration with different staging folders meet here. The folder is named by content, so that the
-    next run finds the files of a killed one, and it is locked, so that no run deletes the files of a living one.
+    next run finds the files of a killed one. It is locked, so that no run deletes the files of a running one.
 
     Args:
         target: the output, absolute.

@@ -1,7 +1,7 @@
 """Writes the shards of a dataset one by one into a staging folder; `commit` makes the dataset of them.
 
 Any number of processes may write shards of one plan. A shard is finished when its `done` row is there, and a finished
-shard is never written twice. A kill or a power failure at any moment leaves either the old state or the new one: files
+shard is never written twice. A kill or a power failure at any moment leaves either the old state or the new one. Files
 are written under a temporary name, renamed and flushed, and the `done` row comes last.
 
 Inside `<staging root>/<fingerprint>/`:
@@ -14,8 +14,8 @@ Inside `<staging root>/<fingerprint>/`:
     done/<split>-<i>-of-<n>.json           the `ShardResult`
     .lock                                  locked by the run that uses this folder
 
-Where the staging root is on a bucket, files are made in a working folder of the machine at work. All files of a
-finished shard go to the bucket, the `done` row last (`shardwright.storage.mirror`).
+If the staging root is on a bucket, files are made in a working folder of the machine at work. All files of a finished
+shard go to the bucket, the `done` row last (`shardwright.storage.mirror`).
 """
 
 from __future__ import annotations

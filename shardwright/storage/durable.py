@@ -1,10 +1,11 @@
 """Files and folders that survive a power failure: every writer of the project flushes through this module.
 
-A file system may lose what was not flushed: the name, the data, or only the data, which leaves a file of the right
-name that is empty or full of NUL bytes. So a file is flushed before it is renamed to its name, and its folder after.
-A folder that is published whole has all its files flushed first, then the folders in it, then the folder above.
+A file system may lose what was not flushed: the name, the data, or both. If only the data is lost, a file of the right
+name is empty or full of NUL bytes. So a file is flushed before it is renamed to its name, and its folder after. A
+folder that is published whole has all its files flushed first, then the folders in it, then the folder above.
 
-What may be lost, such as a cache whose content is checked when it is read, is not flushed: flushing waits for the disk.
+Files that may be lost, such as a cache whose content is checked when it is read, are not flushed: flushing waits for
+the disk.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def remove_unless_leased(url: str) -> bool:
     """Deletes a staging folder, and ends this run's lease on it, if it has one.
 
     Returns:
-        Whether the folder is gone. It is not while another run is at work there, which will delete it.
+        True if the folder is deleted. It is not while another run works there; that run will delete it.
     """
     if url not in _held and next(buckets.list_objects(f"{url}/"), None) is None:
         return True
@@ -191,7 +191,7 @@ def _wait_for_removal(url: str) -> bool:
     """Waits until no other run deletes there; deletes the mark of a run that was killed meanwhile.
 
     Returns:
-        Whether one did.
+        True if another run did.
     """
     begin, pin = time.monotonic(), ""
     while (found := buckets.stat(f"{url}/{_MARK}")) is not None:

@@ -4,7 +4,7 @@ A *key* is the path of an image relative to the folder before the first wildcard
 names alone decide which files are listed, and in which order; the file system's order and times have no effect.
 
 Everything here is made for millions of files. `SortedListing` packs the files that it gets, since a hundred thousand
-objects take 25 MB, partly for good: the system does not get back what was freed between objects that live on.
+objects take 25 MB. Part of that is never returned to the system: memory that was freed between objects that live on.
 `StringArray` takes eight bytes more than the text of each key, and `KeyIndex` finds a million keys in 16 MB.
 """
 

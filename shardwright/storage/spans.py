@@ -3,8 +3,8 @@
 A *span* is one delivery, such as a day's; a *version* is a corrected copy of it. A path names them in the names of
 folders: `photos/{SPAN}/v{VERSION}/*.jpg`, `photos/{YYYY}-{MM}-{DD}`. `{SPAN:4}` is padded with zeros to four digits.
 The span of a date is the number of days since 1970-01-01. The newest span is the one of the highest number, and of each
-span the version of the highest number is read. Two differences from TFX: a name without the digits is ignored (TFX
-ends the run), and two folders of one span and version are an error (TFX silently leaves one of them out).
+span the version of the highest number is read. There are two differences from TFX. A name without the digits is ignored
+(TFX ends the run), and two folders of one span and version are an error (TFX silently leaves one of them out).
 """
 
 from __future__ import annotations

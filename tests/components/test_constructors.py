@@ -69,7 +69,7 @@ def test_a_docstring_has_every_parameter_and_an_example(component):
     names = re.findall(r"^    \**(\w+): ", described, re.MULTILINE)
     assert names == list(inspect.signature(component.__init__).parameters)[1:]
     assert "Example:\n    ```python\n" in text
-    # What the example calls is what a user can import.
+    # A user can import all that the example calls.
     example = text.partition("```python\n")[2].partition("```")[0]
     compile(inspect.cleandoc(example), component.__name__, "exec")
     assert component.__name__ in example

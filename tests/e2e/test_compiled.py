@@ -56,9 +56,9 @@ CONFIG = {
     },
 }
 LOOKS_AROUND, FOLLOWS_THE_BASELINE = {"InputResolver", "BaselineResolver"}, {"Evaluator", "Pusher"}
-# Whoever starts the tasks has some in the environment.
+# The process that starts the tasks has some in its environment.
 SECRETS = {"AWS_SECRET_ACCESS_KEY": "hush-0b59c2", "WANDB_API_KEY": "hush-77d1ea", "GIT_TOKEN": "hush-c41f08"}
-# What the schema says does not depend on the images.
+# The schema's content does not depend on the images.
 SAME_FOR_OTHER_DATA = {"ImportSchemaGen"}
 # Target -> file -> digest of its first run.
 CONTENTS = {}
@@ -100,7 +100,7 @@ def change_a_byte(folder):
 
 
 def is_kept_from(pipeline, push, earlier):
-    """What a run that was given other data made: from the dataset that the model in force was evaluated on."""
+    """The results of a run with other data: from the dataset that the baseline model was evaluated on."""
     examples, report = (
         pipeline.outputs[task]["artifacts"][key]["uri"]
         for task, key in (("ImageExampleGen", "examples"), ("Report", "report"))
@@ -182,7 +182,7 @@ def test_kubeflow_from_input_to_pushed_model(home, monkeypatch):
     assert (home / "k" / "models" / "clouds" / BLESSING_FILE).exists()
     pages_show(pipeline)
 
-    # What these two do then is seen above.
+    # The assertions above show the effect of these two.
     again = pipeline.run(data_root=data_root, without=FOLLOWS_THE_BASELINE)
     assert {task for task, what in again.items() if what == RAN} == LOOKS_AROUND
     assert {task for task, what in again.items() if what == DUE} == FOLLOWS_THE_BASELINE

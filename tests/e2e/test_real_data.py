@@ -62,7 +62,7 @@ def test_steel_defects(shared_data: Path, tmp_path: Path) -> None:
     for key, ids in masks.items():
         np.testing.assert_array_equal(ids, painted(steel, key), err_msg=key)
 
-    # What is trained on: the painted masks and the images, sampled by one plan.
+    # The training data: the painted masks and the images, sampled by one plan.
     plan = plan_geometry("letterbox", 200, 200, 36, 60)
     rows, columns = source_rows(plan), source_columns(plan)
     loaded = load(transformed.root, "eval", 1, normalize="none").as_numpy_iterator()

@@ -58,7 +58,7 @@ def page(small_dataset, tmp_path_factory):
 
 
 def opened(browser, page, scratch, width, *, dark=False):
-    """What the page says of itself, in a window of that width."""
+    """The page's own measurements, in a window of that width."""
     frame = scratch / "frame.html"
     # Chromium's window is never narrower than 500 pixels; a frame is.
     frame.write_text(

@@ -40,7 +40,7 @@ CONFIG = {
 
 
 class Month:
-    """What a run said."""
+    """The output of a run."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err

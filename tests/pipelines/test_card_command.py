@@ -50,7 +50,7 @@ def test_the_card_of_a_dataset(dataset, tmp_path, capsys):
     assert classes == {"\\<b\\>cat\\|": 4, "dog": 4}
     assert {cells[0].strip(" `") for cells in rows(card, "Features")} == set(dataset.manifest.features)
     assert dataset.manifest.digest in card
-    assert "Of 9 inputs: 1 rejected." in card
+    assert "9 inputs, of which 1 rejected." in card
     assert main(["card", dataset.root, "--out", str(file)]) == 2
     assert "Give --force to overwrite it" in capsys.readouterr().err
     capsys.readouterr()

@@ -14,7 +14,7 @@ from shardwright.pipelines.cli import main
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets
 
-# Commands that read a dataset: all but its name. Where one makes something, that is OUT.
+# Commands that read a dataset: all but its name. The output of a command that makes something is OUT.
 READ = {
     "verify": ["verify", "DS"],
     "inspect": ["inspect", "DS"],

@@ -145,7 +145,7 @@ def test_an_exit_task_runs_after_a_failure(tmp_path, as_kubeflow):
     assert made.done == {"after": RAN}
     status = seen(made, "after")[0]["inputs"]["parameterValues"]["status"]
     assert (status["state"], status["pipelineTaskName"]) == ("FAILED", "inner")
-    # What a failed command wrote is not uploaded.
+    # The files of a failed command are not uploaded.
     assert not as_kubeflow or not list((tmp_path / "mounts").rglob("file"))
 
 

@@ -106,7 +106,7 @@ def test_wrong_files_of_splits_are_refused(here, capsys, labels, message):
 
 
 def assert_reads_as_detected(config, here):
-    """What is spelled out reads as what was detected did."""
+    """The written options read the data as the detected ones did."""
     written = yaml.safe_load((here / "c.yaml").read_text())
     path = written["input"]["labels"].get("path")
     classes = written["input"].get("classes") or {}

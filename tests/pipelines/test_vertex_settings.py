@@ -1,7 +1,7 @@
 """The table of docs/deploy/vertex.md: each setting of `vertex`, where it ends, and the line that reads it there.
 
-A row is proven: the value is found at its place, and the line is found in the installed package. What only the service
-reads is named by the field of its message.
+A row is proven: the value is found at its place, and the line is found in the installed package. A value that only the
+service reads is named by the field of its message.
 """
 
 import functools

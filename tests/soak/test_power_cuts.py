@@ -66,7 +66,7 @@ def cut(raw, image, folder, copy, seconds):
             took = time.monotonic() - began
             shutil.copyfile(image, copy)
             process.kill()
-        # Of what the next one finds, nothing is left.
+        # Nothing is left of the files that the next one finds.
         shutil.rmtree(folder / "made", ignore_errors=True)
     return ended, took
 

@@ -16,7 +16,7 @@ _REFUSED = {"kind": "Status", "message": "refused"}
 
 
 class FakeCluster:
-    """What it was asked, and the sets that it runs.
+    """Its requests, and the sets that it runs.
 
     Attributes:
         logs: folder of the pods' logs.

@@ -1,8 +1,8 @@
 """Shared by the tests of lineage, clean and forget: a run's folder as three months leave it, without any training.
 
-month 1: dataset 1, its transform, model 1, pushed
-month 2: dataset 2, stopped by the gate
-month 3: dataset 3 (splits kept from 1), its transform, model 3 (begun with 1), evaluated against 1, pushed
+- month 1: dataset 1, its transform, model 1, pushed
+- month 2: dataset 2, stopped by the gate
+- month 3: dataset 3 (splits kept from 1), its transform, model 3 (begun with 1), evaluated against 1, pushed
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from shardwright.lineage.record import write_lineage
 
 
 class Months:
-    """Where everything lies."""
+    """The paths of everything."""
 
     def __init__(self, root, small_dataset):
         self.root = Path(root)
@@ -41,7 +41,7 @@ class Months:
         return self.root / "pushed" / str(month)
 
     def _dataset(self, small_dataset, month):
-        """Of as many records as the month's number and two."""
+        """It has as many records as the month's number and two."""
         made = small_dataset(self.root / f"made-{month}", task="classification", counts={"train": [month + 2]})
         place = self.root / "artifacts/ImageExampleGen/examples" / str(month)
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Runs a compiled pipeline as Vertex AI and Kubeflow do: every task's own command, with a proper ExecutorInput.
 
-What the services do around the commands is imitated: topological order, inner pipelines and exit tasks, artifacts and
-parameters handed on (dynamic ones too), caching by the container and by the identity of what goes in, attempts. Buckets
+The work of the services around the commands is imitated. That is topological order, inner pipelines and exit tasks,
+passing artifacts and parameters (dynamic ones too), caching by container and identity of inputs, and attempts. Buckets
 and volumes are folders. Each rule names its source: files without a repository are in kubeflow/pipelines at 7b70c7b,
 below backend/src/v2. Vertex AI's source is not public: its rules are those of its documentation, as far as they differ.
 """
@@ -26,7 +26,7 @@ from kubeflow_driver import LOGS, cache_key, executors_of, fingerprint, pod_of
 from shardwright.components.runtime.mounts import folder_of
 
 PLACEHOLDER = "{{$}}"
-# What KFP's own container components are told one by one.
+# The parameters that KFP's own container components get one by one.
 _SINGLE = re.compile(r"\{\{\$\.(inputs|outputs)\.(parameters|artifacts)\['([^']+)'\](?:\.(path|uri|output_file))?\}\}")
 RAN, CACHED, DUE = "ran", "cached", "due"
 _EXIT = "ALL_UPSTREAM_TASKS_COMPLETED"
@@ -91,8 +91,8 @@ class Emulator:
     def run(self, until=None, without=(), **parameters):
         """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
 
-        Those of `without` are `DUE` where they are not cached: they would run. What needs one must be among them.
-        Exit tasks run only if all do.
+        Those of `without` are `DUE` where they are not cached: they would run. A task that needs one must be among
+        them. Exit tasks run only if all do.
         """
         given = self._begin(parameters)
         self._without = frozenset(without)
@@ -211,9 +211,9 @@ class Emulator:
     def _handed_over(self, made, key):
         """An output of one task as the input of another.
 
-        Kubeflow's driver reads artifacts back from its metadata store (kubeflow/pipelines, backend/src/v2/metadata):
-        the name is the store's number (`toRuntimeArtifact`), the type is always empty (`ToRuntimeArtifact` with the
-        `Schema: ""` of `GetOutputArtifactsByExecutionId`), and two properties were added (`RecordArtifact`).
+        Kubeflow's driver reads artifacts back from its metadata store (kubeflow/pipelines, backend/src/v2/metadata).
+        The name is the store's number (`toRuntimeArtifact`). The type is always empty (`ToRuntimeArtifact` with the
+        `Schema: ""` of `GetOutputArtifactsByExecutionId`). Two properties were added (`RecordArtifact`).
         """
         if not self.as_kubeflow:
             return made

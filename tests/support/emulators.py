@@ -31,7 +31,7 @@ from werkzeug.serving import make_server
 
 _HOST = "127.0.0.1"
 _PAGE = 1000
-# What a listing asks for of each object (`fields`), and what stands behind all names that begin alike.
+# The `fields` that a listing asks for of each object, and the end of all names that begin alike.
 _ITEM_FIELDS = re.compile(r"items\(([^)]*)\)")
 _LAST = "\U0010ffff"
 _GONE = 404
@@ -39,7 +39,7 @@ _PRECONDITION_FAILED = 412
 
 
 class Trouble(NamedTuple):
-    """What an emulator does in place of answering.
+    """A fault of an emulator, in place of an answer.
 
     Attributes:
         status: HTTP status to answer with, 0 to answer as it should.
@@ -52,7 +52,7 @@ class Trouble(NamedTuple):
     flip: bool = False
 
     def body(self, data: bytes) -> bytes:
-        """What is sent in place of an answer's body."""
+        """The text that is sent in place of an answer's body."""
         if self.cut:
             return data[: len(data) // 2]
         return bytes([data[0] ^ 1]) + data[1:] if self.flip and data else data
@@ -121,7 +121,8 @@ class _GcsStorage(Storage):
         super().__init__(**options)
         self.wanted = threading.local()
         self._writing = threading.Lock()
-        # Of a bucket, sorted, until an object comes or goes: a page of a listing costs what is on it, as it should.
+        # The names in a bucket, sorted, until an object comes or goes: a page of a listing costs what is on it, as it
+        # should.
         self._sorted: dict[str, list[str]] = {}
 
     def names(self, bucket: str) -> list[str]:

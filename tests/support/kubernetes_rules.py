@@ -1,4 +1,4 @@
-"""What Kubernetes and its controllers ask of manifests: strict schemas, and JobSets."""
+"""Rules of Kubernetes and its controllers for manifests: strict schemas, and JobSets."""
 
 import re
 
@@ -6,7 +6,7 @@ import kubernetes_validate
 
 VERSION = "1.33"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-# Of api/jobset/v1alpha2/jobset_types.go.
+# From api/jobset/v1alpha2/jobset_types.go.
 _JOBSET_SPEC = {"replicatedJobs", "network", "successPolicy", "failurePolicy", "suspend", "ttlSecondsAfterFinished"}
 _NETWORK = {"enableDNSHostnames", "subdomain", "publishNotReadyAddresses"}
 
@@ -17,7 +17,7 @@ def strictly(manifest):
 
 
 def check_jobset(manifest):
-    """What the JobSet API and its webhook ask for, and what a TPU slice of several hosts needs beyond that."""
+    """Rules of the JobSet API and its webhook, and what a TPU slice of several hosts needs beyond that."""
     assert manifest["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
     assert manifest["kind"] == "JobSet"
     spec = manifest["spec"]

@@ -67,7 +67,7 @@ def running_stores():
             url = stores.urls[scheme] = stack.enter_context(emulator(scheme, stores.asked))
             for name, value in client_variables(scheme, url).items():
                 patch.setenv(name, value)
-        # Whoever else was at work in a staging folder was killed, and is not waited for.
+        # Other runs that worked in a staging folder were killed; nothing waits for them.
         patch.setenv("SHARDWRIGHT_SILENT_SECONDS", "0")
         patch.setattr(buckets, "_RETRIES", Retries(sleep=stores.pauses.append, chance=lambda: 1.0))
         forget_clients()

@@ -6,7 +6,7 @@ import sys
 
 
 def printed_by(page, folder):
-    """What the Python blocks of a page print, run in a folder; fails with their error otherwise."""
+    """Returns what the Python blocks of a page print, run in a folder; fails with their error otherwise."""
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)], cwd=folder, capture_output=True, text=True, check=False

@@ -32,7 +32,7 @@ def pillow_exif(main=(), camera=(), gps=(), order="<"):
     return exif.tobytes().removeprefix(b"Exif\0\0")
 
 
-# What is displayed of a stored picture, by orientation.
+# The displayed part of a stored picture, by orientation.
 DISPLAYED = {
     1: lambda a: a,
     2: lambda a: a[:, ::-1],

@@ -1,7 +1,7 @@
 """A disk that loses what was not flushed: what a folder would hold after a power cut, at every moment of a run.
 
-Three kinds of file systems are simulated. Of what was not flushed, one loses names and data, one keeps the names and
-has empty files, and one keeps names and sizes and has NUL bytes.
+Three kinds of file systems are simulated. They differ in what was not flushed. One loses names and data, one keeps the
+names and has empty files, and one keeps names and sizes and has NUL bytes.
 """
 
 import os
@@ -72,7 +72,7 @@ class Disk:
                     self.states.append(found)
 
     def after_cut(self, kind):
-        """What a power cut would leave now."""
+        """The files that a power cut would leave now."""
         if kind == LOST:
             return dict(self._remembered(self._inode, ""))
         found = {}

@@ -101,7 +101,7 @@ def install(folder: Path) -> None:
 
 
 def calls(folder: Path) -> dict[str, list[float]]:
-    """What was run in forks -> the processor seconds of each: nobody who waits for the tests sees them.
+    """Returns the processor seconds of the forks by their names: nobody who waits for the tests sees them.
 
     A fork's seconds contain those of the processes that it started itself and waited for, unless these are forks, too.
     """
@@ -279,7 +279,7 @@ class _Server:
 
 
 def _name_of(request: dict[str, Any]) -> str:
-    """What is shown for a fork; empty for a test process, which records its time before pytest sums the seconds up."""
+    """Returns the name shown for a fork; empty for a test process, which records its time before pytest sums up."""
     arguments = request["arguments"] or [""]
     if request["program"] == TEST_PROCESS:
         return ""

@@ -42,7 +42,7 @@ def main():
 
 
 def read_call(folder, real, arguments):
-    """What to fork, or None where the real interpreter is wanted."""
+    """Returns the program to fork, or None where the real interpreter is wanted."""
     module, program, isolated, script = "", "", False, real
     if os.environ.get("SHARDWRIGHT_TEST_PREFORK") == "0":
         return None
@@ -78,7 +78,7 @@ def read_call(folder, real, arguments):
 
 
 def is_ours(program):
-    """Whether a program of a test trains or runs a component. Those of `multiprocessing` get descriptors, too."""
+    """Returns whether a program of a test trains or runs a component. `multiprocessing` passes descriptors, too."""
     return "shardwright.components" in program and "multiprocessing" not in program
 
 

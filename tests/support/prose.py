@@ -7,7 +7,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 LONGEST, AVERAGE = 30, 18
@@ -23,11 +23,12 @@ _NOUN = re.compile(r"(The|An?|All|Every|Each|Its|This|That|How|Why|Which|Two|One
 _VERB = re.compile(r"[A-Z]\w+s\b|See\b")
 
 
-@cache
-def parsed(file: Path) -> tuple[str, ast.Module]:
-    """The source and the tree of a Python file."""
+# The checks of one file follow each other; the trees of all files would take hundreds of megabytes.
+@lru_cache(maxsize=1)
+def parsed(file: Path) -> tuple[str, list[ast.AST]]:
+    """Returns the source of a Python file, and all nodes of its tree, each before those in it."""
     source = file.read_text(encoding="utf-8")
-    return source, ast.parse(source)
+    return source, list(ast.walk(ast.parse(source)))
 
 
 def without_code(text: str) -> str:
@@ -125,11 +126,11 @@ def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         yield begin, "\n".join(block)
 
 
-def _comments(source: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _comments(source: str, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of comments; comments on consecutive lines are one text."""
     # `tokenize` takes as long as all the rest: a comment is where a # is outside of strings.
     inside: dict[int, list[tuple[int, int]]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))):
             last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
             for line in range(node.lineno, last + 1):
@@ -167,29 +168,30 @@ def _literal(node: ast.AST) -> str | None:
     return None
 
 
-def _literals(node: ast.AST) -> Iterator[tuple[int, str]]:
+def _literals(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of the strings that are not docstrings, and not parts of another string."""
-    text = _literal(node)
-    if text is not None and isinstance(node, ast.expr):
-        yield node.lineno, text
-        return
-    skipped = node.body[0] if isinstance(node, _TYPED) and ast.get_docstring(node, clean=False) is not None else None
-    for child in ast.iter_child_nodes(node):
-        if child is not skipped:
-            yield from _literals(child)
+    inner: set[int] = set()
+    for node in nodes:
+        if isinstance(node, _TYPED) and ast.get_docstring(node, clean=False) is not None:
+            inner.update(map(id, ast.walk(node.body[0])))
+        elif isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp)) and id(node) not in inner:
+            text = _literal(node)
+            if text is not None:
+                inner.update(map(id, ast.walk(node)))
+                yield node.lineno, text
 
 
 def code_texts(file: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each paragraph of docstrings, comments, messages and help."""
-    source, tree = parsed(file)
-    for node in ast.walk(tree):
+    source, nodes = parsed(file)
+    for node in nodes:
         if isinstance(node, _TYPED) and (docstring := ast.get_docstring(node)):
             for number, text in _joined(_docstring_paragraphs(docstring)):
                 yield node.body[0].lineno + number, text
-    yield from _joined(_comments(source, tree))
+    yield from _joined(_comments(source, nodes))
     # The strings of tests are data, and messages that are checked where they are made.
     if "tests" not in file.parts:
-        for line, text in _literals(tree):
+        for line, text in _literals(nodes):
             yield from ((line, row.strip()) for row in text.split("\n") if not _DRAWN.search(row))
 
 
@@ -206,7 +208,7 @@ def code_problems(file: Path) -> Iterator[tuple[int, str]]:
 
 def first_line_problems(file: Path) -> Iterator[tuple[int, str]]:
     """Line and text of the functions' docstrings that begin neither with a verb nor with `Returns`."""
-    for node in ast.walk(parsed(file)[1]):
+    for node in parsed(file)[1]:
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         decorators = [ast.unparse(decorator) for decorator in node.decorator_list]

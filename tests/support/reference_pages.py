@@ -20,7 +20,7 @@ from shardwright.ingest.features import PROBE_FEATURES
 GENERATED = "This page is generated from the code."
 Table = dict[str, str]
 
-# What each feature contains. The names and types come from the code.
+# The content of each feature. The names and types come from the code.
 FEATURES: Table = {
     "image/encoded": "the image file: the stored bytes",
     "image/format": "`jpeg` or `png`; `raw` or `tensor` after a transform with that encoding",
@@ -218,7 +218,7 @@ def _channels(component: Any) -> str:
     spec = getattr(component, "SPEC_CLASS", None)
     if spec is None:
         return ""
-    # What a stock component takes besides differs between versions of TFX.
+    # The further parameters of a stock component differ between versions of TFX.
     taken = inspect.signature(component).parameters
     rows = [
         ("input", f"`{key}`", f"`{one.type.TYPE_NAME}`", "optional" if one.optional else "")

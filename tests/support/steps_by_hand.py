@@ -1,7 +1,7 @@
 """Steps of a small model on the backend of `KERAS_BACKEND`, whose weights can be computed by hand; prints JSON.
 
-The model is one weight w with the loss 0.1 * w: its gradient is 0.1 whatever the images, so by plain SGD without
-momentum w falls by 0.1 times the rate at every update.
+The model is one weight w with the loss 0.1 * w, so its gradient is 0.1 for all images. By plain SGD without momentum, w
+falls by 0.1 times the rate at every update.
 """
 
 import json

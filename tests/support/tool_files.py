@@ -1,7 +1,7 @@
 """Data sets as annotation tools export them, each with its truth by a way of its own.
 
-An image has a car, an upright rectangle (a polygon or a box), and a road, a disc (a mask, an ellipse, or a polygon of
-upright and level edges where the tool has nothing else).
+An image has a car and a road. The car is an upright rectangle (a polygon or a box). The road is a disc: a mask, an
+ellipse, or a polygon of upright and level edges where the tool has nothing else.
 """
 
 import base64

@@ -10,10 +10,10 @@ variables are read, in this order:
 | `CLUSTER_SPEC`, where it names several | Vertex AI, in every replica of a custom job; a TPU slice is one replica |
 | `TPU_WORKER_HOSTNAMES`, `TPU_WORKER_ID` | GKE, in pods of a multi-host TPU slice |
 
-If none is set there is one host, unless a custom job expects more: then the machine's metadata server is asked, which
-knows the hosts of a slice outside a cluster (JAX does the same: `jax/_src/clusters/cloud_tpu_cluster.py`).
-Port 8476 is JAX's own for its coordinator; the pods must reach each other on it.
-Every host reads the same dataset; only host 0 needs to write to the staging folder and to publish.
+If none is set there is one host, unless a custom job expects more. Then the machine's metadata server is asked, which
+knows the hosts of a slice outside a cluster. JAX does the same (`jax/_src/clusters/cloud_tpu_cluster.py`). Port 8476 is
+JAX's own for its coordinator; the pods must reach each other on it. Every host reads the same dataset; only host 0
+needs to write to the staging folder and to publish.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ class ServedModel(tf.Module):
 
     def __init__(self, model: Any, spec: TrainSpec, chosen: Thresholds | None = None) -> None:
         super().__init__()
-        # TensorFlow's variables are saved, not the Keras model: its own are restored as copies that no signature reads
-        # where a SavedModel is loaded as a graph, as TF Serving and TFX's BulkInferrer do.
+        # TensorFlow's variables are saved, not the Keras model. TF Serving and TFX's BulkInferrer load a SavedModel as
+        # a graph; then Keras' own variables are restored as copies that no signature reads.
         self._weights = [variable.value for variable in getattr(model, "variables", ())]
         self._flipped = FlippedMean(model, spec.recipe.evaluator.flips, masks=spec.task == "segmentation")
         self._spec = spec

@@ -1,8 +1,8 @@
 """DeepLabV3+ (Chen et al., 2018): features at several distances at once, then one step up to the finer ones.
 
-It follows our compact residual stages, or a pretrained encoder. Where a U-Net enlarges level by level, this goes from a
-sixteenth (or a thirty-second) of the resolution to a quarter in one step: fewer layers at high resolution, and a large
-receptive field. The dilations fit maps of 8 to 40 pixels a side; the paper's are for larger ones.
+It follows our compact residual stages, or a pretrained encoder. A U-Net enlarges level by level; this goes from a
+sixteenth (or a thirty-second) of the resolution to a quarter in one step. So it has fewer layers at high resolution,
+and a large receptive field. The dilations fit maps of 8 to 40 pixels a side; the paper's are for larger ones.
 """
 
 from __future__ import annotations

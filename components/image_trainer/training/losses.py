@@ -1,7 +1,7 @@
 """Losses of masks and labels, with ignored pixels and class weights.
 
 Only `keras.ops`, so the same code runs on TensorFlow and on JAX. Each part of a mask's loss is a value per class over
-the whole batch: an image without a class then counts neither as a full success nor as a full failure. The loss is the
+the whole batch. So an image without a class counts neither as a full success nor as a full failure. The loss is the
 weighted mean over the classes.
 
 | kind | task | source |
@@ -209,7 +209,8 @@ def balanced_weights(task: str, statistics: Mapping[str, Any], classes: Sequence
     """Returns weights that fall with the frequency of a class; their mean is 1.
 
     The weight of a label is the inverse of its share of the images. The weight of a mask class is the inverse square
-    root of its share of the pixels: a class of a hundredth of the pixels gets ten times the weight, not a hundred.
+    root of its share of the pixels. A class of a hundredth of the pixels gets ten times the weight, not a hundred
+    times.
 
     Args:
         task: `segmentation` or `classification`.

@@ -1,4 +1,4 @@
-"""What `bench train` makes of a worker's measurements, and that a worker measures."""
+"""Results that `bench train` makes of a worker's measurements, and the measuring worker."""
 
 import pytest
 from hypothesis import given

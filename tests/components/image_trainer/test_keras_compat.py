@@ -1,4 +1,4 @@
-"""What is used of Keras and is not public."""
+"""The parts of Keras that are used and are not public."""
 
 import keras
 from compat import checked_with

@@ -1,4 +1,4 @@
-"""What is used of TFX and is not public."""
+"""The parts of TFX that are used and are not public."""
 
 import json
 
@@ -70,7 +70,7 @@ def test_a_component_is_run_by_the_class_that_was_given():
     runner = tfx_compat.runner_of(Runner)
     assert isinstance(runner, beam_dag_runner.BeamDagRunner)
     assert runner._PIPELINE_NODE_DO_FN_CLS is Runner
-    # What Beam calls runs the node by that method.
+    # Beam calls `process`, which runs the node by `run_node`.
     Runner().process("element")
     assert Runner.ran == [("node", "pipeline", "store")]
 

@@ -27,7 +27,7 @@ SNIPPETS = [
     for text in re.findall(r"```yaml\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL)
 ]
 FILES = sorted((ROOT / "pipelines" / "configs").glob("*.yaml"))
-# Where a text is a choice among several, or a name is known by its form only.
+# Texts that are a choice among several, and names that are known by their form only.
 OPEN = ("loader.augment", "trainer.model", "duplicates.near.confirm_hash")
 
 

@@ -205,7 +205,7 @@ def test_damaged_facts_are_refused(small_dataset, tmp_path, change):
     damaged(change)(file)
     with pytest.raises(DatasetError, match=r"not the facts of the manifest: .*Re-create the dataset"):
         collect_page(ImageDataset.open(root))
-    # Whoever forges a dataset writes the checksum, too.
+    # An attacker who forges a dataset writes the checksum, too.
     plain = json.loads((root / "manifest.json").read_text())
     plain["parts"][file.relative_to(root).as_posix()] = checksum_of(file.read_bytes())
     write(root, plain)

@@ -78,7 +78,7 @@ def test_uw_madison_is_ingested(uw_madison, tmp_path, given):
 def test_what_only_some_names_fit_is_detected_as_a_line_to_paste_and_not_taken(uw_madison, tmp_path):
     with (tmp_path / "train.csv").open("a") as table:
         table.write("\ncase9_day1_slice_0001,bowel,")
-    line = re.escape(f"Of its first 5 names 4 are images by input.labels.key_regex: '{PATTERN}'")
+    line = re.escape(f"4 of its first 5 names are images by input.labels.key_regex: '{PATTERN}'")
     with pytest.raises(CheckFailed, match=f"0 rows of train.csv matched an image. It names {NAMES[0]}.*{line}"):
         run(uw_madison, tmp_path / "out")
 
@@ -91,7 +91,7 @@ def test_a_number_that_stands_in_a_path_is_proposed_and_not_taken(tmp_path):
     (tmp_path / "labels.csv").write_text("id,label\n1,a\n2,b\n")
     labels = {"path": str(tmp_path / "labels.csv")}
     raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
-    with pytest.raises(CheckFailed, match=r"Of its first 2 names 2 are images by input.labels.key_regex: '\(\\d\+\)'"):
+    with pytest.raises(CheckFailed, match=r"2 of its first 2 names are images by input.labels.key_regex: '\(\\d\+\)'"):
         run(raw, tmp_path / "out")
 
 

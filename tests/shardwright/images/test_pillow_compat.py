@@ -1,4 +1,4 @@
-"""What is used of Pillow and is not public."""
+"""The parts of Pillow that are used and are not public."""
 
 import io
 

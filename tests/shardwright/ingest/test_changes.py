@@ -58,7 +58,7 @@ def test_what_changes_between_any_two_looks_at_it_makes_no_dataset(tmp_path, ima
         data = file.read_bytes()
         assert before in data
         file.write_bytes(data.replace(before, after))
-        os.utime(file, ns=(1, 1))  # Whoever sets the time back is seen all the same.
+        os.utime(file, ns=(1, 1))  # A change is detected even if the time is set back.
         return original(*given, **options)
 
     monkeypatch.setattr(plan, when, changed_behind)

@@ -1,6 +1,6 @@
 """Ingest with `verify: full`: damage is found, hashes and measures are features.
 
-Where duplicates are found by pixels, a pass before the plan decodes the images and keeps rows; else the writers do.
+If duplicates are found by pixels, a pass before the plan decodes the images and keeps rows; else the writers do.
 """
 
 import csv

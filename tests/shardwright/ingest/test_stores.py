@@ -424,5 +424,5 @@ def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_p
     assert not [p for name in ("Split-*", "index", "rows", "done") for p in Path(there.root, name).rglob("*.*")]
     commit_ingest(plan, here, tmp_path / "out", {})
     assert tree(tmp_path / "out") == tree(tmp_path / "local")
-    # Whoever launches a run from there later must not take what was fetched for all of the tasks.
+    # A later run from there must not take the fetched tasks for all of the tasks.
     assert not tasks.tasks_are_written(there.root)

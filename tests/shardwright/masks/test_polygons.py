@@ -147,7 +147,7 @@ def test_no_coordinates_are_too_large_to_be_cut_off(numbers):
 
 
 def by_the_coco_api(corners, height, width):
-    """What `rleFrPoly` of the COCO API does, step by step: the whole outline in fifths, then the middles of columns."""
+    """The steps of `rleFrPoly` of the COCO API: the whole outline in fifths, then the middles of columns."""
     points = [(int(5 * x + 0.5), int(5 * y + 0.5)) for x, y in corners.tolist()]
     outline = []
     for (xs, ys), (xe, ye) in zip(points, [*points[1:], points[0]], strict=True):

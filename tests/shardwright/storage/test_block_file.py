@@ -64,7 +64,7 @@ def test_no_call_has_more_bytes_than_one_may_have(tmp_path, monkeypatch):
 
 
 def test_an_error_of_a_call_is_raised(tmp_path, monkeypatch):
-    """Of the first call: those that follow would succeed."""
+    """The first call fails: those that follow would succeed."""
     write, refused = os.writev, []
 
     def full(*given):

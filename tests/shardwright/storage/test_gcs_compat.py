@@ -1,4 +1,4 @@
-"""What is used of google-cloud-storage and is not public."""
+"""The parts of google-cloud-storage that are used and are not public."""
 
 import http.server
 import threading
