@@ -288,7 +288,9 @@ def _warm_from(recipe: TrainRecipe, fn_args: Any) -> str:
     place = fn_args.custom_config.get(WARM_START_KEY) or os.environ.get(WARM_START_VARIABLE, "")
     file, digest = weights_file(place)
     if DIGEST + digest != recipe.trainer.warm_start:
-        raise UsageError(f"trainer.warm_start: {file} has changed since the pipeline was built. Run it again.")
+        raise UsageError(
+            f"trainer.warm_start: {file} has changed since the pipeline was built. Run the pipeline again."
+        )
     return file
 
 
@@ -303,7 +305,7 @@ def _weights_from(recipe: TrainRecipe, fn_args: Any) -> str:
     place = str(fn_args.custom_config.get(WEIGHTS_KEY) or os.environ.get(WEIGHTS_VARIABLE, ""))
     found = hash_file(place) if place else None
     if found is None or DIGEST + found.content_id.hex() != recipe.trainer.weights:
-        raise UsageError(f"trainer.weights: {place} has changed since the pipeline was built. Run it again.")
+        raise UsageError(f"trainer.weights: {place} has changed since the pipeline was built. Run the pipeline again.")
     return place
 
 

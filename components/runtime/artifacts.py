@@ -38,7 +38,7 @@ def fetch_folder(url: str, folder: Path) -> None:
     def fetch(name: str) -> None:
         target = (root / name).resolve()
         if not target.is_relative_to(root):
-            raise DatasetError(f"{url}/{name}: its name leads out of the artifact. Delete it.")
+            raise DatasetError(f"{url}/{name}: its name leads out of the artifact. Delete the file.")
         target.parent.mkdir(parents=True, exist_ok=True)
         source.place(name, target)
 

@@ -126,7 +126,7 @@ def with_accelerator(config: Config, path: str, tpu_machine: bool, gpu: str | No
     named = "tpu" if tpu_machine else "gpu" if gpu is not None else None
     if named is None and asked in ("gpu", "tpu"):
         fix = f"Name its machine in {path}, or set trainer.accelerator to auto."
-        raise ConfigError("trainer.accelerator", f"{asked!r}, and {path} names no {asked.upper()}", fix)
+        raise ConfigError("trainer.accelerator", f"{asked!r}, and {path} does not name a {asked.upper()}", fix)
     if named is None:
         return config
     if asked not in ("auto", named):

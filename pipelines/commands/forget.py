@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.derived import add_output_options, read_keys, write_derived
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
@@ -78,7 +79,7 @@ def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
     known = there | {row.key for row in dataset.ledger() if row.key in keys}
     if missing := sorted(keys - known):
         shown = ", ".join(plain(key) for key in missing[:_SHOWN])
-        raise UsageError(f"{file}: {len(missing)} of {len(keys)} keys are not in the dataset, e.g. {shown}.")
+        raise UsageError(f"{file}: not in the dataset: {len(missing)} of {counted(len(keys), 'key')}, e.g. {shown}.")
     # The new dataset must not reveal which they were, so its recipe has only a hash of the keys that are left.
     left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))
 

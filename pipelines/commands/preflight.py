@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.pipelines.preflight.facts import Facts
@@ -84,7 +85,7 @@ def _text(report: PreflightReport, facts: Facts) -> str:
         lines.append(f"loader: {facts.measured:,.0f} images/s a host, on {facts.processors} processors here")
     errors = sum(finding.severity == "error" for finding in report.findings)
     lines.append(
-        f"{facts.slice.name} with {facts.hosts} {'host' if facts.hosts == 1 else 'hosts'}: {errors} errors, "
-        f"{len(report.findings) - errors} warnings, {len(report.passed)} rules passed"
+        f"{facts.slice.name} with {counted(facts.hosts, 'host')}: {counted(errors, 'error')}, "
+        f"{counted(len(report.findings) - errors, 'warning')}, {counted(len(report.passed), 'rule')} passed"
     )
     return "\n".join(lines)

@@ -252,7 +252,7 @@ def _remove(place: Path) -> None:
         try:
             place.rename(going)
         except OSError as error:
-            raise StorageError(f"{place}: cannot be removed ({error.strerror}).") from None
+            raise StorageError(f"{place}: cannot be removed ({error.strerror}). Check its permissions.") from None
     if going.is_dir():
         shutil.rmtree(going, ignore_errors=True)
     else:

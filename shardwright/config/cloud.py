@@ -89,7 +89,9 @@ def check_label(path: str, name: str, value: str) -> None:
     """Refuses labels that Google Cloud refuses."""
     if not _LABEL.fullmatch(name) or not _LABEL_VALUE.fullmatch(value):
         raise ConfigError(
-            f"{path}.{name}", f"{value!r} is not a label", "Use a-z, 0-9, _ and -, at most 63, first a-z."
+            f"{path}.{name}",
+            f"{value!r} is not a label",
+            "Use a-z, 0-9, _ and -, at most 63 characters, a letter first.",
         )
 
 

@@ -55,7 +55,7 @@ class RunConfig:
         one_of("run.space", self.space, (CHECK, WARN))
         check_import_path("run.on_finish", self.on_finish, "mine.tracking:log")
         if self.staging is not None and is_remote(self.staging) and not split_url(self.staging)[1]:
-            raise ConfigError("run.staging", f"{self.staging!r} names no bucket", "Write gs://bucket/folder.")
+            raise ConfigError("run.staging", f"{self.staging!r} does not name a bucket", "Write gs://bucket/folder.")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,9 @@ class Config:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ConfigError(
-                "name", f"{self.name!r} is not a pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
+                "name",
+                f"{self.name!r} is not a pipeline name",
+                "Use a-z, 0-9 and -, at most 63 characters, a letter first.",
             )
         one_of("task", self.task, TASKS)
         if self.reuse_from is not None and not self.reuse_from.strip():

@@ -194,10 +194,18 @@ def _check_volumes(volumes: tuple[Volume, ...]) -> None:
 def _check_trainer(trainer: KubeflowTrainer) -> None:
     at_least("kubeflow.trainer.gpus", trainer.gpus, 0)
     if (trainer.machine is None) != (trainer.topology is None):
-        raise ConfigError("kubeflow.trainer", "a TPU has a machine and a topology", "Give both, or none.")
+        raise ConfigError(
+            "kubeflow.trainer",
+            "a TPU needs a machine and a topology",
+            "Give kubeflow.trainer.machine and kubeflow.trainer.topology, or neither.",
+        )
     if (trainer.gpu is None) != (trainer.gpus == 0):
         raise ConfigError(
-            "kubeflow.trainer.gpus", f"{trainer.gpus} of {trainer.gpu}", "Give both gpu and gpus, or none."
+            "kubeflow.trainer.gpus",
+            f"{trainer.gpus}, and kubeflow.trainer.gpu is {trainer.gpu or 'not set'}",
+            "Give both, or none.",
         )
     if trainer.machine is not None and trainer.gpu is not None:
-        raise ConfigError("kubeflow.trainer.gpu", "a pod has a TPU or GPUs", "Remove machine and topology, or gpu.")
+        raise ConfigError(
+            "kubeflow.trainer.gpu", "a pod has a TPU or GPUs, not both", "Remove machine and topology, or gpu."
+        )

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.parsing import at_least, one_of
-from shardwright.errors import ConfigError, UsageError
+from shardwright.errors import ConfigError
+
+# The option in messages: a parameter of `load`, and below `loader` in a configuration.
+_OPTION = "augment"
 
 
 @dataclass(frozen=True)
@@ -62,15 +65,15 @@ def read_augmentations(written: Iterable[str]) -> dict[str, Augmentation]:
     """Reads augmentations; returns them by their names.
 
     Raises:
-        UsageError: one is not known, is there twice, or its strength is out of range.
+        ConfigError: one is not known, is there twice, or its strength is out of range.
     """
     found: dict[str, Augmentation] = {}
     for text in written:
         name, given, value = text.partition("=")
         if name not in _KINDS:
-            raise UsageError(f"augment {text!r} is not known; use any of {', '.join(AUGMENTATIONS)}.")
+            raise ConfigError(_OPTION, f"{text!r} is not known", f"Use any of {', '.join(AUGMENTATIONS)}.")
         if name in found:
-            raise UsageError(f"augment {name!r} is there twice; leave one out.")
+            raise ConfigError(_OPTION, f"{name!r} is there twice", "Leave one out.")
         found[name] = Augmentation(name, _strength(text, _KINDS[name], value if given else None))
     return found
 
@@ -78,7 +81,7 @@ def read_augmentations(written: Iterable[str]) -> dict[str, Augmentation]:
 def _strength(text: str, kind: _Kind, value: str | None) -> float:
     if kind.default is None:
         if value is not None:
-            raise UsageError(f"augment {text!r}: it has no strength; write the name alone.")
+            raise ConfigError(_OPTION, f"{text!r}: it has no strength", "Write the name alone.")
         return 0.0
     try:
         strength = kind.default if value is None else float(value)
@@ -86,10 +89,8 @@ def _strength(text: str, kind: _Kind, value: str | None) -> float:
         strength = float("nan")
     if not kind.low <= strength <= kind.high:
         name = text.partition("=")[0]
-        raise UsageError(
-            f"augment {text!r}: its strength is a number from {kind.low:g} to {kind.high:g}; {name} alone means "
-            f"{name}={kind.default:g}."
-        )
+        problem = f"{text!r}: its strength is a number from {kind.low:g} to {kind.high:g}"
+        raise ConfigError(_OPTION, problem, f"{name} alone means {name}={kind.default:g}.")
     return strength
 
 
@@ -120,8 +121,7 @@ class LoaderConfig:
         one_of("loader.normalize", self.normalize, NORMALIZATIONS)
         try:
             read_augmentations(self.augment)
-        except UsageError as error:
-            problem, _, fix = str(error).removeprefix("augment ").partition("; ")
-            raise ConfigError("loader.augment", problem, fix[:1].upper() + fix[1:]) from None
+        except ConfigError as error:
+            raise ConfigError("loader.augment", error.problem, error.fix) from None
         one_of("loader.order", self.order, ORDERS)
         at_least("loader.shuffle_buffer", self.shuffle_buffer, 1)

@@ -104,7 +104,9 @@ def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment
     words = sum(texts[column].vocabulary for column in columns)
     if words > _MOST_WORDS:
         raise ConfigError(
-            "trainer.text", f"{words} words", f"Lower transform.text.{columns[0]}.vocabulary; {_MOST_WORDS} at most."
+            "trainer.text",
+            f"{words} words are too many",
+            f"Lower transform.text.{columns[0]}.vocabulary; at most {_MOST_WORDS} words.",
         )
     mixing = [name for written in augment if (name := written.partition("=")[0]) in MIXING]
     if columns and mixing:

@@ -111,7 +111,7 @@ class TransformConfig:
             raise ConfigError(
                 "transform.masks",
                 f"{PNG}, but transform.preset: {self.preset} has its own form",
-                "Remove masks or preset.",
+                "Remove transform.masks or transform.preset.",
             )
         if self.preset in DECODED_PRESETS and self.encoding not in ("jpeg", "png", AUTO):
             raise ConfigError(

@@ -88,7 +88,7 @@ def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
         raise ConfigError("input.classes", "some classes have numbers and some colors", "Give one kind to all.")
     ignored = ids.pop(IGNORED, None)
     if not ids:
-        raise ConfigError("input.classes", "there is nothing but what is ignored", "Name at least one class.")
+        raise ConfigError("input.classes", "it contains only ignored values", "Name at least one class.")
     if ignored is None and colored == {False} and WHITE not in ids.values():
         ignored = WHITE
     return _map(ids, ignored, COLOR if colored == {True} else 0)

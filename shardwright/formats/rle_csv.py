@@ -210,9 +210,8 @@ def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[st
         return ABSOLUTE, ""
     if not_absolute + not_relative >= _SEVERAL:
         raise UsageError(
-            f"{where}: whether starts are absolute or relative to the run before cannot be detected: {not_absolute} of "
-            f"the first rows cannot be the one, {not_relative} cannot be the other. Set input.labels.rle.encoding: "
-            "absolute or relative."
+            f"{where}: starts may be absolute, or relative to the run before. {not_absolute} of the first rows cannot "
+            f"be absolute, {not_relative} cannot be relative. Set input.labels.rle.encoding: absolute or relative."
         ).with_readings(
             Reading("starts are positions in the image", {"input.labels.rle.encoding": ABSOLUTE}),
             Reading("starts count from the end of the run before", {"input.labels.rle.encoding": RELATIVE}),

@@ -143,7 +143,7 @@ def _object(fields: dict[str, str], number: int) -> VocObject:
 def _whole(fields: dict[str, str], name: str, where: str) -> int:
     number = _number(fields, name, where)
     if number < 1 or number != int(number):
-        raise VocError(f"{where}: {name} is {number:g}, no number of pixels")
+        raise VocError(f"{where}: {name} is {number:g}, not a number of pixels")
     return int(number)
 
 

@@ -226,7 +226,7 @@ def steps_per_epoch(
         UsageError: `batch_size` is less than 1.
     """
     if batch_size < 1:
-        raise UsageError(f"batch_size is {batch_size}; it must be at least 1.")
+        raise UsageError(f"batch_size: {batch_size} is too small. Use at least 1.")
     counts = [shard.records for shard in ImageDataset.open(dataset_dir).shards(split)]
     return steps_of(counts, batch_size, hosts, order=order, drop_remainder=drop_remainder, pad=pad)
 

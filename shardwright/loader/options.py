@@ -62,42 +62,44 @@ class LoaderOptions:
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or (self.shuffle_buffer is not None and self.shuffle_buffer < 1):
-            raise UsageError(
-                f"batch_size {self.batch_size} and shuffle_buffer {self.shuffle_buffer} must be at least 1."
-            )
+            name = "batch_size" if self.batch_size < 1 else "shuffle_buffer"
+            raise UsageError(f"{name}: {getattr(self, name)} is too small. Use at least 1.")
         self._check_order()
         self._check_values()
         if self.pad and (self.repeat or self.drop_remainder):
             raise UsageError(
-                "pad fills the last batch up, but with repeat or drop_remainder every batch is full. Leave one out."
+                "pad: has no effect with repeat or drop_remainder, since every batch is full then. Leave pad out."
             )
 
     def _check_order(self) -> None:
         if self.order not in ORDERS:
-            raise UsageError(f"order {self.order!r} is not known; use fast or exact.")
+            raise UsageError(f"order: {self.order!r} is not known. Use fast or exact.")
         if self.start_step and not self.exact:
-            raise UsageError(f"start_step {self.start_step} needs order='exact'; order='fast' starts at the beginning.")
+            raise UsageError(
+                f"start_step: {self.start_step} needs order='exact', since 'fast' starts at the beginning. Set "
+                "order='exact'."
+            )
         if self.cache is not None and self.exact:
             raise UsageError(
-                "cache needs order='fast'; order='exact' reads by the index, so that it may begin anywhere."
+                "cache: needs order='fast', since 'exact' reads by the index. Set order='fast', or leave cache out."
             )
         if not 0 <= self.host < self.hosts:
-            raise UsageError(f"host {self.host} of {self.hosts}: count hosts from 0.")
+            raise UsageError(f"host: {self.host} is not below hosts, {self.hosts}. Count hosts from 0.")
 
     def _check_values(self) -> None:
         if self.normalize not in NORMALIZATIONS:
-            raise UsageError(f"normalize {self.normalize!r} is not known; use one of {', '.join(NORMALIZATIONS)}.")
+            raise UsageError(f"normalize: {self.normalize!r} is not known. Use one of: {', '.join(NORMALIZATIONS)}.")
         if self.dtype not in DTYPES:
-            raise UsageError(f"dtype {self.dtype!r} is not known; use one of {', '.join(DTYPES)}.")
+            raise UsageError(f"dtype: {self.dtype!r} is not known. Use one of: {', '.join(DTYPES)}.")
         if self.dtype == "uint8" and self.normalize != "none":
             raise UsageError(
-                f"dtype 'uint8' are the pixels as they are, and normalize={self.normalize!r} makes fractions; use "
-                "'none'."
+                f"dtype: 'uint8' keeps the pixels as they are, and normalize={self.normalize!r} makes fractions. Use "
+                "normalize='none', or another dtype."
             )
         if self.masks not in ("bytes", "bits"):
-            raise UsageError(f"masks {self.masks!r} is not known; use bytes or bits.")
+            raise UsageError(f"masks: {self.masks!r} is not known. Use bytes or bits.")
         if self.targets not in (None, MASKS, LABELS, BOTH):
-            raise UsageError(f"targets {self.targets!r} is not known; use {MASKS}, {LABELS} or {BOTH}.")
+            raise UsageError(f"targets: {self.targets!r} is not known. Use {MASKS}, {LABELS} or {BOTH}.")
         read_augmentations(self.augment)
 
     @property
@@ -151,9 +153,9 @@ class LoaderOptions:
         has_masks = dataset.manifest.task == "segmentation"
         targets = self.targets or (MASKS if has_masks else LABELS)
         if targets != LABELS and not has_masks:
-            raise UsageError(f"targets {targets!r}: {dataset.root} has no masks. Leave it out.")
+            raise UsageError(f"targets: {targets!r} needs masks, and {dataset.root} has none. Leave targets out.")
         if targets == LABELS and self.masks == "bits":
-            raise UsageError(f"masks 'bits': no masks are loaded from {dataset.root}. Leave it out.")
+            raise UsageError(f"masks: 'bits' needs masks, and none are loaded from {dataset.root}. Leave masks out.")
         return targets
 
     def _check_mixing(self, dataset: ImageDataset) -> None:

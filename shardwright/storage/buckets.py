@@ -65,7 +65,7 @@ class Retries:
         except Transient as error:
             raise StorageError(
                 f"{name}: the store failed in {self.attempts} attempts; the last one: {error}. Finished work is kept. "
-                "Run it again when the store works."
+                "Run the command again when the store works."
             ) from None
 
 
@@ -287,7 +287,7 @@ def _locate(url: str) -> tuple[ObjectStore, str]:
         known = " or ".join(f"{scheme.prefix}bucket/..." for scheme in SCHEMES)
         raise UsageError(f"{url}: {scheme}:// is not known. Use a local path, {known}")
     if not bucket:
-        raise UsageError(f"{url}: names no bucket. Write {scheme}://bucket/...")
+        raise UsageError(f"{url}: does not name a bucket. Write {scheme}://bucket/...")
     try:
         return _RETRIES.call(url, lambda: _store(scheme, bucket)), name
     except ModuleNotFoundError as error:

@@ -104,7 +104,8 @@ class SpanPath:
         for one, other in itertools.pairwise(found):
             if one[:2] == other[:2]:
                 raise UsageError(
-                    f"{self.option}: {one.folder} and {other.folder} are both {self.called(one)}. Remove one of them."
+                    f"{self.option}: {one.folder} and {other.folder} are both {self.called(one)}. Delete one of "
+                    "the two folders."
                 )
         return found
 

@@ -139,8 +139,8 @@ def _verify(
     file = root / MANIFEST_FILE
     if not file.is_file():
         raise UsageError(
-            f"{shown}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote, or a file of "
-            "TFRecords."
+            f"{shown}: has no {MANIFEST_FILE}, so it is not a dataset. Give a folder that "
+            "`shardwright ingest` wrote, or a file of TFRecords."
         )
     manifest, problem = _read_manifest(file)
     found = list(_sealed_findings(root))

@@ -42,7 +42,7 @@ def test_what_is_forgotten_is_nowhere(source, tmp_path, capsys):
             assert b"train/0013" not in file.read_bytes()
     (tmp_path / "keys").write_text("no/such\n")
     assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
-    assert "1 of 1 keys are not in the dataset, e.g. no/such" in capsys.readouterr().err
+    assert "not in the dataset: 1 of 1 key, e.g. no/such" in capsys.readouterr().err
     (tmp_path / "keys").write_text("k" * 100_000)
     assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
     assert len(capsys.readouterr().err) < 1000

@@ -94,7 +94,7 @@ def test_the_trainer_asks_for_what_its_machine_has(asked, has_tpu, gpu, wanted):
             r"'cpu', and vertex\.trainer names a GPU\. Set trainer\.accelerator to gpu",
         ),
         ("gpu", True, None, r"'gpu', and vertex\.trainer names a TPU\. Set trainer\.accelerator to tpu"),
-        ("tpu", False, None, r"'tpu', and vertex\.trainer names no TPU\. Name its machine in vertex\.trainer"),
+        ("tpu", False, None, r"'tpu', and vertex\.trainer does not name a TPU\. Name its machine in vertex\.trainer"),
     ],
 )
 def test_a_trainer_that_asks_for_another_accelerator_is_refused(asked, has_tpu, gpu, message):

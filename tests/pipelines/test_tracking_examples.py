@@ -27,7 +27,7 @@ def example(name):
 
 @pytest.fixture
 def finished(tmp_path):
-    """What a hook gets."""
+    """The arguments of a hook."""
     report = tmp_path / "report.html"
     report.write_text("<p>report</p>")
     sections = {"transform": {"size": [8, 8]}, "loader": {}, "trainer": {"epochs": 2}, "evaluator": {"split": "test"}}

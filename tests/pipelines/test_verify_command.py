@@ -38,7 +38,7 @@ def test_damage_exits_1_and_names_file_record_and_key(dataset, capsys):
 
 def test_no_dataset_exits_2(tmp_path, capsys):
     assert cli.main(["verify", str(tmp_path)]) == 2
-    assert "no manifest.json, so no dataset" in capsys.readouterr().err
+    assert "has no manifest.json, so it is not a dataset" in capsys.readouterr().err
 
 
 def test_any_file_of_records_is_read_to_its_end(dataset, tmp_path, capsys):
@@ -65,7 +65,7 @@ def test_any_file_of_records_is_read_to_its_end(dataset, tmp_path, capsys):
     for call, output in (
         ([str(dataset / "manifest.json")], "not a TFRecord file"),
         ([str(shard), "--deep"], "only a dataset contains hashes"),
-        ([str(tmp_path / "nowhere")], "no manifest.json, so no dataset"),
+        ([str(tmp_path / "nowhere")], "has no manifest.json, so it is not a dataset"),
     ):
         assert cli.main(["verify", *call]) == 2
         assert output in capsys.readouterr().err

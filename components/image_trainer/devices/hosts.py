@@ -85,7 +85,7 @@ def this_host(environment: Mapping[str, str], expected: int | None = None) -> Ho
         raise ConfigError(
             "trainer.hosts",
             f"{expected}, but this machine is one of {found.count}",
-            f"Start {expected} processes with {COORDINATOR}, {HOSTS} and {HOST}, or change it.",
+            f"Start {expected} processes with {COORDINATOR}, {HOSTS} and {HOST}, or change trainer.hosts.",
         )
     return found
 

@@ -45,7 +45,7 @@ def source_digest(path: str, folder: str, *, option: str = "trainer.model") -> s
         found = importlib.util.find_spec(module)
     except Exception as error:
         # A package is imported to find what is in it, and may raise anything.
-        raise UsageError(f"{option}: {module} cannot be found ({type(error).__name__}: {error}).") from None
+        raise UsageError(f"{option}: {module} cannot be found ({type(error).__name__}: {error}). Correct it.") from None
     if found is None or found.origin is None or not Path(found.origin).is_file():
         raise UsageError(
             f"{option}: there is no module {module!r}. Install it, or put it in the folder of the configuration."
@@ -68,9 +68,11 @@ def import_function(path: str, *, option: str = "trainer.model") -> Any:
         function = getattr(importlib.import_module(module), name, None)
     except Exception as error:
         # The module's code may raise any error.
-        raise UsageError(f"{option}: {module} cannot be imported ({type(error).__name__}: {error}).") from None
+        raise UsageError(
+            f"{option}: {module} cannot be imported ({type(error).__name__}: {error}). Correct it."
+        ) from None
     if not callable(function):
-        raise UsageError(f"{option}: {module} has no function {name!r}.")
+        raise UsageError(f"{option}: {module} has no function {name!r}. Name one that it has.")
     return function
 
 
@@ -89,7 +91,7 @@ def build_own_model(path: str, **options: Any) -> Any:
         model = function(**options)
     except Exception as error:
         # A custom function may raise any error.
-        raise UsageError(f"trainer.model: {path} failed ({type(error).__name__}: {error}).") from None
+        raise UsageError(f"trainer.model: {path} failed ({type(error).__name__}: {error}). Correct it.") from None
     check_own_model(
         model,
         path,

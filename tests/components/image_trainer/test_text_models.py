@@ -46,7 +46,10 @@ def test_the_recipe_holds_the_columns_and_none_without():
             "trainer.text: trainer.model is your own function, and gets images only",
         ),
         ({"loader": {"augment": ["mixup=0.3"]}}, "loader.augment: mixup mixes images, and trainer.text has texts"),
-        ({"transform": {"caption": {"vocabulary": 60_000}}}, "trainer.text: 60000 words. Lower transform.text.caption"),
+        (
+            {"transform": {"caption": {"vocabulary": 60_000}}},
+            "trainer.text: 60000 words are too many. Lower transform.text.caption",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(options, message):

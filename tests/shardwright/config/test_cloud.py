@@ -86,8 +86,8 @@ REFUSED = [
     ({"kubeflow": {"volumes": [{"claim": "data", "path": "data"}]}}, r"volumes\[0\]\.path: 'data'"),
     ({"kubeflow": {"volumes": [{"claim": "data", "path": "/a/../b"}]}}, r"volumes\[0\]\.path"),
     ({"kubeflow": {"volumes": [{"claim": "a", "path": "/a"}, {"claim": "b", "path": "/a"}]}}, r"volumes: two claims"),
-    ({"kubeflow": {"trainer": {"machine": "ct5lp-hightpu-4t"}}}, r"kubeflow\.trainer: a TPU has a machine and a top"),
-    ({"kubeflow": {"trainer": {"gpus": 2}}}, r"kubeflow\.trainer\.gpus: 2 of None"),
+    ({"kubeflow": {"trainer": {"machine": "ct5lp-hightpu-4t"}}}, r"kubeflow\.trainer: a TPU needs a machine and a top"),
+    ({"kubeflow": {"trainer": {"gpus": 2}}}, r"kubeflow\.trainer\.gpus: 2, and kubeflow\.trainer\.gpu is not set"),
     ({"beam": {"options": ["runner=X"]}}, r"beam\.options: 'runner=X' is not an option of Beam"),
     ({"beam": {"per_component": {"StatisticsGen": ["x"]}}}, r"beam\.per_component\.StatisticsGen: 'x'"),
 ]

@@ -130,7 +130,7 @@ REFUSED = [
     ({"shards": {"count": 1_000_001}}, r"shards\.count: 1000001 is out of range\. Use a value from 1 to 1000000"),
     ({"shards": {"records": 2**63}}, r"shards\.records: a number of more than 63 bits"),
     ({"trainer": {"learning_rate": 10**400}}, r"trainer\.learning_rate: a number of more than 63 bits"),
-    ({"run": {"staging": "gs://"}}, r"run\.staging: 'gs://' names no bucket"),
+    ({"run": {"staging": "gs://"}}, r"run\.staging: 'gs://' does not name a bucket"),
     ({"split": {"ratios": {"train": 0.8, "eval": 0.1}}}, r"split\.ratios: the shares add up to 0\.9"),
     ({"split": {"ratios": {"train": "most"}}}, r"split\.ratios\.train: 'most' is not a number"),
     ({"split": {"metod": "group"}}, r"split\.metod: unknown key\. Did you mean split\.method\?"),

@@ -32,7 +32,7 @@ def test_every_id_is_its_class_and_0_and_255_are_others_only_if_no_class_has_the
         ({"a": 65536}, "65536 is not a value of a mask"),
         ({"a": 2 * COLOR}, "is not a value of a mask"),
         ({"a": 1, "b": COLOR}, "some classes have numbers and some colors"),
-        ({"ignore": 1}, "nothing but what is ignored"),
+        ({"ignore": 1}, "it contains only ignored values"),
     ],
 )
 def test_ids_that_no_mask_can_hold_are_refused(classes, message):

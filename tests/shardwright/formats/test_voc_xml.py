@@ -47,7 +47,7 @@ BOMB = "<!DOCTYPE a [<!ENTITY b '" + "x" * 50 + "'><!ENTITY c '&b;&b;&b;&b;'>]>"
         (document(SIZE, head="<!DOCTYPE a SYSTEM 'file:///etc/passwd'>"), "document type"),
         (document(SIZE, head="<!DOCTYPE a>").decode().encode("utf-16"), "document type"),
         (document(CAT), "size: height is missing"),
-        (document(SIZE.replace("40", "4.5")), "size: width is 4.5, no number of pixels"),
+        (document(SIZE.replace("40", "4.5")), "size: width is 4.5, not a number of pixels"),
         (document(SIZE.replace("40", "0")), "size: width is 0"),
         (document(SIZE, DOG.replace("dog", " ")), "object 1 has no name"),
         (document(SIZE, CAT, DOG.replace("<xmin>3", "<xmin>three")), "object 2: xmin is 'three', not a number"),

@@ -145,7 +145,7 @@ def test_hosts_share_the_shards(clouds: Path) -> None:
     parts = [stream(loader.load(clouds, "train", 2, host=host, hosts=2)) for host in range(2)]
     assert [len(part) for part in parts] == [6, 7]
     assert sorted(parts[0] + parts[1]) == sorted(stream(loader.load(clouds, "train", 2)))
-    with pytest.raises(UsageError, match="host 2 of 2"):
+    with pytest.raises(UsageError, match="host: 2 is not below hosts, 2"):
         loader.load(clouds, "train", 2, host=2, hosts=2)
 
 
@@ -157,7 +157,7 @@ def test_steps_are_what_the_loader_yields(clouds: Path) -> None:
             assert loader.steps_per_epoch(clouds, "train", batch_size, drop_remainder=drop) == batches
     assert loader.steps_per_epoch(clouds, "train", 2, hosts=2) == 3
     assert loader.steps_per_epoch(clouds, "train", 2, hosts=2, order="exact") == 4
-    with pytest.raises(UsageError, match="batch_size is 0"):
+    with pytest.raises(UsageError, match="batch_size: 0 is too small"):
         loader.steps_per_epoch(clouds, "train", 0)
 
 
@@ -241,13 +241,13 @@ def test_wrong_options_are_refused(clouds: Path, tmp_path: Path) -> None:
         loader.load(tmp_path, "train", 2)
     with pytest.raises(DatasetError, match=r"no split 'test'\. It has: eval, train"):
         loader.load(clouds, "test", 2)
-    with pytest.raises(UsageError, match="batch_size 0"):
+    with pytest.raises(UsageError, match="batch_size: 0 is too small"):
         loader.load(clouds, "train", 0)
     with pytest.raises(UsageError, match="'rotate90' needs square images, these are 24 x 36"):
         loader.load(clouds, "train", 2, augment=["rotate90"])
-    with pytest.raises(UsageError, match="augment 'zoom' is not known"):
+    with pytest.raises(UsageError, match="augment: 'zoom' is not known"):
         loader.load(clouds, "train", 2, augment=["zoom"])
-    with pytest.raises(UsageError, match="normalize 'zscore' is not known"):
+    with pytest.raises(UsageError, match="normalize: 'zscore' is not known"):
         loader.load(clouds, "train", 2, normalize="zscore")
 
 

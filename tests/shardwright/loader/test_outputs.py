@@ -123,15 +123,15 @@ def test_every_shape_is_known_and_nothing_is_text(clouds, options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dtype": "float16"}, "dtype 'float16' is not known"),
-        ({"dtype": "uint8", "normalize": "unit"}, "dtype 'uint8' are the pixels as they are"),
-        ({"targets": "boxes"}, "targets 'boxes' is not known"),
-        ({"masks": "runs"}, "masks 'runs' is not known"),
-        ({"masks": "bits", "targets": "labels"}, "masks 'bits': no masks are loaded"),
+        ({"dtype": "float16"}, "dtype: 'float16' is not known"),
+        ({"dtype": "uint8", "normalize": "unit"}, "dtype: 'uint8' keeps the pixels"),
+        ({"targets": "boxes"}, "targets: 'boxes' is not known"),
+        ({"masks": "runs"}, "masks: 'runs' is not known"),
+        ({"masks": "bits", "targets": "labels"}, "masks: 'bits' needs masks"),
         ({"augment": ["mixup"]}, "'mixup' makes fractions"),
         ({"augment": ["mixup"], "dtype": "float32", "masks": "bits"}, "'mixup' makes fractions"),
-        ({"cache": "memory", "order": "exact"}, "cache needs order='fast'"),
-        ({"shuffle_buffer": 0}, "shuffle_buffer 0 must be at least 1"),
+        ({"cache": "memory", "order": "exact"}, "cache: needs order='fast'"),
+        ({"shuffle_buffer": 0}, "shuffle_buffer: 0 is too small"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(clouds, options, message):
@@ -141,5 +141,5 @@ def test_options_that_do_not_fit_are_refused(clouds, options, message):
 
 def test_masks_of_images_without_any_are_refused(flowers):
     for targets in ("masks", "both"):
-        with pytest.raises(UsageError, match="has no masks"):
+        with pytest.raises(UsageError, match=f"targets: {targets!r} needs masks, and .* has none"):
             load(flowers, "train", 4, targets=targets)

@@ -120,7 +120,7 @@ def test_a_host_without_a_record_is_padded_with_one_of_the_split(unlabeled):
 
 @pytest.mark.parametrize("options", [{"repeat": True}, {"drop_remainder": True}])
 def test_what_has_no_last_batch_is_not_padded(unlabeled, options):
-    with pytest.raises(UsageError, match="pad fills the last batch up"):
+    with pytest.raises(UsageError, match="pad: has no effect with repeat"):
         loader.load(unlabeled, "train", 4, pad=True, **options)
 
 

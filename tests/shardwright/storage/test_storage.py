@@ -139,8 +139,8 @@ def test_the_root_itself_may_be_a_link(tmp_path):
     ("images", "message"),
     [
         ("http://host/a", "http:// is not known"),
-        ("gs://", "names no bucket"),
-        ("s3:///a", "names no bucket"),
+        ("gs://", "does not name a bucket"),
+        ("s3:///a", "does not name a bucket"),
         ("gs://*/a", "Name one bucket"),
         ("{root}/absent", "does not exist"),
         ("{root}/absent/*.jpg", "the folder .*absent of .* does not exist"),

@@ -58,5 +58,5 @@ def test_names_of_strangers_lead_nowhere_else(stores, local, tmp_path):
 
 
 def test_what_is_no_dataset_is_refused(stores):
-    with pytest.raises(UsageError, match=r"no manifest\.json, so no dataset"):
+    with pytest.raises(UsageError, match=r"no manifest\.json, so it is not a dataset"):
         verify(f"{stores.bucket('gs')}/nothing")
