@@ -283,7 +283,7 @@ def test_extras_for_one_kind_of_machine_are_not_part_of_all(wheel: zipfile.ZipFi
 def test_a_missing_package_names_the_extra_that_its_command_needs(module: str, command: str | None, extra: str) -> None:
     error = missing_extra(ModuleNotFoundError(f"No module named {module!r}", name=module), command)
     assert error is not None
-    # Where none of Google's packages is there, the module that is named is the first that the command needs.
+    # If none of Google's packages is there, the named module is the first that the command needs.
     shown = {"google.protobuf" if extra == "tfx" else "google.api_core"} if module == "google" else {module}
     shown = {"google.cloud.storage"} if module == "google.cloud" else shown
     assert str(error).partition(" ")[0] in shown

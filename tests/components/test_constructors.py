@@ -75,7 +75,7 @@ def test_a_docstring_has_every_parameter_and_an_example(component):
     assert component.__name__ in example
     for name in re.findall(r"(?<![.\w])([A-Z]\w+)\(", example):
         assert hasattr(public, name), name
-    # What the text shows of options can be written so.
+    # The options in the text can be written as they are shown.
     for call in re.findall(r"`([A-Z]\w+\([^`]*\))`", text):
         assert "..." in call or eval(call, {name: getattr(public, name) for name in public.__all__}), call
 

@@ -1,4 +1,4 @@
-"""What commands print of a single image is in the singular: `1 image`, not `1 images`."""
+"""Commands print a single image in the singular: `1 image`, not `1 images`."""
 
 import re
 import shlex
