@@ -179,7 +179,7 @@ class Emulator:
         return RAN
 
     def _cache_key(self, task, component, container, inputs):
-        """What an earlier execution is found by, in the same pipeline (driver/cache.go:142).
+        """The key by which an earlier execution is found, in the same pipeline (driver/cache.go:142).
 
         Vertex AI's key is not public. Its documentation names the same things, and the variables of the environment.
         """
@@ -472,7 +472,7 @@ def _with_defaults(component, values):
 
 
 def _fits(pod, limits, node):
-    """Whether a pod may run on a node: its labels, its taints, its devices."""
+    """Returns whether a pod may run on a node: its labels, its taints, its devices."""
     labels, devices = node.get("labels", {}), node.get("capacity", {})
     tolerated = [
         any(

@@ -1,4 +1,4 @@
-"""What Kubeflow's driver makes of a task: its pod, and the key that its outputs are cached by.
+"""Kubeflow's driver and a task: its pod, and the key that its outputs are cached by.
 
 Files and lines are those of kubeflow/pipelines at 7b70c7b, below backend/src/v2.
 """
@@ -13,7 +13,7 @@ READ = {
     *("pvcMount", "nodeSelector", "tolerations", "secretAsEnv", "configMapAsEnv", "imagePullSecret", "podMetadata"),
     *("activeDeadlineSeconds", "genericEphemeralVolume", "emptyDirMounts"),
 }
-# Of the task's specification: driver/driver.go:732 `provisionOutputs`; the default is to publish logs
+# From the task's specification: driver/driver.go:732 `provisionOutputs`; the default is to publish logs
 # (compiler/argocompiler/container.go:142).
 LOGS = {"executor-logs": {"artifactType": {"schemaTitle": "system.Artifact"}}}
 _EXACT_ABOVE, _EXACT_BELOW = Decimal("1e-6"), Decimal("1e21")
