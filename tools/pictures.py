@@ -25,7 +25,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 TEAL, GRAY, PALE, ORANGE = "#00695c", "#546e7a", "#e0f2f1", "#fff3e0"
 LIMIT = 300
 SESSION = ROOT / "tools" / "demo_session.txt"
-# Of the demo's output: epochs in the middle, metrics of each class, places of artifacts.
+# Left out of the demo's output: epochs in the middle, metrics of each class, places of artifacts.
 NOT_SHOWN = re.compile(r"  epoch (?!1/|12/)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema")
 TERMINAL_WIDTH, COLUMNS = 840, 102
 BUTTONS = ("#ef5350", "#ffca28", "#66bb6a")

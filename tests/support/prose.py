@@ -13,8 +13,8 @@ from pathlib import Path
 LONGEST, AVERAGE = 30, 18
 HEADLESS = re.compile(r"(What|Whether|Where|Whose|Who|Whoever|Of)\b(?!.*\?)")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|etc|approx|No|St)\.")
-# A drawing: a file layout in columns, a diagram, a formula on a line of its own.
-_DRAWN = re.compile(r"\S {2,}\S|^\s*(\$|>>>|\.\.\. )|[─│┌└├→]")
+# Lines that are not prose: a file layout in columns, a diagram, a prompt, markup.
+_DRAWN = re.compile(r"\S {2,}\S|^\s*(\$|>>>|\.\.\. |<\w)|[─│┌└├→]")
 _ITEMS = re.compile(r"(Args|Attributes|Raises|Inputs|Outputs|Parameters):$")
 _SECTION = re.compile(r"(Args|Attributes|Raises|Inputs|Outputs|Parameters|Returns|Yields|Examples?):$")
 _TYPED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
