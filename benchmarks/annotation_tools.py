@@ -2,9 +2,9 @@
 
     .venv/bin/python -m benchmarks.annotation_tools [--dir DIR] [--only TEXT] [--images N] [--json]
 
-Each tool gets a separate environment (`annotation_tools.txt`). A row of the table is one format of one tool: the
-tool writes it, `shardwright init` writes a configuration, `shardwright ingest` runs it without a change, and the masks,
-boxes and classes are compared with the truth that the tool's own reader (or pycocotools) finds in the same files.
+Each tool gets a separate environment (`annotation_tools.txt`). A row of the table is one format of one tool. The
+tool writes it, `shardwright init` writes a configuration, and `shardwright ingest` runs it without a change. The masks,
+boxes and classes are then compared with those that the tool's own reader (or pycocotools) finds in the same files.
 Exit code 0 when every row that could be installed is identical, 1 otherwise.
 """
 

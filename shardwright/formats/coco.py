@@ -1,7 +1,7 @@
 """COCO instances: a JSON object with `images`, `annotations` and `categories`.
 
 Images are found by `file_name`; an image in `images` without annotations has no masks. Every annotation is a mask of
-its category, crowds (`iscrowd`) too, and masks of one category in one image are joined. Where some annotations have a
+its category, crowds (`iscrowd`) too, and masks of one category in one image are joined. If some annotations have a
 `segmentation`, the `bbox` of those without one is drawn. Key points are left out. Classes are the categories in
 the order of their ids, unless `input.classes` is given: as a list, by name; as a mapping, by id.
 

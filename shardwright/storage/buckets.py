@@ -91,8 +91,8 @@ def list_tree(url: str) -> Iterator[ObjectInfo]:
     """Yields the objects whose URL begins with `url`, in any order; lists the folders directly below it concurrently.
 
     A store returns a page of a thousand objects, and the next one only with the token of the page before. So a listing
-    takes as long as all of its pages one after the other, and other folders are all that can be listed meanwhile. Where
-    the first page of names shows fewer than two of them, or is not all, it is one listing.
+    takes as long as all of its pages one after the other, and other folders are all that can be listed meanwhile. It
+    is one listing if the first page of names shows fewer than two of them, or is not all.
 
     Args:
         url: a folder, with a slash at its end.
