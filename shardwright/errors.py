@@ -72,6 +72,10 @@ class ConfigError(UsageError):
         return (type(self), (self.path, self.problem, self.fix))
 
 
+class CredentialsError(UsageError):
+    """A bucket needs credentials, and there are none that are valid. Exit code 2."""
+
+
 class CheckFailed(ShardwrightError):
     """The data or the run failed a check: too many rejects, nothing matched, an anomaly. Exit code 1."""
 

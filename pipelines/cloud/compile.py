@@ -19,7 +19,7 @@ from shardwright.config import Config
 from shardwright.config.cloud import Resources
 from shardwright.config.trainer import BLESSED
 from shardwright.dataset.manifest import MULTI
-from shardwright.errors import ConfigError
+from shardwright.errors import ConfigError, CredentialsError, UsageError
 from shardwright.ingest.baseline import REFERENCE, SPLITS, BaselineRequest
 from shardwright.ingest.recipe import InputLocation, location_json, relative_places
 from shardwright.lineage.record import IMAGE_VARIABLE
@@ -132,7 +132,13 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     Raises:
         ShardwrightError: something about the input, the schema or the target is wrong.
     """
-    resolved = resolve_inputs(config, config_file, hashed=False)
+    try:
+        resolved = resolve_inputs(config, config_file, hashed=False)
+    except CredentialsError as error:
+        raise UsageError(
+            f"{error} Without an account, name a copy on this machine in input.images, and the bucket in "
+            f"{target.section}.data_root."
+        ) from None
     own_root, locations = relative_places(resolved.location)
     defaults = {DATA_ROOT: target.data_root or own_root, SPAN: config.input.span}
     baseline = BaselineRequest.of(config, target.push_directory)

@@ -83,7 +83,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class PriceTable:
-    """Prices, and rates that replace the measured ones.
+    """Prices, and rates that replace the measured ones. A part whose price is missing is shown as unknown.
 
     Attributes:
         currency: for the output.
@@ -100,14 +100,16 @@ class PriceTable:
     core_hour: float
     currency: str = "USD"
     machine_hours: Mapping[str, float] = field(default_factory=dict)
-    storage_gb_month: float = 0.0
-    reads_1000: float = 0.0
-    writes_1000: float = 0.0
+    storage_gb_month: float | None = None
+    reads_1000: float | None = None
+    writes_1000: float | None = None
     rates: Rates = field(default_factory=Rates)
 
     def __post_init__(self) -> None:
         for name in ("core_hour", "storage_gb_month", "reads_1000", "writes_1000"):
-            at_least(name, getattr(self, name), 0)
+            price = getattr(self, name)
+            if price is not None:
+                at_least(name, price, 0)
         for name, price in self.machine_hours.items():
             at_least(f"machine_hours.{name}", price, 0)
         for name in ("ingest", "transform", "train"):
@@ -206,7 +208,10 @@ def estimate(config: Config, target: str, prices: PriceTable, images: int, size:
     ]
     stored = (size + transformed) / _GIGABYTE
     basis = f"shards {size / _GIGABYTE:,.1f} GB, transformed {transformed / _GIGABYTE:,.1f} GB, each month"
-    rows.append(Row("storage", stored, "GB months", stored * prices.storage_gb_month, basis))
+    if prices.storage_gb_month is None:
+        rows.append(Row("storage", stored, "GB months", None, "unknown: add storage_gb_month"))
+    else:
+        rows.append(Row("storage", stored, "GB months", stored * prices.storage_gb_month, basis))
     return Estimate(images, size, prices.currency, tuple(rows))
 
 
@@ -217,8 +222,9 @@ def estimate_text(found: Estimate) -> str:
         amount = "?" if row.amount is None else f"{row.amount:,.{0 if row.unit == _REQUESTS else 1}f}"
         price = "?" if row.price is None else f"{row.price:,.2f}"
         lines.append(f"  {row.step:<10}{amount:>12} {row.unit:<14}{price:>12} {found.currency}  {row.basis}")
-    without = f", without {', '.join(found.unknown)}" if found.unknown else ""
-    lines.append(f"total: {found.total:,.2f} {found.currency}{without}, and the storage of each month")
+    incomplete = f" (incomplete, without {', '.join(found.unknown)})" if found.unknown else ""
+    monthly = "" if "storage" in found.unknown else ", and the storage of each month"
+    lines.append(f"total: {found.total:,.2f} {found.currency}{incomplete}{monthly}")
     lines.append("not counted: statistics, report, evaluation, start of machines, network")
     return "\n".join(lines)
 
@@ -270,6 +276,9 @@ def _machine(config: Config, target: str) -> tuple[str | None, str | None, int]:
 def _requests(images: int, shards: int, prices: PriceTable) -> Row:
     # Each image is read once. A shard is written to staging with its index and copied into the dataset.
     reads, writes = images, shards * 2
+    if prices.reads_1000 is None or prices.writes_1000 is None:
+        missing = [name for name in ("reads_1000", "writes_1000") if getattr(prices, name) is None]
+        return Row("requests", reads + writes, _REQUESTS, None, f"unknown: add {' and '.join(missing)}")
     price = reads / 1000 * prices.reads_1000 + writes / 1000 * prices.writes_1000
     return Row("requests", reads + writes, _REQUESTS, price, f"{reads:,} reads, {writes:,} writes")
 

@@ -238,8 +238,11 @@ def run_of(resource: dict[str, Any]) -> Run:
 
 
 @contextmanager
-def google_errors() -> Iterator[None]:
+def google_errors(*, shows_request: bool = False) -> Iterator[None]:
     """Reports errors of Google's libraries in one line.
+
+    Args:
+        shows_request: whether the command has `--dry-run`, which needs no credentials.
 
     Raises:
         UsageError: there are no credentials.
@@ -251,9 +254,10 @@ def google_errors() -> Iterator[None]:
     try:
         yield
     except GoogleAuthError as error:
+        instead = ", or add --dry-run to see the request" if shows_request else ""
         raise UsageError(
-            f"Google Cloud: no credentials ({_first_line(error)}). Run `gcloud auth application-default login`, or add "
-            "--dry-run to see the request."
+            f"Google Cloud: no credentials ({_first_line(error)}). Run `gcloud auth application-default "
+            f"login`{instead}."
         ) from None
     except GoogleAPICallError as error:
         raise ShardwrightError(f"Vertex AI refused: {_first_line(error)}") from None

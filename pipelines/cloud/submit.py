@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardwright.config import Config
+from shardwright.config.cloud import check_data_root
 from shardwright.config.vertex import ScheduleConfig
 from shardwright.errors import ConfigError, UsageError
 from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, Compiled
+from shardwright.pipelines.cloud.deliver import location_of
 from shardwright.pipelines.cloud.runs import Run, console_link, google_errors, run_of, schedules_of
 from shardwright.pipelines.vertex import compile_vertex, vertex_document
 
@@ -56,8 +58,8 @@ def submit_request(config: Config, config_file: Path, wanted: SubmitOptions) -> 
         ShardwrightError: the configuration is wrong.
     """
     config, compiled = _compile(config, config_file, wanted)
-    with google_errors(), _job(config, compiled, wanted) as job:
-        return _to_json({"pipelineJob": _with_account(config, job.to_dict())})
+    with google_errors(shows_request=True), _job(config, compiled, wanted) as job:
+        return _to_json({"parent": location_of(config), "pipelineJob": _with_account(config, job.to_dict())})
 
 
 def submit(config: Config, config_file: Path, wanted: SubmitOptions) -> Run:
@@ -67,7 +69,7 @@ def submit(config: Config, config_file: Path, wanted: SubmitOptions) -> Run:
         ShardwrightError: the configuration is wrong, there are no credentials, or Vertex AI refuses.
     """
     config, compiled = _compile(config, config_file, wanted)
-    with google_errors(), _job(config, compiled, wanted) as job:
+    with google_errors(shows_request=True), _job(config, compiled, wanted) as job:
         job.submit(
             service_account=config.vertex.service_account,
             network=config.vertex.network,
@@ -95,7 +97,7 @@ def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
     if options.cron is None:
         raise ConfigError("vertex.schedule.cron", "missing", "Write `TZ=Europe/Paris 0 3 1 * *`, or give --cron.")
     config, compiled = _compile(config, config_file, wanted)
-    with google_errors(), _job(config, compiled, wanted) as job:
+    with google_errors(shows_request=True), _job(config, compiled, wanted) as job:
         from google.cloud import aiplatform
 
         runs = aiplatform.PipelineJobSchedule(
@@ -156,6 +158,7 @@ def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[
         if name not in PARAMETERS:
             raise UsageError(f"--parameter {name}: is not a parameter of a run. Use: {', '.join(PARAMETERS)}.")
     data_root = wanted.parameters.get(DATA_ROOT)
+    check_data_root(f"--parameter {DATA_ROOT}", data_root)
     given: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
     given = {name: value for name, value in given.items() if value is not None}
     config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, **given))

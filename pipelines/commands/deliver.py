@@ -40,6 +40,7 @@ def add(commands: Commands) -> None:
 
 def _deliver(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
+    from shardwright.errors import UsageError
     from shardwright.pipelines.cloud.deliver import (
         SERVING_IMAGE,
         DeliveryOptions,
@@ -49,6 +50,8 @@ def _deliver(options: argparse.Namespace) -> int:
     )
     from shardwright.pipelines.cloud.runs import google_errors
 
+    if options.roll_back and options.dry_run:
+        raise UsageError("--dry-run: --roll-back needs the state of the endpoint first. Leave out --dry-run.")
     config = load_config(options.config)
     wanted = DeliveryOptions(
         alias=options.alias,

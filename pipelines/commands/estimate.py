@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+
+if TYPE_CHECKING:
+    from shardwright.config import Config
 
 
 def add(commands: Commands) -> None:
@@ -32,7 +36,7 @@ def _estimate(options: argparse.Namespace) -> int:
     config = load_config(options.config)
     prices = read_prices(options.prices)
     if options.images is None:
-        images, size = _listed(config.resolve(config.input.images))
+        images, size = _listed(config)
     else:
         images, size = options.images, options.images * options.image_size
     found = estimate(config, options.target, prices, images, size)
@@ -44,12 +48,13 @@ def _estimate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _listed(images: str) -> tuple[int, int]:
-    """Returns number and bytes of the images of a folder; of all its files where none has the ending of an image."""
+def _listed(config: Config) -> tuple[int, int]:
+    """Returns number and bytes of the images of an input; of all its files where none has the ending of an image."""
     from shardwright.formats.candidates import IMAGE_ENDINGS
-    from shardwright.storage import list_inputs
+    from shardwright.ingest import locate
+    from shardwright.ingest.spans import read_spans
 
-    found = list_inputs(images)
+    found = read_spans(locate(config), config.input.on_conflict).listing
     sizes = [
         size
         for name, size in zip(found.names, found.sizes, strict=True)

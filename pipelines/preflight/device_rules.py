@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import lcm
 
 from shardwright.loader.host_sharding import share_sizes
 from shardwright.pipelines.preflight.facts import TRAIN, Facts
@@ -111,8 +112,18 @@ def batch_is_a_small_part(facts: Facts) -> Iterator[Problem]:
         steps < _FEW_STEPS,
         "trainer.batch_size",
         f"{facts.global_batch} images per step on all hosts make {steps} steps per epoch of {split.total} images",
-        f"Use at most {max(1, split.total // _FEW_STEPS)}, or a smaller slice: few large steps learn less per epoch.",
+        f"{_smaller_batch(facts, split.total // _FEW_STEPS)}: few large steps learn less per epoch.",
     )
+
+
+def _smaller_batch(facts: Facts, most: int) -> str:
+    """Returns the advice for a batch of at most a number of images, which the slice can still share equally."""
+    shared = lcm(facts.slice.devices, facts.hosts)
+    if most < shared:
+        return f"The {_devices(facts)} need a multiple of {shared}. Use a smaller slice or more images"
+    full = LANES * facts.slice.devices
+    step = full if most >= full else shared
+    return f"Use at most {most // step * step}, a multiple of {step}, or a smaller slice"
 
 
 def host_records(facts: Facts, name: str) -> list[int]:

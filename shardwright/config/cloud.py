@@ -11,6 +11,7 @@ from typing import ClassVar
 from shardwright.config.parsing import at_least
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import GCS, is_remote
+from shardwright.storage.spans import SpanPath
 
 COMPONENTS = (
     "InputResolver",
@@ -71,8 +72,17 @@ def check_bucket(path: str, folder: str | None) -> None:
     """Refuses a folder that is not on Cloud Storage."""
     if folder is None or GCS.is_folder_url(folder):
         return
-    fix = f"Write {GCS.prefix}BUCKET/FOLDER." if is_remote(folder) else f"Write {GCS.prefix}{folder.lstrip('/')}."
+    is_bucket = not is_remote(folder) and not folder.startswith(("/", ".", "~"))
+    fix = f"Write {GCS.prefix}{folder}." if is_bucket else f"Write {GCS.prefix}BUCKET/FOLDER."
     raise ConfigError(path, f"{folder!r} is not a folder on Cloud Storage", fix)
+
+
+def check_data_root(path: str, folder: str | None) -> None:
+    """Refuses a folder of data that is not on Cloud Storage, or that names spans: only the paths of the input do."""
+    if folder is not None and SpanPath.parse(path, folder) is not None:
+        problem = f"{folder!r} names a span, and the spans are folders below it"
+        raise ConfigError(path, problem, "Write the folder before the first mark, such as gs://BUCKET/FOLDER.")
+    check_bucket(path, folder)
 
 
 def check_image(path: str, image: str | None) -> None:

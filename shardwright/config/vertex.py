@@ -13,6 +13,7 @@ from shardwright.config.cloud import (
     Resources,
     check_bucket,
     check_components,
+    check_data_root,
     check_image,
     check_label,
     check_resources,
@@ -186,8 +187,9 @@ class VertexConfig:
         _matches("vertex.region", self.region, _REGION, "Write a region such as europe-west4.")
         account = "Write NAME@PROJECT.iam.gserviceaccount.com."
         _matches("vertex.service_account", self.service_account, _SERVICE_ACCOUNT, account)
-        for name in ("pipeline_root", "data_root", "push_directory"):
+        for name in ("pipeline_root", "push_directory"):
             check_bucket(f"vertex.{name}", getattr(self, name))
+        check_data_root("vertex.data_root", self.data_root)
         check_image("vertex.image", self.image)
         _matches("vertex.kms_key", self.kms_key, _KMS_KEY, "Write projects/P/locations/L/keyRings/R/cryptoKeys/K.")
         _matches("vertex.experiment", self.experiment, _ID, "Use a-z, 0-9 and -, at most 128.")

@@ -18,7 +18,7 @@ from typing import Any
 import requests
 import urllib3.exceptions
 
-from shardwright.errors import UsageError
+from shardwright.errors import CredentialsError, UsageError
 from shardwright.storage.gcs_compat import convert_rows, keep_connections
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
 
@@ -203,8 +203,8 @@ class GcsStore:
     def _no_bucket(self) -> UsageError:
         return UsageError(f"gs://{self._name}: there is no such bucket. Check the name.")
 
-    def _no_credentials(self, error: Exception) -> UsageError:
-        return UsageError(
+    def _no_credentials(self, error: Exception) -> CredentialsError:
+        return CredentialsError(
             f"gs://{self._name}: no valid Google credentials ({str(error).splitlines()[0]}). Run `gcloud auth "
             "application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account's key."
         )

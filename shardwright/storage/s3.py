@@ -16,7 +16,7 @@ import boto3
 import botocore.exceptions as errors
 from botocore.config import Config
 
-from shardwright.errors import UsageError
+from shardwright.errors import CredentialsError, UsageError
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
 
 _MD5_TAG = re.compile(r'"[0-9a-f]{32}"')
@@ -174,8 +174,8 @@ class S3Store:
             )
         return Unreadable(f"s3://{self._bucket}: {code}, {message}")
 
-    def _no_credentials(self, problem: str) -> UsageError:
-        return UsageError(
+    def _no_credentials(self, problem: str) -> CredentialsError:
+        return CredentialsError(
             f"s3://{self._bucket}: no valid AWS credentials ({problem.splitlines()[0] if problem else 'refused'}). Run "
             "`aws configure`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )

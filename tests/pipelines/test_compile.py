@@ -18,7 +18,7 @@ from kfp import components
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from shardwright.config import parse_config
-from shardwright.errors import ConfigError
+from shardwright.errors import ConfigError, CredentialsError
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.graph import STEPS
 from shardwright.pipelines.kubeflow import check_for_backend, platform_document
@@ -321,7 +321,7 @@ REFUSED = [
     ("kubeflow", changed("kubeflow", data_root="/data"), r"data_root: '/data' is not on a bucket or a volume"),
     ("kubeflow", changed("kubeflow", data_root=None), r"input\.images: .* is not on a bucket or a volume"),
     ("kubeflow", changed("kubeflow", trainer={"machine": "ct5lp-hightpu-8t", "topology": "4x4"}), r"not a topology of"),
-    ("vertex", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' .* gs://ds"),
+    ("vertex", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' .* gs://BUCKET"),
     (
         "kubeflow",
         {**CONFIG, "gate": {"drift": {"reference": "/ds"}}},
@@ -344,6 +344,18 @@ def test_refused_before_there_is_a_document(target, config, message, tmp_path, m
     assert main(["compile", "c.yaml", "--target", target, "--out", f"out.{ending}"]) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / f"out.{ending}").exists()
+
+
+def test_without_an_account_a_copy_of_the_input_is_advised(tmp_path, monkeypatch, capsys):
+    def refuse(*asked, **options):
+        raise CredentialsError("gs://bucket: no valid Google credentials (none found).")
+
+    monkeypatch.setattr("shardwright.pipelines.cloud.compile.resolve_inputs", refuse)
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    assert main(["compile", str(tmp_path / "c.yaml"), "--target", "vertex", "--out", str(tmp_path / "out.json")]) == 2
+    message = capsys.readouterr().err
+    assert "(none found). Without an account, name a copy on this machine in input.images" in message
+    assert "vertex.data_root" in message
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,25 @@ def test_images_of_the_configuration_are_listed(tmp_path, capsys):
     assert main([*call, "--images", "3"]) == 2
 
 
+def test_spans_are_read_as_an_ingest_reads_them(tmp_path, capsys):
+    for span, count in ((6, 1), (7, 2)):
+        folder = tmp_path / str(span) / "images"
+        folder.mkdir(parents=True)
+        for number in range(count):
+            (folder / f"{number}.jpg").write_bytes(b"12345")
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"input": {"images": str(tmp_path / "{SPAN}" / "images")}}))
+    (tmp_path / "p.yaml").write_text("core_hour: 1\nreads_1000: 1\n")
+    call = ["estimate", str(tmp_path / "c.yaml"), "--target", "vertex", "--prices", str(tmp_path / "p.yaml")]
+    assert main([*call, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["images"], found["bytes"], found["unknown"]) == (2, 10, ["train", "requests", "storage"])
+    assert main(call) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"requests +\d+ requests +\? USD  unknown: add writes_1000\n", printed)
+    assert re.search(r"storage .* \? USD  unknown: add storage_gb_month\n", printed)
+    assert "(incomplete, without train, requests, storage)\n" in printed
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -101,7 +101,11 @@ FAILING = {
         "trainer.batch_size",
         "32 images per step, and one of them has only 20 of the 40",
     ),
-    "batch-share": (facts(data={"splits": {"train": split(400, 2)}}), "trainer.batch_size", "6 steps per epoch .* 40"),
+    "batch-share": (
+        facts(data={"splits": {"train": split(400, 2)}}),
+        "trainer.batch_size",
+        "6 steps .* at most 40",
+    ),
     "loads": (facts(data={"refusal": "key 3: has no label."}), "loader", "key 3: has no label. Fix"),
     "fixed-shapes": (
         facts(data={"fed": (LoaderTensor("image", (None, 352, 544, 3), "uint8"),)}),
@@ -349,6 +353,21 @@ def test_rules_begin_to_speak_at_their_limit(rule, speaks, silent):
     assert check([BY_ID[rule]], facts(data={"splits": speaks})).findings
     if silent:
         assert not check([BY_ID[rule]], facts(data={"splits": silent})).findings
+
+
+@pytest.mark.parametrize(
+    ("images", "advice"),
+    [
+        (630, "at most 56, a multiple of 8,"),
+        (6300, "at most 576, a multiple of 64,"),
+        (70, r"The 8 chips need a multiple of 8\. Use a smaller slice or more images:"),
+    ],
+)
+def test_a_smaller_batch_that_is_advised_can_be_shared(images, advice):
+    batch = 640 if images > 640 else 64
+    checked = facts(cfg={"trainer__batch_size": batch}, data={"splits": {"train": split(images, 1)}})
+    (finding,) = check([BY_ID["batch-share"]], checked).findings
+    assert re.search(advice, str(finding))
 
 
 def test_one_image_without_a_label_and_one_host_short_of_a_step_are_enough():

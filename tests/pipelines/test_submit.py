@@ -56,7 +56,9 @@ def asked(tmp_path, monkeypatch):
 
 def test_the_request_of_a_run(asked, capsys):
     assert main(["submit", "c.yaml", "--dry-run", "--parameter", "span=7"]) == 0
-    job = json.loads(capsys.readouterr().out)["pipelineJob"]
+    request = json.loads(capsys.readouterr().out)
+    assert request["parent"] == "projects/my-project/locations/europe-west4"
+    job = request["pipelineJob"]
     assert job["runtimeConfig"]["parameterValues"] == {"span": "7"}
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/runs"
     assert job["serviceAccount"] == CONFIG["vertex"]["service_account"]
@@ -246,6 +248,28 @@ def test_what_google_complains_of_is_one_line(asked, capsys, monkeypatch, error,
 
 
 @pytest.mark.parametrize(
+    ("arguments", "advised"),
+    [
+        (["submit", "c.yaml"], True),
+        (["schedule", "c.yaml"], True),
+        (["schedule", "c.yaml", "--delete"], False),
+        (["status", "c.yaml"], False),
+        (["cancel", "c.yaml", "run1"], False),
+    ],
+)
+def test_a_dry_run_is_advised_where_there_is_one(asked, capsys, monkeypatch, arguments, advised):
+    def refuse(*place, **options):
+        raise DefaultCredentialsError("none found")
+
+    monkeypatch.setattr(submit, "_credentials", lambda wanted: AnonymousCredentials())
+    for kind, method in (("PipelineJob", "submit"), ("PipelineJob", "list"), ("PipelineJob", "get")):
+        monkeypatch.setattr(getattr(aiplatform, kind), method, refuse)
+    monkeypatch.setattr(aiplatform.PipelineJobSchedule, "list", refuse)
+    assert main(arguments) == 2
+    assert ("--dry-run" in capsys.readouterr().err) == advised
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["submit", "c.yaml", "--parameter", "span"], "--parameter span: has no value"),
@@ -253,6 +277,15 @@ def test_what_google_complains_of_is_one_line(asked, capsys, monkeypatch, error,
             ["submit", "c.yaml", "--parameter", "x=1"],
             "--parameter x: is not a parameter of a run. Use: data_root",
         ),
+        (
+            ["submit", "c.yaml", "--parameter", "data_root=/tmp/x"],
+            "--parameter data_root: '/tmp/x' is not a folder on Cloud Storage. Write gs://BUCKET/FOLDER.",
+        ),
+        (
+            ["submit", "c.yaml", "--parameter", "data_root=gs://bucket/{SPAN}"],
+            "--parameter data_root: 'gs://bucket/{SPAN}' names a span",
+        ),
+        (["deliver", "c.yaml", "--roll-back", "--dry-run"], "--dry-run: --roll-back needs the state of the endpoint"),
         (["submit", "c.yaml", "--image", "shardwright"], "vertex.image: 'shardwright' is not the name"),
         (["submit", "c.yaml", "--pipeline-root", "bucket"], "Write gs://bucket."),
         (["schedule", "c.yaml", "--cron", "daily"], "vertex.schedule.cron: 'daily' has no five fields"),

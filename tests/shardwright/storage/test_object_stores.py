@@ -7,7 +7,7 @@ import pytest
 from emulators import Trouble
 from object_stores import SCHEMES, forget_clients
 
-from shardwright.errors import CheckFailed, StorageError, UsageError
+from shardwright.errors import CheckFailed, CredentialsError, StorageError, UsageError
 from shardwright.staging import output
 from shardwright.storage import (
     buckets,
@@ -333,9 +333,9 @@ def test_no_credentials_are_named_with_how_to_get_them(stores, monkeypatch, tmp_
         monkeypatch.setenv(name, str(tmp_path / "absent"))
     forget_clients()
     try:
-        with pytest.raises(UsageError, match="(?s)gs://b: no valid Google credentials .*gcloud auth"):
+        with pytest.raises(CredentialsError, match="(?s)gs://b: no valid Google credentials .*gcloud auth"):
             list_inputs("gs://b/a")
-        with pytest.raises(UsageError, match="(?s)s3://b: no valid AWS credentials .*aws configure"):
+        with pytest.raises(CredentialsError, match="(?s)s3://b: no valid AWS credentials .*aws configure"):
             list_inputs("s3://b/a")
     finally:
         forget_clients()
