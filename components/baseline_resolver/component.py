@@ -6,6 +6,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.baseline_resolver import executor
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.ingest.baseline import push_directory_of
 from shardwright.lineage import blessing
@@ -45,6 +46,7 @@ class BaselineResolver(base_component.BaseComponent):
     SPEC_CLASS = BaselineResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
+    @check_arguments
     def __init__(self, push_directory: str, baseline_digest: str | None = None) -> None:
         if baseline_digest is None:
             baseline_digest = blessing.baseline_digest(push_directory)

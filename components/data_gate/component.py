@@ -11,6 +11,7 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate import executor
 from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
@@ -49,6 +50,7 @@ class DataGate(base_component.BaseComponent):
             example_gen.outputs["examples"],
             schema_gen.outputs["schema"],
             allow=["SCHEMA_NEW_COLUMN"],
+            report=report.outputs["report"],
         )
         ```
 
@@ -58,7 +60,8 @@ class DataGate(base_component.BaseComponent):
         schema: the schema they were validated against, of SchemaGen or ImportSchemaGen.
         allow: kinds of anomalies (names of `AnomalyInfo.Type`, or of `report.anomalies.KINDS`) that do not stop the
             run; none by default.
-        report: the `report` of Report: leaks between splits and drift stop the run, and the message names the file.
+        report: the `report` of Report, which has the checks of drift and skew. Leaks between splits and drift then
+            stop the run, and the message names the file.
 
     Raises:
         ConfigError: `allow` has an unknown kind.
@@ -67,6 +70,7 @@ class DataGate(base_component.BaseComponent):
     SPEC_CLASS = DataGateSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
+    @check_arguments
     def __init__(
         self,
         anomalies: BaseChannel,

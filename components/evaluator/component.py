@@ -13,6 +13,7 @@ from tfx.types import BaseChannel
 
 from shardwright.components.evaluator import executor
 from shardwright.components.evaluator.slices import SLICES
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.evaluation.metrics import headline
@@ -99,6 +100,7 @@ class ImageEvaluator(tfx.components.Evaluator):
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
+    @check_arguments
     def __init__(
         self,
         examples: BaseChannel,

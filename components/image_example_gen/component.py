@@ -11,6 +11,7 @@ from tfx.types import Channel, component_spec, standard_artifacts
 from shardwright.components.image_example_gen import executor
 from shardwright.components.input_resolver.component import InputResolver
 from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, RECIPE, SETTLED_RECIPE
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import (
     Config,
     DuplicatesConfig,
@@ -24,7 +25,7 @@ from shardwright.config import (
 from shardwright.config.inline import inline_config
 from shardwright.config.input import LabelsConfig
 from shardwright.errors import UsageError
-from shardwright.ingest.baseline import resolve_baseline
+from shardwright.ingest.baseline import SPLITS, refuse_baseline, resolve_baseline
 from shardwright.ingest.identify import IngestSource
 
 
@@ -87,6 +88,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
+    @check_arguments
     def __init__(
         self,
         images: str | None = None,
@@ -114,6 +116,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
             }
             sections |= {"images": image_options, "rejects": rejects}
             config = inline_config(images, task=task, labels=labels, classes=classes, verify=verify, **sections)
+            refuse_baseline(SPLITS, config.split.keep_from)
             source = IngestSource.of(config)
         super().__init__(
             ImageExampleGenSpec(

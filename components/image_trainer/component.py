@@ -16,6 +16,7 @@ from shardwright.checksum import checksum_file
 from shardwright.components.image_trainer.executor import Executor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
 from shardwright.config.trainer import BLESSED
@@ -116,6 +117,7 @@ class ImageTrainer(tfx.components.Trainer):
         UsageError: `run_fn` and `module_file` are both given, or a file of weights cannot be read.
     """
 
+    @check_arguments
     def __init__(
         self,
         examples: BaseChannel,
@@ -199,7 +201,9 @@ def _config(
     options = {name: list(value) if isinstance(value, tuple) else value for name, value in trainer.items()}
     given = {name: value for name, value in options.items() if value is not None}
     # The columns are those of ImageTransform, which checks their options.
-    transform: dict[str, Any] = {"text": {column: {} for column in given.get("text", ())}}
+    text = given.get("text", ())
+    columns = text if isinstance(text, list) else [text] if isinstance(text, str) else []
+    transform: dict[str, Any] = {"text": {column: {} for column in columns}}
     return inline_config(
         ".", task=task, transform=transform, trainer=given, loader=loader or {}, evaluator=evaluator or {}
     )

@@ -10,6 +10,7 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.dataset import TF_VISION, RejectsConfig
 from shardwright.config.inline import inline_config
@@ -71,6 +72,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageTransformSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
+    @check_arguments
     def __init__(
         self,
         examples: BaseChannel,

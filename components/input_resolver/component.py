@@ -12,12 +12,14 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
 from shardwright.config.input import LabelsConfig
-from shardwright.errors import ConfigError, UsageError
+from shardwright.config.trainer import BLESSED
+from shardwright.errors import UsageError
 from shardwright.ingest import IngestRecipe, ingest_recipe, locate, survey_input
-from shardwright.ingest.baseline import BaselineRequest, uses_baseline
+from shardwright.ingest.baseline import SPLITS, BaselineRequest, refuse_baseline, uses_baseline
 from shardwright.ingest.recipe import absolute_places, location_json, relative_places
 from shardwright.storage import is_remote
 from shardwright.storage.spans import NEWEST
@@ -104,12 +106,13 @@ class InputResolver(base_component.BaseComponent):
     SPEC_CLASS = InputResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
+    @check_arguments
     def __init__(
         self,
         images: str | None = None,
         *,
-        data_root: Any,
-        span: Any = NEWEST,
+        data_root: str | RuntimeParameter,
+        span: str | RuntimeParameter = NEWEST,
         labels: LabelsConfig | None = None,
         task: str = "segmentation",
         classes: Sequence[str] | Mapping[str, int] | str | None = None,
@@ -122,6 +125,7 @@ class InputResolver(base_component.BaseComponent):
             base = _folder_of(data_root)
             options = {"images" if name == "image_options" else name: value for name, value in sections.items()}
             config = inline_config(images, task=task, labels=labels, classes=classes, base=base, **options)
+            refuse_baseline(SPLITS, config.split.keep_from)
             request = ResolverRequest.of(config)
         values = {
             executor.RECIPE: request.recipe,
@@ -145,7 +149,7 @@ class InputResolver(base_component.BaseComponent):
         """
         loaded = replace(as_config(config), base=_folder_of(data_root))
         for path in uses_baseline(loaded):
-            raise ConfigError(path, "'blessed' needs a push folder", "Use `shardwright compile`, or name a dataset.")
+            refuse_baseline(path, BLESSED)
         return cls(data_root=data_root, span=span, request=ResolverRequest.of(loaded))
 
 

@@ -9,6 +9,7 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.predictor import executor
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.inline import Unlabeled, inline_config
 from shardwright.fingerprint import canonical_json
@@ -54,6 +55,7 @@ class Predictor(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = PredictorSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
+    @check_arguments
     def __init__(self, model: BaseChannel, images: str, *, dialect: str | None = None, batch_size: int = 16) -> None:
         config = inline_config(images, task="classification", labels=Unlabeled())
         options: dict[str, Any] = {"images": config.resolve(images), "batch_size": batch_size}

@@ -7,6 +7,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, standard_component_specs
 
 from shardwright.components.pusher import executor
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.ingest.baseline import push_directory_of
 
@@ -50,6 +51,7 @@ class Pusher(base_component.BaseComponent):
     SPEC_CLASS = PusherSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
+    @check_arguments
     def __init__(
         self,
         model: BaseChannel,

@@ -11,12 +11,13 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.report import executor
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.evaluation import DriftConfig, SkewConfig
-from shardwright.config.parsing import parse_section
+from shardwright.config.inline import as_section
 from shardwright.drift.monitor import open_reference
 from shardwright.fingerprint import canonical_json
-from shardwright.ingest.baseline import resolve_baseline
+from shardwright.ingest.baseline import REFERENCE, refuse_baseline, resolve_baseline
 
 
 class ReportSpec(component_spec.ComponentSpec):
@@ -44,6 +45,12 @@ class Report(base_component.BaseComponent):
             schema_gen.outputs["schema"],
             drift=Drift(reference="datasets/january"),
         )
+        gate = DataGate(
+            validator.outputs["anomalies"],
+            example_gen.outputs["examples"],
+            schema_gen.outputs["schema"],
+            report=report.outputs["report"],
+        )
         ```
 
     Args:
@@ -51,18 +58,20 @@ class Report(base_component.BaseComponent):
         anomalies: the `anomalies` of TFX's ExampleValidator.
         schema: the schema they were validated against.
         drift: compares the images with an earlier dataset: `Drift(reference="DATASET")`, or a mapping of the keys of
-            `gate.drift` in YAML. The reference is opened now; its digest is part of the cache key.
+            `gate.drift` in YAML. The reference is a path, and not `blessed`. It is opened now; its digest is part of
+            the cache key.
         skew: compares the splits with each other: `Skew()`, or a mapping of the keys of `gate.skew`.
         checks: both as canonical JSON, instead of `drift` and `skew`; see `drift_checks`.
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of `gate` in YAML.
-        UsageError: the reference is not a dataset.
+        UsageError: the reference is not a dataset, or an input is not an output of a component.
     """
 
     SPEC_CLASS = ReportSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
+    @check_arguments
     def __init__(
         self,
         examples: BaseChannel,
@@ -74,7 +83,10 @@ class Report(base_component.BaseComponent):
         checks: Any = None,
     ) -> None:
         if checks is None:
-            checks = drift_checks(_section(DriftConfig, drift), _section(SkewConfig, skew))
+            checks = drift_checks(
+                None if drift is None else as_section(DriftConfig, drift, "drift"),
+                None if skew is None else as_section(SkewConfig, skew, "skew"),
+            )
         super().__init__(
             ReportSpec(
                 examples=examples,
@@ -113,12 +125,9 @@ def drift_checks(drift: DriftConfig | None, skew: SkewConfig | None, *, with_loc
     if drift is not None:
         values = asdict(drift)
         location = values.pop("reference")
+        refuse_baseline(REFERENCE, location)
         values["digest"] = open_reference(location).manifest.digest
         options["drift"] = {**values, "location": location} if with_location else values
     if skew is not None:
         options["skew"] = asdict(skew)
     return canonical_json(options) if options else ""
-
-
-def _section(kind: type[Any], value: Any) -> Any:
-    return parse_section(kind, value, kind.PATH) if isinstance(value, Mapping) else value

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
+from shardwright.components.runtime.arguments import check_arguments
 from shardwright.components.statistics_gen import executor
 from shardwright.config import Config, as_config
 from shardwright.fingerprint import canonical_json
@@ -41,6 +42,7 @@ class StatisticsGen(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = StatisticsGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
+    @check_arguments
     def __init__(self, examples: BaseChannel, features: Sequence[str] | None = None) -> None:
         super().__init__(
             StatisticsGenSpec(

@@ -40,7 +40,8 @@ class DriftConfig:
 
     Attributes:
         reference: a dataset, folder or URL; relative paths start from the folder the command is called in. `blessed`
-            stands for the dataset of the baseline model (`shardwright.ingest.baseline`).
+            stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of
+            `shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path.
         images: how many of each dataset are compared.
         alpha: the chance that a run is stopped though nothing has changed.
         ignore: measures that may change.

@@ -214,6 +214,44 @@ def _is_percent(value: object) -> bool:
     return isinstance(value, str) and value.endswith("%")
 
 
+# One example of each section, for messages.
+_WRITTEN: dict[type[Any], str] = {
+    ShardsConfig: "Shards(count=4)",
+    DuplicatesConfig: 'Duplicates(exact="first")',
+    FeaturesConfig: 'Features(preset="tfds")',
+    ImagesConfig: 'Images(orientation="apply")',
+    LabelsConfig: 'ClassFolders(), or RleCsv("train.csv")',
+    RejectsConfig: "Rejects(max_fraction=0.05)",
+    SplitConfig: "Split(train=0.8, eval=0.2)",
+    SkewConfig: "Skew(images=2000)",
+    TextConfig: "Text(vocabulary=2000)",
+}
+
+
+def as_section(section: type[Any], value: object, name: str) -> Any:
+    """Returns a section that was given as an object of this module, or as a mapping of its keys.
+
+    Args:
+        section: class of the section.
+        value: the value.
+        name: the option, for messages.
+
+    Raises:
+        ConfigError: it is neither, or a value in it is wrong.
+    """
+    if isinstance(value, section):
+        return value
+    if isinstance(value, Mapping) and section is SplitConfig:
+        return Split(**{str(key): inner for key, inner in value.items()})
+    if isinstance(value, Mapping) and section is not LabelsConfig:
+        return parse_section(section, plain_value(value), section.PATH)
+    if section is DriftConfig:
+        written = f"Drift(reference={value if isinstance(value, str) else 'DATASET'!r})"
+    else:
+        written = _WRITTEN.get(section, "a mapping of its keys")
+    raise ConfigError(name, f"{value!r} is not a section", f"Write {written}.")
+
+
 def inline_config(
     images: str,
     /,
@@ -245,10 +283,12 @@ def inline_config(
     types = typing.get_type_hints(Config)
     made: dict[str, Any] = {}
     for name, value in sections.items():
-        if isinstance(value, Mapping):
-            made[name] = Split(**value) if name == "split" else parse_section(types[name], value, name)
-        elif value is not None:
-            made[name] = value
+        if name not in types:
+            close = difflib.get_close_matches(name, types, n=1)
+            fix = f"Did you mean {close[0]}?" if close else "See the options of the component."
+            raise ConfigError(name, "is not an option", fix)
+        if value is not None:
+            made[name] = as_section(types[name], value, name)
     if verify is not None:
         made["images"] = dataclasses.replace(made.get("images", ImagesConfig()), verify=verify)
     names = made.get("split", SplitConfig()).names

@@ -182,8 +182,7 @@ def _value(hint: Any, value: object, path: str) -> Any:
         return _sequence(get_args(hint), value, path)
     if origin is not None and issubclass(origin, Mapping):
         return _mapping(get_args(hint)[1], value, path)
-    convert = _SCALARS[hint]
-    return convert(value, path)
+    return parse_scalar(hint, value, path)
 
 
 def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...]:
@@ -251,6 +250,15 @@ def parse_float(value: object, path: str) -> float:
 
 
 _SCALARS: dict[Any, Callable[[object, str], Any]] = {str: parse_string, bool: _bool, int: _int, float: parse_float}
+
+
+def parse_scalar(kind: Any, value: object, path: str) -> Any:
+    """Returns a text, number or truth value as YAML and people write it; `kind` is `str`, `bool`, `int` or `float`.
+
+    Raises:
+        ConfigError: the value is of another type.
+    """
+    return _SCALARS[kind](value, path)
 
 
 def _with_unit(text: str, units: Mapping[str, int]) -> float | None:

@@ -203,8 +203,7 @@ class ImageDataset:
             if not is_folder(root):
                 raise NotFound(f"{root}: there is no such folder. Check the path.") from None
             raise DatasetError(
-                f"{root}: has no {MANIFEST_FILE}, so it is not a finished dataset. Give a folder that "
-                "`shardwright ingest` wrote."
+                f"{root}: has no {MANIFEST_FILE}, so it is not a finished dataset. {_dataset_inside(root)}"
             ) from None
         except NotADirectoryError:
             raise NotFound(
@@ -396,6 +395,15 @@ def iter_records(file: str, checksum: str | None) -> Iterator[tuple[int, bytes]]
         yield from read_records(file, checksum=checksum)
     except RecordError as error:
         raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
+
+
+def _dataset_inside(root: str) -> str:
+    """Returns what to do with a folder without a manifest: give its newest child that has one, as TFX numbers them."""
+    names = [] if is_remote(root) else [name for name in os.listdir(root) if name.isascii() and name.isdigit()]
+    found = [name for name in names if os.path.isfile(os.path.join(root, name, MANIFEST_FILE))]
+    if not found:
+        return "Give a folder that `shardwright ingest` wrote."
+    return f"Did you mean {os.path.join(root, max(found, key=int))}?"
 
 
 def _listed_sizes(root: str) -> dict[str, int]:

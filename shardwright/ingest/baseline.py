@@ -51,6 +51,21 @@ def uses_baseline(config: Config) -> list[str]:
     return [path for path, value in options.items() if value == BLESSED]
 
 
+def refuse_baseline(path: str, value: str | None) -> None:
+    """Refuses `blessed` where no folder of pushed models is known.
+
+    Args:
+        path: YAML path of the option.
+        value: its value.
+
+    Raises:
+        ConfigError: it is `blessed`.
+    """
+    if value == BLESSED:
+        works = "Use `shardwright run` or `shardwright compile` with a configuration"
+        raise ConfigError(path, f"{BLESSED!r} needs a push folder", f"{works}, or give the path of a dataset.")
+
+
 def run_root(config: Config) -> str:
     """Returns the absolute folder of the runs of a configuration."""
     return config.resolve(config.run.root or f"shardwright-runs/{config.name}")

@@ -1,5 +1,6 @@
 """The public constructors: the field's words, the defaults of the configuration, and what they refuse."""
 
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -201,6 +202,62 @@ def test_the_pusher_takes_the_blessing_of_the_infrastructure():
     assert pusher.inputs["infra_blessing"] is channels[3]
     assert "infra_blessing" not in Pusher(*channels[:3], push_directory="pushed").inputs
     assert plain(pusher)["push_destination"] == {"filesystem": {"base_directory": "pushed"}}
+
+
+def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
+    examples, anomalies, schema = channel("Examples"), channel("ExampleAnomalies"), channel("Schema")
+    report = Report(examples, anomalies, schema)
+    labels = LabelCsv(str(photographs / "labels.csv"))
+
+    def ingest(**options):
+        return ImageExampleGen(str(photographs / "images"), task="classification", **{"labels": labels, **options})
+
+    wrong = [
+        (lambda: ingest(duplicates="first"), 'Write Duplicates(exact="first").'),
+        (lambda: ingest(image_options=3), "image_options: 3 is not a section. Write Images(orientation=\"apply\")."),
+        (lambda: ingest(labels="a.csv"), "labels: 'a.csv' is not a section. Write ClassFolders()"),
+        (lambda: ingest(split={"methd": "hash", "train": 1}), "split.methd: unknown key. Did you mean split.method?"),
+        (lambda: ingest(split={"keep_from": "blessed"}), "split.keep_from: 'blessed' needs a push folder."),
+        (lambda: ImageExampleGen(["a"]), "ImageExampleGen: images: ['a'] is not a text."),
+        (lambda: ImageTransform(examples, size=96), "size: 96 is not a pair of numbers, height and width. "
+                                                    "Write size=(96, 96)."),
+        (lambda: ImageTransform(examples, text="note"), "text: 'note' has the wrong type. Give a mapping."),
+        (lambda: Report(examples, anomalies, schema, drift="runs/1"), "drift: 'runs/1' is not a section. "
+                                                                      "Write Drift(reference='runs/1')."),
+        (lambda: Report(examples, anomalies, schema, drift=Drift("blessed")),
+         "gate.drift.reference: 'blessed' needs a push folder. Use `shardwright run`"),
+        (lambda: DataGate(anomalies, examples, schema, report=report),
+         "DataGate: report: this is the component Report, not its output. Add .outputs['report'] to the component."),
+        (lambda: DataGate(anomalies, examples, schema, "DRIFT"), "'DRIFT' is not a list. Write allow=['DRIFT']."),
+        (lambda: ImageTrainer(examples, text=7), "trainer.text: 7 is not a list"),
+        (lambda: ImageEvaluator(examples, channel("Model"), min_dice="much"), "min_dice: 'much' is not a number"),
+        (lambda: InputResolver("images", data_root=str(photographs), span=7), "span: 7 has the wrong type. "
+                                                                              "Give a text or RuntimeParameter."),
+        (lambda: InputResolver("images", data_root=str(photographs), spilt={}), "spilt: is not an option. "
+                                                                                "Did you mean split?"),
+    ]  # fmt: skip
+    for make, message in wrong:
+        with pytest.raises(UsageError, match=re.escape(message)):
+            make()
+    # An ingest without a split `train` is meant so.
+    assert '"foo"' in ingest(split={"foo": 1}).exec_properties["recipe"]
+
+
+@pytest.mark.parametrize("component", [ImageTransform, Report, DataGate, ImageTrainer, ImageEvaluator, StatisticsGen])
+def test_no_option_of_a_wrong_type_ends_in_a_traceback(component):
+    kinds = {"schema": "Schema", "anomalies": "ExampleAnomalies", "model": "Model"}
+    parameters = [one for one in list(inspect.signature(component.__init__).parameters.values())[1:]
+                  if one.kind is not one.VAR_KEYWORD]  # fmt: skip
+    needed = {
+        one.name: channel(kinds.get(one.name, "Examples"))
+        for one in parameters
+        if one.default is inspect.Parameter.empty
+    }
+    for one in parameters:
+        for value in ("x", 7, ["x"], {"x": 1}):
+            if one.name != "checks":
+                with contextlib.suppress(UsageError):
+                    component(**{**needed, one.name: value})
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tfx import v1 as tfx
 
 from shardwright.components import ImageExampleGen, RleCsv, Shards, Split
 from shardwright.dataset.reader import ImageDataset
@@ -48,6 +49,19 @@ def test_stock_components_take_the_examples(project):
     assert set(dataset.splits) == {"eval", "train"}
     assert list((project / "runs/Trainer/model").glob("*/Format-Serving/saved_model.pb"))
     assert list((project / "runs/ExampleValidator/anomalies").glob("*/Split-train/SchemaDiff.pb"))
+
+
+def test_the_checked_pipeline_is_constructed(project, monkeypatch, small_dataset):
+    monkeypatch.chdir(project)
+    (project / "runs/ImageExampleGen/examples").mkdir(parents=True)
+    earlier = small_dataset(project / "earlier", classes=("daisy", "rose"), counts={"train": [2]})
+    earlier.rename(project / "runs/ImageExampleGen/examples/1")
+    names = {}
+    exec((project / "checked.py").read_text(encoding="utf-8"), names)
+    tfx.dsl.Pipeline(pipeline_name="checked", pipeline_root="runs", components=names["components"])
+    assert names["gate"] in names["transform"].upstream_nodes
+    assert names["report"] in names["gate"].upstream_nodes
+    assert json.loads(names["transform"].exec_properties["recipe"])["size"] == [96, 96]
 
 
 def test_options_are_those_of_the_configuration(project, monkeypatch):

@@ -110,9 +110,11 @@ def coded(values: Table) -> list[tuple[str, str]]:
 SECTION = re.compile(r"^(Args|Returns|Raises|Example|Examples|Attributes|Inputs|Outputs|Yields):\n", re.MULTILINE)
 
 
-def described(value: Any) -> str:
+def described(value: Any, defaults: Table | None = None) -> str:
     """A docstring in the style of Google as Markdown: text, then a table or a paragraph for each section."""
     text = re.sub(r"(?m)^> ", "", inspect.getdoc(value) or "")
+    # Pages are named by their files in the source, and are links on the site.
+    text = re.sub(r"`docs/reference/([\w-]+)\.md`", r"[\1](\1.md)", text)
     head, *rest = SECTION.split(text)
     lines = [head.strip()]
     for name, body in zip(rest[::2], rest[1::2], strict=True):
@@ -124,7 +126,11 @@ def described(value: Any) -> str:
         else:
             title = {"Args": "parameter", "Raises": "error", "Attributes": "attribute"}.get(name, name.lower())
             entries = re.findall(r"^(\*{0,2}[\w, *]+?)(?: \([^)]*\))?: (.*(?:\n+ +.*)*)", content, re.MULTILINE)
-            lines += ["", table(f"{title}, description", [(f"`{key}`", _joined(about)) for key, about in entries])]
+            rows = [[f"`{key}`", _joined(about)] for key, about in entries]
+            if name == "Args" and defaults is not None:
+                title = "parameter, default"
+                rows = [[row[0], defaults.get(key, ""), row[1]] for row, (key, _) in zip(rows, entries, strict=True)]
+            lines += ["", table(f"{title}, description", rows)]
     return "\n".join(lines)
 
 
@@ -206,12 +212,21 @@ def tfx_components() -> str:
         f"configuration of `shardwright run`. {GENERATED}",
     ]
     for name, value in steps.items():
-        parts += [f"## {name}", described(value), _channels(value)]
+        parts += [f"## {name}", described(value, _defaults_of(value)), _channels(value)]
         if hasattr(value, "from_config"):
             parts += [f"`{name}.from_config`: {_first(value.from_config)}"]
     parts += ["## Annotations and options", "Values for the parameters of the components."]
     rows = [(f"`{name}`", _first(value)) for name, value in named.items() if name not in steps]
     return "\n\n".join([part for part in parts if part] + [table("name, description", rows)]) + "\n"
+
+
+def _defaults_of(component: Any) -> Table:
+    """The default of each parameter; `None` is not shown, as the description has what it stands for."""
+    return {
+        one.name: "required" if one.default is one.empty else f"`{one.default!r}`"
+        for one in inspect.signature(component).parameters.values()
+        if one.kind is not one.VAR_KEYWORD and one.default is not None
+    }
 
 
 def _channels(component: Any) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import pytest
 
@@ -14,6 +15,14 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan, commit
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+
+
+def test_the_folder_above_datasets_names_the_newest(folder):
+    (folder.parent / "examples").mkdir()
+    shutil.copytree(folder, folder.parent / "examples" / "9")
+    shutil.copytree(folder, folder.parent / "examples" / "10")
+    with pytest.raises(DatasetError, match=r"Did you mean .*/examples/10\?"):
+        ImageDataset.open(folder.parent / "examples")
 
 
 @pytest.fixture
