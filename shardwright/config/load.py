@@ -205,6 +205,9 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
         text = data.decode("utf-8-sig")
     except FileNotFoundError:
         raise UsageError(f"{file}: no such configuration file. Check the path.") from None
+    except IsADirectoryError:
+        fix = f"Give a YAML file, which `shardwright init {file} --out NAME.yaml` writes."
+        raise UsageError(f"{file}: is a folder. {fix}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read as UTF-8 text ({error}). Give a YAML file.") from None
     if len(data) > MOST_BYTES:

@@ -301,10 +301,12 @@ class RleCsv(CsvFormat):
         else:
             layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
-        reason = f", since {layout.reason}" if layout.reason else ""
-        self._notes += (
-            f"run lengths: {self.dialect}{reason} (input.labels.rle.encoding, order and start override this)",
-        )
+        if code.keys() >= {"encoding", "order", "start"}:
+            how = ", as input.labels.rle has it"
+        else:
+            reason = f", since {layout.reason}" if layout.reason else ""
+            how = f"{reason} (input.labels.rle.encoding, order and start override this)"
+        self._notes += (f"run lengths: {self.dialect}{how}",)
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""

@@ -41,6 +41,7 @@ from shardwright.ingest.spans import MergedSpans, read_spans
 from shardwright.masks.coco import CocoMasks
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.drawn import DrawnMasks
+from shardwright.progress import counted
 from shardwright.storage import (
     FileHash,
     Listing,
@@ -208,7 +209,12 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if not any(survey.listed):
         raise _nothing_matched(listing, opened.not_images, survey, source)
     rejected = {**opened.not_images, **survey.rejected}
-    rejected |= _reject_unlisted(listing, survey, rejected, source.name, unlisted, may_be_empty)
+    rest = _unlisted_images(listing, survey, rejected, source.name, unlisted, may_be_empty)
+    if unlisted == "reject":
+        rejected |= {i: Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it") for i in rest}
+    elif rest:
+        taken = f"{len(rest):,} of {counted(len(listing.keys), 'image')} have no row in {source.name}"
+        survey.notes = (*survey.notes, f"{taken}, and are taken as {unlisted} (input.unlisted_images)")
     return SurveyedInput(
         recipe=recipe,
         listing=listing,
@@ -321,13 +327,10 @@ def _open_records(recipe: IngestRecipe, files: Listing, evidence: str) -> TFReco
     )
 
 
-def _reject_unlisted(
+def _unlisted_images(
     listing: Listing, survey: Survey, rejected: Container[int], table: str, unlisted: str, may_be_empty: bool
-) -> dict[int, Refusal]:
-    """Applies `input.unlisted_images` to the images without a row.
-
-    Returns:
-        Why they are rejected, by position; empty where they are not to be rejected.
+) -> list[int]:
+    """Returns the positions of the images without a row.
 
     Raises:
         CheckFailed: there are any, and `input.unlisted_images` is `fail`.
@@ -341,9 +344,7 @@ def _reject_unlisted(
             f"{len(rest)} of {len(listing.keys)} images have no row in {table}: {shown}. {missing}"
             f"Set input.unlisted_images to {' or '.join(names)}, or add rows."
         ).with_readings(*(Reading(_UNLISTED_MEANS[name], {"input.unlisted_images": name}) for name in names))
-    if unlisted != "reject":
-        return {}
-    return {i: Refusal(listing.keys[i], UNLISTED, f"{table} has no row for it") for i in rest}
+    return rest
 
 
 def _within(listing: Listing, most: int) -> Listing:

@@ -106,9 +106,9 @@ def test_a_damaged_record_is_named(clouds, tmp_path, small_dataset):
     [
         ({"start_step": -1}, "start_step -1"),
         ({"start_step": 8}, "an epoch has 7 batches of 2"),
-        ({"host": 2, "hosts": 2}, "host 2 of 2"),
+        ({"host": 2, "hosts": 2}, "host: 2 is not below hosts, 2"),
         ({"order": "fast", "start_step": 1}, "order='exact'"),
-        ({"order": "quick"}, "use fast or exact"),
+        ({"order": "quick"}, "Use fast or exact"),
     ],
 )
 def test_impossible_options_are_refused(clouds, options, message):

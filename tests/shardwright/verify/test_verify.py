@@ -224,7 +224,7 @@ def test_workers_find_the_same(dataset):
 
 def test_no_dataset_is_a_usage_error(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(UsageError, match="no dataset"):
+        with pytest.raises(UsageError, match="not a dataset"):
             verify(folder)
 
 
