@@ -160,19 +160,19 @@ CHANGE = {
         "make a dataset of a part of another one",
         "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
-        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#subsets-and-merges-subset-reshard-merge",
     ),
     "merge": Entry(
         "merge several datasets into one",
         "The datasets need the same task, classes and features, and no key twice.",
         "merge datasets/october datasets/november --out datasets/autumn",
-        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#subsets-and-merges-subset-reshard-merge",
     ),
     "reshard": Entry(
         "write the same records in other shards",
         "Records keep their bytes, splits and order.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
-        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#subsets-and-merges-subset-reshard-merge",
     ),
     "relabel": Entry(
         "give images new annotations",
@@ -184,7 +184,7 @@ CHANGE = {
         "make a dataset without some images",
         "Removes images, and lists every dataset and model that still contains them.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
-        "how-to/commands.md#parts-and-wholes-subset-reshard-merge-forget",
+        "how-to/commands.md#delete-images-forget",
     ),
     "retry-rejects": Entry(
         "read again what an ingest rejected",
