@@ -318,7 +318,7 @@ def test_the_page_lists_every_command_with_its_extra() -> None:
 def test_every_base_command_is_run_on_the_base_installation() -> None:
     script = (ROOT / "tools/bare.sh").read_text(encoding="utf-8")
     ran = set(re.findall(r"^    run ([a-z-]+) ", script, re.MULTILINE))
-    # What `compile` needs depends on its target, and `weights` downloads.
+    # The target decides what `compile` needs, and `weights` downloads.
     assert _commands() - COMMANDS.keys() - {"compile", "weights"} == ran
 
 

@@ -146,8 +146,8 @@ def _image_folders(images: Sequence[str]) -> list[str]:
     whole = _common_folder(images)
     depth = len(whole) + 1 if whole else 0
     parts = sorted({key[depth:].split("/")[0] for key in images if "/" in key[depth:]})
-    # A table may name images with the folder that all of them are in. Where it does not, that folder comes first: other
-    # images, which arrive next to it later, are not part of the data set.
+    # A table may name images with the folder that all of them are in. Otherwise that folder comes first: other images,
+    # which arrive next to it later, are not part of the data set.
     around = [""] if whole else []
     return [whole, *around, *(_join(whole, part) for part in parts if 1 < len(parts) <= _MOST_PARTS)]
 
