@@ -12,6 +12,8 @@ from shardwright.components.predictor import executor
 from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.inline import Unlabeled, inline_config
+from shardwright.errors import ConfigError
+from shardwright.evaluation.submission import LAYOUTS
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.identify import IngestSource
 
@@ -49,6 +51,7 @@ class Predictor(base_beam_component.BaseBeamComponent):
         batch_size: images for each call of the model.
 
     Raises:
+        ConfigError: the layout is not known, or an option has a wrong type.
         UsageError: the images do not exist.
     """
 
@@ -58,6 +61,8 @@ class Predictor(base_beam_component.BaseBeamComponent):
     @check_arguments
     def __init__(self, model: BaseChannel, images: str, *, dialect: str | None = None, batch_size: int = 16) -> None:
         config = inline_config(images, task="classification", labels=Unlabeled())
+        if dialect is not None and dialect not in LAYOUTS:
+            raise ConfigError("Predictor: dialect", f"{dialect!r} is not known", f"Use one of: {', '.join(LAYOUTS)}.")
         options: dict[str, Any] = {"images": config.resolve(images), "batch_size": batch_size}
         if dialect is not None:
             options["dialect"] = dialect

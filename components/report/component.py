@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
+from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
@@ -61,7 +62,7 @@ class Report(base_component.BaseComponent):
             `gate.drift` in YAML. The reference is a path, and not `blessed`. It is opened now; its digest is part of
             the cache key.
         skew: compares the splits with each other: `Skew()`, or a mapping of the keys of `gate.skew`.
-        checks: both as canonical JSON, instead of `drift` and `skew`; see `drift_checks`.
+        checks: both as canonical JSON or a placeholder of it, instead of `drift` and `skew`; see `drift_checks`.
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of `gate` in YAML.
@@ -80,7 +81,7 @@ class Report(base_component.BaseComponent):
         *,
         drift: DriftConfig | Mapping[str, Any] | None = None,
         skew: SkewConfig | Mapping[str, Any] | None = None,
-        checks: Any = None,
+        checks: str | Placeholder | None = None,
     ) -> None:
         if checks is None:
             checks = drift_checks(

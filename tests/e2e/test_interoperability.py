@@ -280,7 +280,7 @@ def test_an_exit_handler_runs_after_our_components(tmp_path):
     ]  # fmt: skip
     environment["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, sys.path)])
     pipeline = Emulator(spec, root, tmp_path / "home", environment)
-    # There are no images in this folder, so the first task fails, and the handler is told.
+    # There are no images in this folder, so the first task fails, and the handler runs.
     with pytest.raises(TaskFailed, match="InputResolver ended with"):
         pipeline.run(data_root="gs://elsewhere")
     assert pipeline.done["Announce"] == RAN

@@ -58,7 +58,7 @@ def test_it_runs_and_shows_what_it_promises(notebook, tmp_path, monkeypatch):
     ]
     first, *_, last = (float(loss) for loss in losses.strip("[]").split(","))
     assert last < first
-    told, true = (re.findall(r"(?<=base64,)[^\"]*", page) for page in rich[4:])
-    assert not set(told) & set(true)
+    predicted, true = (re.findall(r"(?<=base64,)[^\"]*", page) for page in rich[4:])
+    assert not set(predicted) & set(true)
     assert (tmp_path / "clouds.html").stat().st_size < 5_000_000
     assert (tmp_path / "clouds-dataset" / "manifest.json").is_file()

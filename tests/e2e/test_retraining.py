@@ -136,11 +136,11 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     assert "BLESSED and pushed" in third.out
     assert third.place("pushed model") != pushed
 
-    told = lineage(capfd, third.place("pushed model"))
-    kinds = {row["place"]: row["kind"] for row in told["artifacts"]}
+    report = lineage(capfd, third.place("pushed model"))
+    kinds = {row["place"]: row["kind"] for row in report["artifacts"]}
     datasets = {place for place, kind in kinds.items() if kind == "ingest"}
     assert datasets == {str(first.place("dataset")), str(third.place("dataset"))}
     assert str(pushed) in kinds
-    assert told["missing"] == told["problems"] == []
-    assert told["evaluations"][0]["parents"]["baseline"] == lineage(capfd, pushed)["artifacts"][0]["fingerprint"]
-    assert {"ImageExampleGen", "Trainer", "Pusher"} <= {step["component"] for step in told["steps"]}
+    assert report["missing"] == report["problems"] == []
+    assert report["evaluations"][0]["parents"]["baseline"] == lineage(capfd, pushed)["artifacts"][0]["fingerprint"]
+    assert {"ImageExampleGen", "Trainer", "Pusher"} <= {step["component"] for step in report["steps"]}

@@ -67,8 +67,8 @@ def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(
     assert re.search(r"^model +BLESSED and pushed$", done.out, re.MULTILINE)
     pushed = tmp_path / "shardwright-runs/texts/pushed"
     model = pushed / json.loads((pushed / "BLESSED.json").read_text())["model"]
-    told = json.loads((model / "assets/preparation.json").read_text())["texts"]
-    assert [column["column"] for column in told] == ["caption", "place"]
+    columns = json.loads((model / "assets/preparation.json").read_text())["texts"]
+    assert [column["column"] for column in columns] == ["caption", "place"]
 
     # In this process: TensorFlow is loaded once.
     monkeypatch.chdir(tmp_path)

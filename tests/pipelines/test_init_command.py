@@ -40,8 +40,8 @@ def test_the_written_configuration_ingests_without_a_change(here, name):
     layout = layouts.LAYOUTS[name]
     (here / "data").mkdir()
     layout.draw(here / "data")
-    told = [] if layout.labels is None else [f"data/{layout.labels}"]
-    assert init("data", *told, "--out", "c.yaml") == 0
+    given = [] if layout.labels is None else [f"data/{layout.labels}"]
+    assert init("data", *given, "--out", "c.yaml") == 0
     text = (here / "c.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=")
     labels = yaml.safe_load(text)["input"]["labels"]
@@ -259,7 +259,7 @@ def test_candidates(keys, labels, found):
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
-    ("folder", "labels", "told", "label_format", "written"),
+    ("folder", "labels", "given", "label_format", "written"),
     [
         ("flowers", None, [], "class_folders", 300),
         ("steel_defects", "image_class.csv", [], "rle_csv", 840),
@@ -270,9 +270,9 @@ def test_candidates(keys, labels, found):
         ("hostile/renamed", None, [], "none", 8),
     ],
 )
-def test_real_data(here, shared_data, folder, labels, told, label_format, written):
+def test_real_data(here, shared_data, folder, labels, given, label_format, written):
     paths = [shared_data / folder, *([shared_data / folder / labels] if labels else [])]
-    assert init(*paths, *told, "--out", "c.yaml") == 0
+    assert init(*paths, *given, "--out", "c.yaml") == 0
     assert load_config("c.yaml").input.labels.format == label_format
     assert main(["ingest", "c.yaml", "--out", "out"]) == 0
     assert manifest_of(here).totals["written"] >= written

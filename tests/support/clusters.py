@@ -47,17 +47,17 @@ class FakeCluster:
         ]
 
     def _pod(self, container, index, here):
-        told = {one["name"]: one["value"] for one in container["env"]}
+        variables = {one["name"]: one["value"] for one in container["env"]}
         # The name of pod 0 is one of the cluster's, which this machine does not know.
-        assert told[COORDINATOR].endswith(":8476")
-        told |= {COORDINATOR: here, "JOB_COMPLETION_INDEX": str(index)}
+        assert variables[COORDINATOR].endswith(":8476")
+        variables |= {COORDINATOR: here, "JOB_COMPLETION_INDEX": str(index)}
         Path(self.logs).mkdir(parents=True, exist_ok=True)
         program, *command = container["command"]
         assert program == "python"
         with Path(self.logs, f"pod-{index}.log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, *command, *container["args"]],
-                env={**os.environ, **self.environment, **told},
+                env={**os.environ, **self.environment, **variables},
                 cwd=self.logs,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -304,7 +304,7 @@ class Emulator:
         limits = pod["containers"][0]["resources"]["limits"]
         if self.as_kubeflow and not any(_fits(pod, limits, node) for node in self.nodes):
             raise TaskFailed(f"{name}: Unschedulable: no node has {pod.get('nodeSelector')} and {limits}")
-        mounts = [one for told in executors_of(self.platform).values() for one in told.get("pvcMount", ())]
+        mounts = [one for settings in executors_of(self.platform).values() for one in settings.get("pvcMount", ())]
         every = {one["mountPath"] for one in mounts}
         own = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
         hidden = [Path(path) for path in sorted(every - own) if Path(path).is_dir()]

@@ -12,7 +12,7 @@ from emulator import run_container
 from shardwright.components.runtime.mounts import folder_of
 
 # A point is a change of files: the n-th, or the end of the task if it makes fewer. Its outputs are then written, and
-# nobody was told of them.
+# no program was notified of them.
 _MOST = 40
 _KILLED = """# a module of shardwright.components
 import os, runpy, signal, sys

@@ -32,30 +32,30 @@ def pod_of(component, spec, platform):
     if "accelerator" in resources:
         # The type is taken as the resource's name, whatever it is (driver/driver.go:407).
         limits[resources["accelerator"]["type"]] = resources["accelerator"]["count"]
-    told = executors_of(platform).get(label, {})
+    settings = executors_of(platform).get(label, {})
     main = {
         "name": "main",
         "image": container["image"],
         "command": container["command"],
         "args": container.get("args", []),
         "resources": {"limits": limits, "requests": requests},
-        "volumeMounts": [{"name": claim, "mountPath": path} for claim, path in _claims(told)],
+        "volumeMounts": [{"name": claim, "mountPath": path} for claim, path in _claims(settings)],
     }
     pod = {
         "containers": [main],
-        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim, _ in _claims(told)],
-        "tolerations": told.get("tolerations", []),
+        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim, _ in _claims(settings)],
+        "tolerations": settings.get("tolerations", []),
     }
-    if "nodeSelector" in told:
-        pod["nodeSelector"] = told["nodeSelector"]["labels"]
-    main["env"] = [*container.get("env", ()), *_referenced(told)]
-    _mount_others(told, pod, main)
-    if "imagePullSecret" in told:
-        pod["imagePullSecrets"] = [{"name": one["secretName"]} for one in told["imagePullSecret"]]
-    if "activeDeadlineSeconds" in told:
-        pod["activeDeadlineSeconds"] = int(told["activeDeadlineSeconds"])
-    assert set(told) <= READ, "the backend ignores the others"
-    metadata = {"name": component.lower(), **told.get("podMetadata", {})}
+    if "nodeSelector" in settings:
+        pod["nodeSelector"] = settings["nodeSelector"]["labels"]
+    main["env"] = [*container.get("env", ()), *_referenced(settings)]
+    _mount_others(settings, pod, main)
+    if "imagePullSecret" in settings:
+        pod["imagePullSecrets"] = [{"name": one["secretName"]} for one in settings["imagePullSecret"]]
+    if "activeDeadlineSeconds" in settings:
+        pod["activeDeadlineSeconds"] = int(settings["activeDeadlineSeconds"])
+    assert set(settings) <= READ, "the backend ignores the others"
+    metadata = {"name": component.lower(), **settings.get("podMetadata", {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
 
 
@@ -64,31 +64,31 @@ def executors_of(platform):
     return platform.get("platforms", {}).get("kubernetes", {}).get("deploymentSpec", {}).get("executors", {})
 
 
-def _claims(told):
+def _claims(settings):
     """Name and path of each claim (driver/k8s.go:1233 `makeVolumeMountPatch`; the field `constant` is still read)."""
-    return [(one["constant"], one["mountPath"]) for one in told.get("pvcMount", ())]
+    return [(one["constant"], one["mountPath"]) for one in settings.get("pvcMount", ())]
 
 
-def _referenced(told):
+def _referenced(settings):
     """Variables from Secrets and ConfigMaps (driver/k8s.go:349 and :445)."""
     for key, kind, owner, field in (
         ("secretAsEnv", "secretKeyRef", "secretName", "secretKey"),
         ("configMapAsEnv", "configMapKeyRef", "configMapName", "configMapKey"),
     ):
-        for one in told.get(key, ()):
+        for one in settings.get(key, ()):
             for pair in one["keyToEnv"]:
                 yield {"name": pair["envVar"], "valueFrom": {kind: {"name": one[owner], "key": pair[field]}}}
 
 
-def _mount_others(told, pod, main):
+def _mount_others(settings, pod, main):
     """Ephemeral volumes, and folders in memory (driver/k8s.go:548 and :596)."""
-    for one in told.get("genericEphemeralVolume", ()):
+    for one in settings.get("genericEphemeralVolume", ()):
         claim = {"accessModes": one["accessModes"], "resources": {"requests": {"storage": one["size"]}}}
         if not one.get("defaultStorageClass"):
             claim["storageClassName"] = one["storageClassName"]
         pod["volumes"].append({"name": one["volumeName"], "ephemeral": {"volumeClaimTemplate": {"spec": claim}}})
         main["volumeMounts"].append({"name": one["volumeName"], "mountPath": one["mountPath"]})
-    for one in told.get("emptyDirMounts", ()):
+    for one in settings.get("emptyDirMounts", ()):
         memory = {"medium": one["medium"], "sizeLimit": one["sizeLimit"]}
         pod["volumes"].append({"name": one["volumeName"], "emptyDir": memory})
         main["volumeMounts"].append({"name": one["volumeName"], "mountPath": one["mountPath"]})

@@ -28,8 +28,8 @@ class Layout:
         draw: writes it into a folder.
         format: what `init` finds.
         classes: likewise.
-        labels: the annotations below the folder, where `init` is told.
-        further: YAML path -> value, that `init` is told.
+        labels: the annotations below the folder, where the call of `init` names them.
+        further: YAML path -> value, which the call of `init` has too.
         found: what must be in `input.labels`.
     """
 
@@ -246,7 +246,7 @@ LAYOUTS = {
     "class folders below splits": Layout(split_folders, "class_folders", CLASSES),
     "file names": Layout(file_names, "file_name", CLASSES),
     "label CSV": Layout(label_csv, "label_csv", CLASSES, found={"multi_label": False}),
-    "label CSV, told": Layout(label_csv, "label_csv", CLASSES, "labels.csv"),
+    "label CSV, named": Layout(label_csv, "label_csv", CLASSES, "labels.csv"),
     "several labels": Layout(multi_label, "label_csv", CLASSES, found={"multi_label": True, "separator": "|"}),
     "one hot": Layout(one_hot, "label_csv", CLASSES, found={"multi_label": False}),
     "Kaggle, train and test": Layout(
@@ -260,7 +260,7 @@ LAYOUTS = {
     "COCO": Layout(coco(True), "coco_json", CLASSES),
     "COCO boxes": Layout(coco(False), "coco_json", CLASSES, found={"boxes": True}),
     "mask indices": Layout(mask_indices, "mask_images", ("1", "2")),
-    "masks, told": Layout(mask_indices, "mask_images", ("1", "2"), "masks"),
+    "masks, named": Layout(mask_indices, "mask_images", ("1", "2"), "masks"),
     "mask suffix": Layout(mask_suffix, "mask_images", ("mask",)),
     "mask colors": Layout(mask_colors, "mask_images", ("color_00008e", "color_804080")),
     "a folder of masks for each class": Layout(mask_folders, "mask_images", CLASSES),

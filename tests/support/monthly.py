@@ -44,13 +44,13 @@ def raw_of(folder, **options):
 
 
 def run_telling(raw, out, **options):
-    """Ingests; what the user is told."""
-    told = []
-    ingest(config(raw), out, quiet=True, log=told.append, **options)
-    return told
+    """Ingests; returns the messages."""
+    messages = []
+    ingest(config(raw), out, quiet=True, log=messages.append, **options)
+    return messages
 
 
-def copied_of(told):
+def copied_of(messages):
     """How many images were copied, and read."""
-    (note,) = (note for note in told if " images copied from " in note)
+    (note,) = (note for note in messages if " images copied from " in note)
     return int(note.split()[0].replace(",", "")), int(note.split()[-2].replace(",", ""))
