@@ -33,6 +33,7 @@ COPY shardwright/ shardwright/
 COPY components/ components/
 COPY pipelines/ pipelines/
 COPY schemas/ schemas/
+COPY docs/ docs/
 COPY tools/image/entrypoint tools/image/
 # Whoever cloned with a strict umask has files that only they may run.
 RUN tools/image/install shardwright /opt/code && install -m 755 tools/image/entrypoint /opt/code/entrypoint

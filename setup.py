@@ -2,7 +2,8 @@
 
 The only import root is `shardwright`: `components`, `pipelines` and `schemas` are linked into that folder. Packages of
 their own with these names would collide with those of TFX projects, in site-packages and in the working directory
-(`python -m` puts it first). The sdist and the wheel contain plain files.
+(`python -m` puts it first). `docs` is linked, too, so that `shardwright docs` has the pages. The sdist and the wheel
+contain plain files.
 """
 
 from pathlib import Path
@@ -26,7 +27,7 @@ BASE = [
     "numpy>=1.26",
     "pillow>=11.3,<13",  # AvifImagePlugin came with 11.3; the arguments of decoders are not a public interface.
     "pyyaml>=6",
-    "rich>=13",
+    "rich>=13.4",  # Earlier ones do not draw the tables of Markdown.
 ]
 TENSORFLOW = [
     "tensorflow>=2.16,<2.17; python_version < '3.11'",
@@ -119,8 +120,15 @@ setup(
         "Typing :: Typed",
     ],
     python_requires=">=3.10,<3.14",
-    packages=[p for p in find_namespace_packages(include=["shardwright", "shardwright.*"]) if "__pycache__" not in p],
-    package_data={"": ["*.pbtxt", "*.yaml", "*.schema.json", "*.html", "*.css", "*.txt", "py.typed"]},
+    packages=[
+        package
+        for package in find_namespace_packages(include=["shardwright", "shardwright.*"])
+        if "__pycache__" not in package and not package.startswith("shardwright.docs")
+    ],
+    package_data={
+        "": ["*.pbtxt", "*.yaml", "*.schema.json", "*.html", "*.css", "*.txt", "py.typed"],
+        "shardwright": ["docs/*.md", "docs/*/*.md"],  # for `shardwright docs`
+    },
     install_requires=BASE,
     extras_require={**EXTRAS, **DEVICES, "all": sorted({line for lines in EXTRAS.values() for line in lines})},
     entry_points={"console_scripts": ["shardwright=shardwright.pipelines.cli:main"]},

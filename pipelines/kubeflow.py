@@ -242,7 +242,7 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     shared = f"{_volume_of(str(config.kubeflow.push_directory), config.kubeflow)}.shardwright-jobsets"
     container = dict(containers(job))["Trainer"]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
-    role = "its service account needs the Role of docs/deploy/kubeflow.md"
+    role = "its service account needs a Role (`shardwright docs deploy/kubeflow`)"
     return (f"Trainer starts a JobSet of {found.hosts} pods: {role}",)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explain" / "architecture.md"
-LINKED = ("components", "pipelines", "schemas")
+LINKED = ("components", "pipelines", "schemas", "docs")
 FOLDERS = ("shardwright", *LINKED)
 HEAVY = {"tfx", "tfx_bsl", "apache_beam", "tensorflow_transform", "tensorflow_model_analysis", "ml_metadata", "kfp"}
 TRAINING = {"keras", "jax"}

@@ -49,6 +49,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         shutil.copytree(
             ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
+    shutil.copytree(ROOT / "docs", copy / "docs")
     for name in ("pyproject.toml", "setup.py", "setup.cfg", "LICENSE", "README.md"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, copy)
@@ -77,6 +78,8 @@ def test_wheel_holds_every_file_of_the_four_packages(wheel: zipfile.ZipFile) -> 
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
     }
+    # The pages without their pictures, for `shardwright docs`.
+    expected |= {f"shardwright/docs/{page.relative_to(ROOT / 'docs')}" for page in (ROOT / "docs").rglob("*.md")}
     found = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert found == expected
     assert {f"{package.replace('.', '/')}/py.typed" for package in PACKAGES.values()} <= found

@@ -78,6 +78,8 @@ def test_the_code_names_pages_that_exist() -> None:
             if file.suffix in (".py", ".sh", ".txt", ".md", "") and file.is_file() and "__pycache__" not in file.parts:
                 text = file.read_text(encoding="utf-8", errors="replace")
                 named += [(file, *found) for found in re.findall(r"(?<![\w./-])docs/([\w/-]+\.md)(?:#([\w-]+))?", text)]
+                shown = re.findall(r"`shardwright docs (\w[\w/-]+)(?: ([\w-]+))?`", text)
+                named += [(file, f"{page}.md", anchor) for page, anchor in shown]
     assert len(named) > 20
     wrong = [
         f"{name_of(file)}: docs/{page}#{anchor}"

@@ -86,6 +86,7 @@ commands() { # every command of the base
     run sample --out data --count 24 --height 96 --width 128
     run init data/train_images data/train.csv --out init.yaml
     run init-pipeline project
+    run docs reference/messages paths
     run completion bash
     printf '%s\n' 'task: segmentation' 'input:' '  images: data/train_images' '  labels: {path: data/train.csv}' \
         '  classes: [Fish, Flower, Gravel, Sugar]' '  unlisted_images: empty' 'images: {verify: full}' >c.yaml

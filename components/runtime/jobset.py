@@ -53,8 +53,8 @@ _BUSY = (
     HTTPStatus.GATEWAY_TIMEOUT,
 )
 _FIXES: dict[int, str] = {
-    HTTPStatus.FORBIDDEN: "Let the run's service account {verb} it: docs/deploy/kubeflow.md has the Role.",
-    HTTPStatus.UNAUTHORIZED: "Give the run a service account: docs/deploy/kubeflow.md.",
+    HTTPStatus.FORBIDDEN: "Let the run's service account {verb} it: `shardwright docs deploy/kubeflow` has the Role.",
+    HTTPStatus.UNAUTHORIZED: "Give the run a service account: `shardwright docs deploy/kubeflow`.",
     HTTPStatus.NOT_FOUND: "It does not exist: it was deleted, or JobSet is not installed in the cluster.",
 }
 
@@ -157,7 +157,8 @@ class Cluster:
 def _no_account(error: Exception) -> ShardwrightError:
     return ShardwrightError(
         f"This is not a pod with a service account ({error}). Give the run one that may create JobSets "
-        f"(docs/deploy/kubeflow.md), or set {PROXY_VARIABLE} to http://HOST:PORT/NAMESPACE of `kubectl proxy`."
+        f"(`shardwright docs deploy/kubeflow`), or set {PROXY_VARIABLE} to http://HOST:PORT/NAMESPACE of "
+        "`kubectl proxy`."
     )
 
 

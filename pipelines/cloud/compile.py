@@ -96,7 +96,7 @@ class Compiled:
 def check_required(config: Any, section: str, *names: str) -> None:
     """Checks that a section has the options that its target needs."""
     fixes = {
-        "image": "Build one (docs/deploy/kubeflow.md) and write REGISTRY/NAME:TAG.",
+        "image": "Build one (`shardwright docs deploy/kubeflow`) and write REGISTRY/NAME:TAG.",
         "project": "Write the Google Cloud project's id.",
         "region": "Write e.g. europe-west4.",
         "pipeline_root": "Write gs://BUCKET/FOLDER.",

@@ -58,6 +58,12 @@ START = {
         "sample --out demo-data --count 40",
         "how-to/commands.md#what-is-in-it-stats-report-drift",
     ),
+    "docs": Entry(
+        "show a page of the documentation",
+        "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages.",
+        "docs reference/messages paths",
+        "index.md",
+    ),
     "completion": Entry(
         "print a shell's completion script",
         "Prints a script that completes commands, options and values.",

@@ -66,7 +66,7 @@ def _init(options: argparse.Namespace) -> int:
         given = {_PATH: labels, **given}
     resolved = resolve_input(_detect(options.folder, labels if isinstance(labels, str) else None, given))
     call = shlex.join(["shardwright", "init", options.folder, *options.labels])
-    header = [schema_line(), f"# Written by `{call}`. All keys: docs/reference/configuration.md."]
+    header = [schema_line(), f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
         header.append("# The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train.")
     text = yaml_text(resolved, header)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.argparse_compat import actions_of
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
-from shardwright.pipelines.commands.documentation import COMMANDS_PAGE, address
+from shardwright.pipelines.commands.documentation import address
 
 _WIDTH = 100
 # From this likeness on, a name is suggested.
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
             "  -h, --help     show this help; `shardwright COMMAND --help` shows that of a command",
         ]
         lines += ["  --version      show the version", "", "exit codes: 0 done; 1 a check failed; 2 the call is wrong"]
-        return "\n".join([*lines, f"documentation: {address(COMMANDS_PAGE)}", ""])
+        return "\n".join([*lines, "documentation: shardwright docs", ""])
 
     def unknown_options(self, arguments: Sequence[str]) -> NoReturn:
         """Ends the program because of arguments that no option takes; suggests what may be meant."""

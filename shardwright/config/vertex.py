@@ -223,7 +223,8 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
         raise ConfigError(
             "vertex.dataflow.components.Evaluator",
             "the Evaluator works on folders of its machine, where TFMA's workers would look for the model",
-            "Give it a large machine (vertex.resources.Evaluator) and processes on it (docs/deploy/dataflow.md).",
+            "Give it a large machine (vertex.resources.Evaluator) and processes on it "
+            "(`shardwright docs deploy/dataflow`).",
         )
     check_components("vertex.dataflow.components", dataflow.components, ON_DATAFLOW)
     at_least("vertex.dataflow.max_workers", dataflow.max_workers, 1)

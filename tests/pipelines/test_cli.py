@@ -23,7 +23,7 @@ from shardwright.progress import print_note, quiet_output
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Commands whose result is a file or a page of their own kind, or that have none.
-WITHOUT_JSON = {"completion"}
+WITHOUT_JSON = {"completion", "docs"}
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -59,7 +59,7 @@ def test_errors_become_one_message_and_their_exit_code(
     monkeypatch.setattr(run, "_run", failing)
     assert cli.main(["run", "x.yaml"]) == 1
     assert capsys.readouterr().err == (
-        "shardwright: 12 of 100 images were rejected (docs/reference/messages.md#failed-checks)\n"
+        "shardwright: 12 of 100 images were rejected (shardwright docs reference/messages failed-checks)\n"
     )
 
 
@@ -82,7 +82,7 @@ def test_output_that_nobody_takes_ends_without_pythons_own_words() -> None:
     assert done.returncode == 1
     assert done.stderr == (
         "shardwright: No space left on device. Check paths, permissions and free space. "
-        "(docs/reference/messages.md#buckets-and-disks)\n"
+        "(shardwright docs reference/messages buckets-and-disks)\n"
     )
     reader, writer = os.pipe()
     os.close(reader)
@@ -123,19 +123,18 @@ def test_the_help_has_every_command_in_a_group(capsys: pytest.CaptureFixture[str
             for name, one in entries.items()
             if " " not in name
         )
-    assert (DOCS.parent / shown.rpartition("documentation: ")[2].strip()).is_file()
+    assert shown.endswith("documentation: shardwright docs\n")
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_every_command_has_a_description_an_example_that_parses_and_a_page(name: str) -> None:
+def test_every_command_has_a_description_an_example_that_parses_and_a_page(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     entry, shown = ENTRIES[name], COMMANDS[name].format_help()
     assert entry.example in shown
-    assert f"docs/{entry.page}" in shown
-    file, _, anchor = entry.page.partition("#")
-    headings = re.findall(r"^#+ (.*)$", (DOCS / file).read_text(encoding="utf-8"), re.M)
-    assert not anchor or anchor in {
-        re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings
-    }
+    shows_page = shlex.split(shown.rpartition("documentation: shardwright ")[2])
+    assert cli.main(shows_page) == 0
+    assert capsys.readouterr().out.startswith("#")
     words = shlex.split(entry.example.partition(" > ")[0])
     assert entry.example.startswith(name)
     options = argparse.Namespace()
@@ -184,6 +183,33 @@ def test_a_wrong_word_gets_a_suggestion(
         cli.main(arguments)
     assert end.value.code == 2
     assert suggestion in capsys.readouterr().err
+
+
+def test_pages_are_shown_whole_or_by_section(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.main(["docs"]) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert listed == {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    assert cli.main(["docs", "predict"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# Predict\n")
+    # Links become names that the command takes; pictures are described.
+    assert "](" not in re.sub(r"\]\(https?:", "", shown)
+    for anchor in (["reference/messages", "paths"], ["docs/reference/messages.md#paths"]):
+        assert cli.main(["docs", *anchor]) == 0
+        section = capsys.readouterr().out
+        assert section.startswith("## Paths\n")
+        assert "\n## " not in section
+    assert cli.main(["docs", "how-to/predikt"]) == 2
+    assert "Did you mean how-to/predict" in capsys.readouterr().err
+    assert cli.main(["docs", "messages", "nowhere"]) == 2
+    assert "reference/messages has no section 'nowhere'. It has: " in capsys.readouterr().err
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert cli.main(["docs", "messages", "paths"]) == 0
+    drawn = capsys.readouterr().out
+    assert "no such configuration file" in drawn
+    assert "| message |" not in drawn
 
 
 def test_a_word_like_no_other_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

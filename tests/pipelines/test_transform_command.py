@@ -94,6 +94,6 @@ def test_an_error_of_a_worker_is_reported_in_a_line(home, tmp_path, capsys, monk
     message = capsys.readouterr().err
     assert message == (
         "shardwright: the transform failed with RuntimeError: OSError: [Errno 28] No space left on device "
-        "(docs/how-to/transform.md)\n"
+        "(shardwright docs how-to/transform)\n"
     )
     assert not list(tmp_path.iterdir())

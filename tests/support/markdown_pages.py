@@ -5,12 +5,13 @@ from pathlib import Path
 
 from prose import without_code
 
+from shardwright.pipelines.commands.documentation import heading_anchor
+
 
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as mkdocs and GitHub make them."""
     headings = re.findall(r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE)
-    texts = [re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "") for heading in headings]
-    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", text.lower()).strip()) for text in texts}
+    return {heading_anchor(heading) for heading in headings}
 
 
 def leads_nowhere(page: Path, target: str, anchor: str) -> bool:

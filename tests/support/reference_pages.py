@@ -276,7 +276,7 @@ With `images.verify: full`, every image also has these features:
 `features.preset` chooses other names and forms: {", ".join(f"`{name}`" for name in PRESETS)}. `features.map` renames
 single features.
 
-## Parse records with TensorFlow
+## Parse a segmentation TFRecord with TensorFlow
 
 [`load`](../how-to/loader.md) does this for you, and faster. This snippet needs only TensorFlow. It reads a dataset
 with the class `Fish`:
