@@ -112,8 +112,8 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 
 
 def _print_error(message: str, error: Exception, options: argparse.Namespace) -> None:
-    more = address(page_of_error(error, options))
-    print(f"shardwright: {escape_message(message)} ({more})", file=sys.stderr)
+    page = address(page_of_error(error, options))
+    print(f"shardwright: {escape_message(message)} ({page})", file=sys.stderr)
 
 
 def _hold_standard_streams() -> None:
