@@ -88,8 +88,7 @@ def _split(images: Listing, masks: Sequence[bool], how: str) -> tuple[Listing, f
     paths = frozenset(images.path(i) for i in kept)
     if len(kept) == len(masks):
         return images, paths, ""
-    summed = [images.checksum(i) for i in kept] if len(images.checksums) else ()
-    part = dataclasses.replace(images.part(kept), refused=images.refused, checksums=summed)
+    part = dataclasses.replace(images.part(kept), refused=images.refused)
     return part, paths, f"images: {len(masks) - len(kept)} of {len(masks)} files are masks, not images ({how})"
 
 

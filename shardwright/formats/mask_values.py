@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, runtime_checkable
 
-import google_crc32c
 import numpy as np
 
 from shardwright.config.input import REFUSE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import CheckFailed, ConfigError
-from shardwright.formats.base import IGNORE, NO_LABEL, shorten
+from shardwright.formats.base import IGNORE, NO_LABEL, MaskCode, shorten
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.images.colors import COLOR, show_value
 from shardwright.masks.mask_images import (
@@ -34,7 +33,7 @@ from shardwright.masks.mask_images import (
     value_runs,
 )
 from shardwright.masks.rle import RleError, Runs
-from shardwright.storage import read_bytes, read_start
+from shardwright.storage import matches_listed, read_bytes, read_start
 
 WHITE = 255
 
@@ -167,6 +166,34 @@ class MaskSizeError(RleError):
     code = "size_mismatch"
 
 
+class FetchedFiles:
+    """Files that were read already, by their names. `files` is empty of those that cannot be read."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+
+    def read(self, name: str) -> bytes:
+        """Returns the bytes of a file. `OSError` if it could not be read."""
+        if name not in self.files:
+            raise FileNotFoundError(name)
+        return self.files[name]
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A code of masks whose texts name files, attachments of the annotations, which the writers read."""
+
+    @property
+    def files(self) -> MaskFiles:
+        """Reads the files."""
+
+    def file_of(self, text: str) -> str | None:
+        """Returns the text of a mask's file, for `files`; `None` where the text names none."""
+
+    def with_fetched(self, fetched: FetchedFiles) -> MaskCode:
+        """Returns the same code for an image whose files were read already."""
+
+
 @dataclass(frozen=True)
 class MaskFiles:
     """Reads mask files; see `shardwright.formats.base.MaskCode`.
@@ -176,18 +203,35 @@ class MaskFiles:
         labels: value -> label, see `mask_values.ValueMap`; for files that hold all classes.
         max_pixels: the most pixels a mask may have.
         others: `input.labels.unlisted_values`: what a value is that is not in `labels`.
+        fetched: the files, where they were read already.
     """
 
     root: str
     labels: Mapping[int, int | None]
     max_pixels: int
     others: str = REFUSE
+    fetched: FetchedFiles | None = None
+
+    @property
+    def files(self) -> MaskFiles:
+        """See `ReadsFiles.files`."""
+        return self
+
+    def file_of(self, text: str) -> str | None:
+        """See `ReadsFiles.file_of`."""
+        return text
+
+    def with_fetched(self, fetched: FetchedFiles) -> MaskFiles:
+        """See `ReadsFiles.with_fetched`."""
+        return replace(self, fetched=fetched)
 
     def size(self, text: str) -> tuple[int, int] | None:
         """Returns the height and width of a mask by its header; `None` where it has none that can be read."""
-        path = os.path.join(self.root, self.name(text))
         try:
-            return png_size(read_start(path, _START)) or mask_size(read_bytes(path), max_pixels=self.max_pixels)
+            if self.fetched is not None:
+                return mask_size(self.read_data(text), max_pixels=self.max_pixels)
+            start = read_start(os.path.join(self.root, self.name(text)), _START)
+            return png_size(start) or mask_size(self.read_data(text), max_pixels=self.max_pixels)
         except (OSError, MaskFileError):
             return None  # `masks` reports why.
 
@@ -230,6 +274,20 @@ class MaskFiles:
         """Returns the name of a mask in messages."""
         return self.name(text)
 
+    def read_data(self, text: str) -> bytes:
+        """Reads a file.
+
+        Raises:
+            OSError: it cannot be read.
+            CheckFailed: it is not what it was.
+        """
+        name = self.name(text)
+        data = self.fetched.read(name) if self.fetched is not None else read_bytes(os.path.join(self.root, name))
+        if name != text and not matches_listed(data, text[: -len(name) - 1]):
+            problem = "the mask has changed while the run was reading the input"
+            raise CheckFailed(f"{self.shown(text)}: {problem}. Run it again.")
+        return data
+
     def read(self, text: str) -> MaskImage:
         """Decodes a file, colors of three equal parts as gray unless classes are colors.
 
@@ -237,14 +295,10 @@ class MaskFiles:
             MaskFileError: it cannot be read.
             CheckFailed: it is not what it was.
         """
-        name = self.name(text)
         try:
-            data = read_bytes(os.path.join(self.root, name))
+            data = self.read_data(text)
         except OSError:
             raise MaskFileError("the file cannot be read; check its permissions") from None
-        if name != text and text != pin_mask(name, google_crc32c.value(data)):
-            problem = "the mask has changed while the run was reading the input"
-            raise CheckFailed(f"{self.shown(text)}: {problem}. Run it again.")
         mask = read_mask(data, max_pixels=self.max_pixels)
         if mask.colored and not any(value >= COLOR for value in self.labels):
             return gray_of(mask) or mask
@@ -253,9 +307,9 @@ class MaskFiles:
         return mask
 
 
-def pin_mask(name: str, crc32c: int) -> str:
-    """Returns the text of a mask that must have a checksum. No file's name holds a NUL."""
-    return f"{crc32c:08x}\0{name}"
+def pin_mask(name: str, crc32c: int, listed: str = "") -> str:
+    """Returns the text of a mask that must have a checksum, if possible the listed one. No file's name holds a NUL."""
+    return f"{listed or f'crc32c:{crc32c:08x}'}\0{name}"
 
 
 def _one_class(mask: MaskImage) -> Runs:

@@ -17,11 +17,11 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardwright.errors import UsageError
-from shardwright.formats.mask_values import MaskFiles
+from shardwright.formats.mask_values import FetchedFiles, MaskFiles
 from shardwright.formats.object_values import ObjectError, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.formats.tables import Table
@@ -70,6 +70,14 @@ class OpenImagesMasks(DrawnMasks):
         if text.startswith("["):
             return super().masks(label, text, height=height, width=width)
         return list(self.files.masks(label, text, height=height, width=width))
+
+    def file_of(self, text: str) -> str | None:
+        """See `ReadsFiles.file_of`."""
+        return None if text.startswith("[") else text
+
+    def with_fetched(self, fetched: FetchedFiles) -> OpenImagesMasks:
+        """See `ReadsFiles.with_fetched`."""
+        return replace(self, files=self.files.with_fetched(fetched))
 
 
 class OpenImages(ObjectTable):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from shardwright.errors import UsageError
-from shardwright.formats.mask_values import MaskFiles, check_size
+from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
 from shardwright.formats.object_values import (
     ObjectError,
     load_json,
@@ -58,18 +58,28 @@ class PanopticMasks(DrawnMasks):
     def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
         """See `MaskCode.masks`."""
         segment, _, name = text.partition(_MARK)
-        (rows, columns), runs = _segments(self.files.root, self.files.max_pixels, name)
+        (rows, columns), runs = _segments(self.files.root, self.files.max_pixels, name, self.files.fetched)
         check_size(self.files.shown(name), "the mask", (rows, columns), height, width)
         if int(segment) not in runs:
             raise MaskFileError(f"{self.files.shown(name)}: has no pixel of the segment {segment}")
         return [(label, runs[int(segment)])]
 
+    def file_of(self, text: str) -> str:
+        """See `ReadsFiles.file_of`."""
+        return text.partition(_MARK)[2]
+
+    def with_fetched(self, fetched: FetchedFiles) -> PanopticMasks:
+        """See `ReadsFiles.with_fetched`."""
+        return replace(self, files=self.files.with_fetched(fetched))
+
 
 @lru_cache(maxsize=1)
-def _segments(root: str, max_pixels: int, text: str) -> tuple[tuple[int, int], dict[int, Runs]]:
+def _segments(
+    root: str, max_pixels: int, text: str, fetched: FetchedFiles | None
+) -> tuple[tuple[int, int], dict[int, Runs]]:
     """Returns the size and the runs of each segment of a file. Segments are read one after the other."""
     # With a color as a value, colors of equal parts are not taken for gray.
-    files = MaskFiles(root, {COLOR: None}, max_pixels)
+    files = MaskFiles(root, {COLOR: None}, max_pixels, fetched=fetched)
     mask = files.read(text)
     if not mask.colored:
         raise MaskFileError(f"{files.shown(text)}: is not a PNG of RGB colors, which are the ids of segments")

@@ -90,6 +90,10 @@ class VocFiles(MaskFiles):
         check_size(stated[2], "the annotation", stated[:2], height, width)
         return ()
 
+    def file_of(self, text: str) -> str | None:
+        """See `ReadsFiles.file_of`: the XML file is not read again."""
+        return text if _stated_size(text) is None else None
+
 
 def size_text(image: VocImage, name: str) -> str:
     """Returns the text of an XML file: what its image's size must be."""
@@ -201,14 +205,7 @@ class PascalVoc(AnnotationFormat):
     def attachments(self) -> Listing:
         """See `AnnotationFormat.attachments`."""
         parts = (self._masks, self._xml, self._lists)
-        return Listing(
-            root=self._masks.root,
-            keys=[key for part in parts for key in part.keys],
-            names=[name for part in parts for name in part.names],
-            sizes=[size for part in parts for size in part.sizes],
-            refused=[],
-            pins=tuple(pin for part in parts for pin in part.pins),
-        )
+        return Listing.joined(self._masks.root, [(part, i) for part in parts for i in range(len(part.keys))])
 
     def _placed(self, listing: Listing, survey: Survey) -> Iterator[tuple[int, int]]:
         """Files and the positions of their images; files without an image are refused."""

@@ -143,14 +143,7 @@ class SplitFiles(AnnotationFormat):
         # Two files of annotations may refer to all files of one folder.
         places = {key: (one, i) for one in attached for i, key in enumerate(one.keys)}
         chosen = [places[key] for key in sorted(places)]
-        return Listing(
-            root=attached[0].root,
-            keys=[one.keys[i] for one, i in chosen],
-            names=[one.names[i] for one, i in chosen],
-            sizes=[one.sizes[i] for one, i in chosen],
-            refused=[refusal for one in attached for refusal in one.refused],
-            pins=tuple(one.pins[i] for one, i in chosen if one.pins),
-        )
+        return Listing.joined(attached[0].root, chosen, [refusal for one in attached for refusal in one.refused])
 
     def _attached(self) -> list[Listing | None]:
         return [source.attachments() for source in self._sources]

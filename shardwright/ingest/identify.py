@@ -10,7 +10,7 @@ A CRC-32C cannot prove that two objects are equal, so one is usable only for an 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -22,6 +22,7 @@ from shardwright.checksum import BLAKE3, DIGEST_BYTES, Checksum, digest_of, md5_
 from shardwright.config import Config
 from shardwright.fingerprint import canonical_json
 from shardwright.fingerprint import fingerprint as fingerprint_of
+from shardwright.formats.mask_values import ReadsFiles
 from shardwright.ingest.known_files import FileHashes
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
 from shardwright.ingest.survey import SurveyedInput, survey_input
@@ -50,9 +51,9 @@ class HashedInput:
         contents: hashes of the files that were read, or are known from a previous dataset.
         identified: whether a file has a content ID, bool (n,): those that can be read, as far as is known.
         same: equal for files of the same bytes, uint8 (n, 32).
-        attached: hashes of every file of `AnnotationFormat.attachments`, if it has any.
+        attached: hashes of the files of `AnnotationFormat.attachments`, if it has any.
+        attached_later: which of these are read by the writers, and are identified by what the store lists.
         fingerprint: of all of it.
-        rest: fingerprint of all but the images.
         notes: for the user.
         content: fingerprint by the checksums of the files, if none of them is read later.
     """
@@ -61,15 +62,15 @@ class HashedInput:
     identified: npt.NDArray[np.bool_]
     same: npt.NDArray[np.uint8]
     attached: FileHashes | None
+    attached_later: npt.NDArray[np.bool_]
     fingerprint: str
-    rest: str
     notes: tuple[str, ...] = ()
     content: str = ""
 
     @property
     def read_later(self) -> bool:
-        """True if the content ID of some image is what the store lists, and its checksum is not known yet."""
-        return bool((self.identified & ~self.contents.known).any())
+        """True if the content ID of some file is what the store lists, and its checksum is not known yet."""
+        return bool((self.identified & ~self.contents.known).any() or self.attached_later.any())
 
 
 def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
@@ -92,17 +93,16 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
         checksum = None if content is None or i in surveyed.rejected else content.content_id.hex()
         identity = checksum
         if listed[i]:
-            pin = "" if listing.checksum(i).startswith(MD5) else f"@{listing.pin(i)}"
-            identity = None if i in surveyed.rejected else f"{listing.checksum(i)}{pin}"
+            identity = None if i in surveyed.rejected else _listed_identity(listing, i)
         add_file(total, listing.keys[i], listing.sizes[i], identity)
         if some_listed:
             add_file(real, listing.keys[i], listing.sizes[i], checksum)
     attached = surveyed.source.attachments()
-    further = None
+    further, later = None, _read_by_writers(surveyed, attached)
     if attached is not None:
         further = FileHashes(len(attached.keys))
-        _hash_into(further, attached, range(len(attached.keys)), BLAKE3, SILENT)
-    rest = _rest(surveyed, attached, further)
+        _hash_into(further, attached, np.flatnonzero(~later).tolist(), BLAKE3, SILENT)
+    rest = _rest(surveyed, attached, further, later)
     # A file that could not be read to be probed is not identified by its listing.
     identified = contents.known if hashed is not None else listed | contents.known
     remote = is_remote(listing.root) and surveyed.records is None
@@ -113,8 +113,8 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
         identified,
         contents.content_ids if hashed is not None else _same(listing, listed, contents, digests),
         further,
+        later,
         input_fingerprint_of(total, rest),
-        rest,
         (note,) if before else (),
         input_fingerprint_of(real if some_listed else total, rest),
     )
@@ -130,7 +130,7 @@ def input_fingerprint_of(files: Checksum, rest: str) -> str:
 
     Args:
         files: of all files; see `add_file`.
-        rest: see `HashedInput`.
+        rest: checksum of `rest_rows` and the attachments.
     """
     return fingerprint_of({"files": files.hexdigest(), "rest": rest})
 
@@ -144,23 +144,46 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
     return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
 
 
-def _rest(surveyed: SurveyedInput, attached: Listing | None, further: FileHashes | None) -> str:
-    total = new_checksum()
+def rest_rows(surveyed: SurveyedInput) -> Iterator[list[str | int | None]]:
+    """Yields what `HashedInput.fingerprint` covers besides the images and the attachments of their annotations."""
     for refusal in surveyed.listing.refused:
-        _add(total, list(refusal))
+        yield list(refusal)
     for row in surveyed.spans.passed_over:
-        _add(total, [row.key, row.code, row.reason])
+        yield [row.key, row.code, row.reason]
     for part in surveyed.spans.labels:
         # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes.
-        _add(total, [os.path.basename(part.path), surveyed.guard.checksum(part.path)])
+        yield [os.path.basename(part.path), surveyed.guard.checksum(part.path)]
     for path in surveyed.further:
-        _add(total, [os.path.basename(path), surveyed.guard.checksum(path)])
+        yield [os.path.basename(path), surveyed.guard.checksum(path)]
     for split, path in sorted(surveyed.lists.items()):
-        _add(total, [split, surveyed.guard.checksum(path)])
+        yield [split, surveyed.guard.checksum(path)]
+
+
+def _rest(
+    surveyed: SurveyedInput, attached: Listing | None, further: FileHashes | None, later: npt.NDArray[np.bool_]
+) -> str:
+    total = new_checksum()
+    for row in rest_rows(surveyed):
+        _add(total, row)
     if attached is not None and further is not None:
         for i, digest in enumerate(further):
-            add_file(total, attached.keys[i], attached.sizes[i], digest.content_id.hex() if digest else None)
+            listed = _listed_identity(attached, i) if later[i] else None
+            add_file(total, attached.keys[i], attached.sizes[i], digest.content_id.hex() if digest else listed)
     return total.hexdigest()
+
+
+def _read_by_writers(surveyed: SurveyedInput, attached: Listing | None) -> npt.NDArray[np.bool_]:
+    """Returns which attachments are objects that a store lists with a checksum, if the writers read them."""
+    if attached is None or surveyed.records is not None or not isinstance(surveyed.source.dialect, ReadsFiles):
+        return np.zeros(0 if attached is None else len(attached.keys), np.bool_)
+    remote = is_remote(attached.root)
+    return np.array([remote and bool(attached.checksum(i)) for i in range(len(attached.keys))], np.bool_)
+
+
+def _listed_identity(listing: Listing, position: int) -> str:
+    """Returns the listed checksum of an object. One that proves less than an MD5 comes with the object's version."""
+    checksum = listing.checksum(position)
+    return checksum if checksum.startswith(MD5) else f"{checksum}@{listing.pin(position)}"
 
 
 def _usable(listing: Listing) -> npt.NDArray[np.bool_]:

@@ -5,15 +5,17 @@ measures of its pixels, where no earlier pass has decoded it. In staging:
 
 inputs/<split>-<i>-of-<n>.jsonl   the images of a shard, by key
 inputs/plan.jsonl                 all other files of the listing, by key
+inputs/rest.jsonl                 what the fingerprint of the input covers besides the images
 
-Together they give `origins/inputs.jsonl` and the fingerprint of the input. So the manifest is the same whether the
-images were local or on a bucket.
+Together they give `origins/inputs.jsonl` and the fingerprint of the input. So the manifest is the same whether images
+and files of masks were local or on a bucket.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +26,15 @@ from shardwright.dataset.shard_names import shard_name
 from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.fingerprint import canonical_json, checksummed_lines
 from shardwright.ingest.copying import INPUTS_FILE, input_header, input_line
-from shardwright.ingest.identify import HashedInput, add_file, input_fingerprint_of
+from shardwright.ingest.identify import HashedInput, add_file, input_fingerprint_of, rest_rows
+from shardwright.ingest.known_files import FileHashes
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.staging.staging import PlannedShard, Staging
-from shardwright.storage import hash_file
+from shardwright.storage import FileHash, buckets, hash_file, map_threads
+from shardwright.storage.listing import KeyIndex, StringArray
 
 INPUTS_OF_PLAN = "inputs/plan.jsonl"
+REST_OF_INPUT = "inputs/rest.jsonl"
 
 
 class InputRow(NamedTuple):
@@ -44,6 +49,7 @@ class InputRow(NamedTuple):
         probe: hashes, measures and hash of all pixels, where they are known.
         same: key of the written image that has the same bytes; its content ID is that of this file, too.
         counts: whether the fingerprint of the input covers its content: not if it was rejected unread.
+        masks: key and content ID of the files of its masks that were read for the first time.
     """
 
     key: str
@@ -54,6 +60,7 @@ class InputRow(NamedTuple):
     probe: list[Any] | None = None
     same: str = ""
     counts: bool = True
+    masks: Sequence[tuple[str, str]] = ()
 
     def to_json(self) -> str:
         """Returns the row as one line of JSON, without the line end."""
@@ -95,13 +102,31 @@ def rows_of_plan(
         yield row if content is None else row._replace(content_id=content.content_id.hex(), crc32c=content.crc32c)
 
 
-def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...], rest: str) -> str:
+def rest_lines(surveyed: SurveyedInput, hashed: HashedInput) -> Iterator[str]:
+    """Yields what the fingerprint of the input covers besides the images, as lines of JSON.
+
+    A list is a row of it. A mapping is a file that the writers read, whose content ID completes the row.
+    """
+    for row in rest_rows(surveyed):
+        yield canonical_json(row) + "\n"
+    attached = surveyed.source.attachments()
+    if attached is None or hashed.attached is None:
+        return
+    for i, content in enumerate(hashed.attached):
+        key, size = attached.keys[i], attached.sizes[i]
+        if hashed.attached_later[i]:
+            later = {"key": key, "size": size, "path": attached.path(i), "pin": attached.pin(i)}
+            yield canonical_json(later) + "\n"
+        else:
+            yield canonical_json([key, size, content.content_id.hex() if content else None]) + "\n"
+
+
+def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...]) -> str:
     """Writes `origins/inputs.jsonl` into staging.
 
     Args:
         staging: where all shards are finished.
         shards: every shard.
-        rest: fingerprint of all of the input but the images.
 
     Returns:
         The fingerprint of the input.
@@ -119,7 +144,36 @@ def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...], rest: str)
                 yield input_line(row.key, row.size, row.content_id, row.crc32c, row.listed, row.probe)
 
     staging.write_lines(INPUTS_FILE, checksummed_lines(lines()))
-    return input_fingerprint_of(total, rest)
+    return input_fingerprint_of(total, _rest_of(staging, shards))
+
+
+def _rest_of(staging: Staging, shards: tuple[PlannedShard, ...]) -> str:
+    """Returns the checksum of all of the input but the images. Reads the files that no writer had to read."""
+
+    def rows() -> Iterator[Any]:
+        with staging.path(REST_OF_INPUT).open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+    keys = StringArray(row["key"] for row in rows() if isinstance(row, dict))
+    contents, index = FileHashes(len(keys)), KeyIndex(keys)
+    if len(keys):
+        for row in _rows(staging, shards):
+            for key, content_id in row.masks:
+                contents.set(index.find(key), FileHash(bytes.fromhex(content_id), 0))
+    unread = (row for row in rows() if isinstance(row, dict) and not contents.known[index.find(row["key"])])
+    for key, content in map_threads(
+        lambda row: (row["key"], hash_file(row["path"], row["pin"])), unread, buckets.CONNECTIONS, itemgetter("size")
+    ):
+        if content is not None:
+            contents.set(index.find(key), content)
+    total = new_checksum()
+    for row in rows():
+        if isinstance(row, dict):
+            content = contents.get(index.find(row["key"]))
+            add_file(total, row["key"], row["size"], content.content_id.hex() if content else None)
+        else:
+            total.update(canonical_json(row).encode("utf-8") + b"\n")
+    return total.hexdigest()
 
 
 def _contents_of_kept(staging: Staging, shards: tuple[PlannedShard, ...]) -> Mapping[str, InputRow]:

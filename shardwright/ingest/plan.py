@@ -30,7 +30,7 @@ from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
 from shardwright.ingest.example import ExampleSpec
 from shardwright.ingest.features import further_features, labels_kind, stored_features
 from shardwright.ingest.identify import HashedInput, hash_input
-from shardwright.ingest.inputs import INPUTS_OF_PLAN, rows_of_plan
+from shardwright.ingest.inputs import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.read import probe_values, read_input
@@ -71,7 +71,7 @@ class IngestPlan:
         shard_bytes: size of the images of each shard.
         source: the previous dataset that images are copied from.
         tasks: name of the folder of its task files.
-        rest: fingerprint of all of the input but the images, where writers record these; else empty.
+        recorded: whether the writers record the files that they read; see `shardwright.ingest.inputs`.
     """
 
     dataset: DatasetPlan
@@ -82,7 +82,7 @@ class IngestPlan:
     shard_bytes: tuple[int, ...]
     source: CopySource | None = None
     tasks: str = tasks_folder()
-    rest: str = ""
+    recorded: bool = False
 
     @property
     def total_bytes(self) -> int:
@@ -141,7 +141,7 @@ class PreparedIngest:
         Raises:
             CheckFailed: a file of annotations has changed since the input was surveyed.
         """
-        if self.plan.rest:
+        if self.plan.recorded:
             if not staging.path(INPUTS_OF_PLAN).exists():
                 self._write_inputs(staging)
         elif INPUTS_FILE in self.plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
@@ -159,6 +159,7 @@ class PreparedIngest:
         planned = np.zeros(len(self.surveyed.listing.keys), np.bool_)
         for images in self.positions.values():
             planned[images] = True
+        staging.write_lines(REST_OF_INPUT, rest_lines(self.surveyed, self.hashed))
         rows = rows_of_plan(self.surveyed, self.hashed, planned, self.same)
         staging.write_lines(INPUTS_OF_PLAN, (f"{row.to_json()}\n" for row in rows))
 
@@ -171,7 +172,7 @@ class PreparedIngest:
         annotations = surveyed.source.annotations()
         attached = surveyed.source.attachments()
         if attached is not None and self.hashed.attached is not None:
-            annotations = _pinned(annotations, attached, self.hashed.attached)
+            annotations = _pinned(annotations, attached, self.hashed)
         folder = new_tasks(staging.root, self.plan.tasks)
         probed, copied = partial(probe_values, self.probed), None if self.locations is None else self.locations.at
         write_images(folder, self.positions, listing, self.hashed.contents, probed, copied)
@@ -184,8 +185,10 @@ class PreparedIngest:
         publish_tasks(staging.root, folder)
 
 
-def _pinned(annotations: Iterator[Annotation], files: Listing, contents: FileHashes) -> Iterator[Annotation]:
-    """Adds to texts that name a file the checksum of that file when it was hashed."""
+def _pinned(annotations: Iterator[Annotation], files: Listing, hashed: HashedInput) -> Iterator[Annotation]:
+    """Adds to texts that name a file the checksum of that file when it was hashed or listed."""
+    assert hashed.attached is not None
+    crc32c, later = hashed.attached.crc32c, hashed.attached_later
     positions = {name: i for i, name in enumerate(files.names)}
     for annotation in annotations:
         # The text before the name chooses a part of the file.
@@ -194,7 +197,8 @@ def _pinned(annotations: Iterator[Annotation], files: Listing, contents: FileHas
         if position is None:
             yield annotation
         else:
-            yield annotation._replace(text=part + mark + pin_mask(name, int(contents.crc32c[position])))
+            listed = files.checksum(position) if later[position] else ""
+            yield annotation._replace(text=part + mark + pin_mask(name, int(crc32c[position]), listed))
 
 
 def planned_fingerprint(recipe: IngestRecipe, surveyed: SurveyedInput) -> str:
@@ -368,7 +372,7 @@ def _ingest_plan(
         shard_bytes=tuple(shards.values()),
         source=source,
         tasks=tasks_folder("" if source is None else source.digest),
-        rest=hashed.rest if recorded else "",
+        recorded=recorded,
     )
 
 

@@ -362,8 +362,7 @@ def _within(listing: Listing, most: int) -> Listing:
         for i, size in enumerate(listing.sizes)
         if size > most
     ]
-    checksums = [listing.checksums[i] for i in small] if listing.checksums else ()
-    return dataclasses.replace(listing.part(small), refused=[*listing.refused, *refused], checksums=checksums)
+    return dataclasses.replace(listing.part(small), refused=[*listing.refused, *refused])
 
 
 def _not_images(listing: Listing) -> dict[int, Refusal]:
@@ -391,8 +390,7 @@ def _without_sidecars(listing: Listing, not_images: dict[int, Refusal]) -> tuple
     counts = ", ".join(f"{ending} {count}" for ending, count in sorted(endings.items()))
     note = f"images: other files are ignored: {counts}"
     kept = [i for i in range(len(listing.keys)) if i not in sidecars]
-    checksums = [listing.checksum(i) for i in kept] if len(listing.checksums) else ()
-    part = dataclasses.replace(listing.part(kept), refused=listing.refused, checksums=checksums)
+    part = dataclasses.replace(listing.part(kept), refused=listing.refused)
     return part, {new: not_images[old] for new, old in enumerate(kept) if old in not_images}, note
 
 

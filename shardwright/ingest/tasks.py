@@ -239,10 +239,12 @@ class Task(NamedTuple):
     Attributes:
         sample: the image and its annotations; its values contain what probing measured.
         file: the file of the image.
+        masks: the files of its masks by their names, where they were fetched for the first time.
     """
 
     sample: ImageSample
     file: ImageRow
+    masks: Mapping[str, bytes] | None = None
 
 
 class ShardTasks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import ImageSample
+from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.copying import CopySource, Image, Stored, StoredRecord, images_of, probe_json
@@ -33,7 +35,8 @@ from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
-from shardwright.storage import display_path, matches_listed, read_each
+from shardwright.storage import display_path, is_remote, map_threads, matches_listed, read_each, readers
+from shardwright.storage.listing import key_of
 
 _UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
 
@@ -53,7 +56,7 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
     tasks = ShardTasks(staging, planned, plan.root, plan.tasks)
     options = plan.recipe.images
     images = _measured(_checked(_images(tasks, plan.examples, plan.source, options), options.checksum), options)
-    inputs = staging.sorter() if plan.rest else None
+    inputs = staging.sorter() if plan.recorded else None
     results = _results(images, plan.examples, options, plan.tools, inputs)
     name = inputs_of(planned)
     further = () if inputs is None else (name,)
@@ -75,9 +78,9 @@ def commit_ingest(
         build: for `build.json`.
     """
     dataset = plan.dataset
-    if plan.rest and open_if_committed(out, dataset.fingerprint) is None:
+    if plan.recorded and open_if_committed(out, dataset.fingerprint) is None:
         completed_shards(staging, dataset.shards)
-        dataset = replace(dataset, content=record_inputs(staging, dataset.shards, plan.rest))
+        dataset = replace(dataset, content=record_inputs(staging, dataset.shards))
     return commit(staging, dataset, out, build)
 
 
@@ -102,6 +105,8 @@ def _images(
 ) -> Iterator[tuple[Task, Image]]:
     """Reads the images of a shard, or copies them from the previous dataset."""
     todo = tasks.read(spec.task, ordered=spec.ordered)
+    if isinstance(spec.dialect, ReadsFiles) and is_remote(spec.dialect.files.root):
+        todo = _with_masks(todo, spec.dialect)
     if source is not None:
         yield from images_of(source, tasks, todo, options)
         return
@@ -110,6 +115,23 @@ def _images(
     )
     for task, data in files:
         yield task, Image(data)
+
+
+def _with_masks(todo: Iterator[Task], dialect: ReadsFiles) -> Iterator[Task]:
+    """Fetches the files of the masks of the next images from a bucket."""
+    files = dialect.files
+
+    def fetched(task: Task) -> Task:
+        found: dict[str, bytes] = {}
+        for mask in task.sample.masks:
+            text = dialect.file_of(mask.text) if mask.text else None
+            if text is not None and files.name(text) not in found:
+                with suppress(OSError):  # Decoding it raises the error of the mask.
+                    found[files.name(text)] = files.read_data(text)
+        return task._replace(masks=found)
+
+    # A mask rarely takes more than its image.
+    return map_threads(fetched, todo, readers(files.root), lambda task: task.sample.size)
 
 
 def _checked(images: Iterator[tuple[Task, Image]], algorithm: str) -> Iterator[_Checked]:
@@ -175,8 +197,9 @@ def _results(
                 raise checked.error
             assert image.stored is not None or image.data is not None
             stored, header, frame = image.stored or Stored(*prepare(image.data or b"", options))
-            encoded = encode_sample(spec, sample, stored, task.file.content_id, header, frame)
-            marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, sample, frame)))
+            how = _with_fetched(spec, task)
+            encoded = encode_sample(how, sample, stored, task.file.content_id, header, frame)
+            marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(how, sample, frame)))
             same = stored is image.data or stored == image.data
             yield RecordResult(
                 sample.key,
@@ -192,10 +215,19 @@ def _results(
             yield result._replace(copied=image.copied, damaged=image.damaged)
 
 
+def _with_fetched(spec: ExampleSpec, task: Task) -> ExampleSpec:
+    if task.masks is None or not isinstance(spec.dialect, ReadsFiles):
+        return spec
+    return replace(spec, dialect=spec.dialect.with_fetched(FetchedFiles(task.masks)))
+
+
 def _input_row(checked: _Checked) -> InputRow:
-    task = checked.task
-    probe = probe_of_values(task.file.probed) if checked.row is None else probe_json(checked.row)
-    return InputRow(task.sample.key, task.sample.size, task.file.content_id, task.file.crc32c, task.file.listed, probe)
+    task, file = checked.task, checked.task.file
+    probe = probe_of_values(file.probed) if checked.row is None else probe_json(checked.row)
+    masks = [(key_of(name)[0], checksum_of(data)) for name, data in (task.masks or {}).items()]
+    return InputRow(
+        task.sample.key, task.sample.size, file.content_id, file.crc32c, file.listed, probe, masks=sorted(masks)
+    )
 
 
 def _recorded(

@@ -17,6 +17,7 @@ from typing import IO, Any, TypeVar
 
 from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright.extras import missing_extra
+from shardwright.storage.name_ranges import NameRange
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, ObjectStore, Transient
 from shardwright.storage.paths import GCS, SCHEMES, scheme_of, split_url
 
@@ -88,11 +89,11 @@ def list_objects(url: str) -> Iterator[ObjectInfo]:
 
 
 def list_tree(url: str) -> Iterator[ObjectInfo]:
-    """Yields the objects whose URL begins with `url`, in any order; lists the folders directly below it concurrently.
+    """Yields the objects whose URL begins with `url`, in any order; lists several parts of them concurrently.
 
-    A store returns a page of a thousand objects, and the next one only with the token of the page before. So a listing
-    takes as long as all of its pages one after the other, and other folders are all that can be listed meanwhile. It
-    is one listing if the first page of names shows fewer than two of them, or is not all.
+    A listing as such takes as long as all of its pages one after the other. So the folders directly below the URL are
+    listed concurrently if the first page of names shows all of them. If a page is not the last one, the names that are
+    left are cut in two (`name_ranges`).
 
     Args:
         url: a folder, with a slash at its end.
@@ -101,28 +102,27 @@ def list_tree(url: str) -> Iterator[ObjectInfo]:
     names, token = _RETRIES.call(url, lambda: store.names_page(prefix, None))
     folders = [name for name in names if name.endswith("/") and name != prefix]
     files = [name for name in names if not name.endswith("/") or name == prefix]
-    if token is not None or len(folders) < 2 or len(files) > _FEW:
-        yield from list_objects(url)
-        return
-
-    def page_of(name: str, token: str | None) -> tuple[list[ObjectInfo], str | None]:
-        found, following = _RETRIES.call(url, lambda: store.list_page(name, token))
+    ranges = [NameRange(prefix)]
+    if token is None and len(folders) > 1 and len(files) <= _FEW:
         # Other names begin with that of a file, too, and it comes first of all.
-        return (found, following) if name in below else ([info for info in found if info.name == name], None)
+        ranges = [*map(NameRange, folders), *(NameRange(name, stop=name) for name in files)]
 
-    below = set(folders)
-    todo: list[tuple[str, str | None]] = [(name, None) for name in reversed([*folders, *files])]
-    running: dict[Future[tuple[list[ObjectInfo], str | None]], str] = {}
+    def page_of(part: NameRange) -> tuple[list[ObjectInfo], str | None]:
+        return _RETRIES.call(url, lambda: store.list_page(part.prefix, part.token, part.start))
+
+    running: dict[Future[tuple[list[ObjectInfo], str | None]], NameRange] = {}
     with ThreadPoolExecutor(_LISTINGS) as pool:
-        while todo or running:
-            while todo and len(running) < _LISTINGS:
-                name, token = todo.pop()
-                running[pool.submit(page_of, name, token)] = name
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                name = running.pop(done)
-                found, token = done.result()
-                if token is not None:
-                    todo.append((name, token))
+        while ranges or running:
+            while ranges and len(running) < _LISTINGS:
+                part = ranges.pop(0)
+                running[pool.submit(page_of, part)] = part
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for page in done:
+                part = running.pop(page)
+                found = part.take(*page.result())
+                if part.token is not None:
+                    rest = part.split() if len(running) + len(ranges) < _LISTINGS - 1 else None
+                    ranges += [part] if rest is None else [part, rest]
                 yield from found
 
 

@@ -84,13 +84,12 @@ class GcsStore:
             self._client = _client(connections)
         self._bucket = self._client.bucket(bucket)
 
-    def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
+    def list_page(self, prefix: str, page: str | None, start: str = "") -> tuple[list[ObjectInfo], str | None]:
         """See `ObjectStore.list_page`."""
+        options = {"prefix": prefix, "page_token": page, "start_offset": start or None, "fields": _FIELDS}
         try:
             with self._errors("list"):
-                found = self._client.list_blobs(
-                    self._name, prefix=prefix, page_token=page, fields=_FIELDS, timeout=_TIMEOUT, retry=None
-                )
+                found = self._client.list_blobs(self._name, **options, timeout=_TIMEOUT, retry=None)
                 return list(next(convert_rows(found, _listed).pages, ())), found.next_page_token
         except Missing:
             raise self._no_bucket() from None

@@ -211,7 +211,7 @@ class Listing:
         return self.checksums[position] if self.checksums else ""
 
     def part(self, positions: Sequence[int]) -> Listing:
-        """Returns some of the files, in the given order, without refusals and checksums."""
+        """Returns some of the files, in the given order, without refusals."""
         return Listing(
             self.root,
             [self.keys[i] for i in positions],
@@ -219,6 +219,21 @@ class Listing:
             [self.sizes[i] for i in positions],
             [],
             tuple(self.pins[i] for i in positions) if self.pins else (),
+            [self.checksums[i] for i in positions] if len(self.checksums) else (),
+        )
+
+    @staticmethod
+    def joined(root: str, files: Sequence[tuple[Listing, int]], refused: Iterable[Refusal] = ()) -> Listing:
+        """Returns files of listings of one root, each given as a listing and a position there."""
+        sums = [listing.checksum(i) for listing, i in files]
+        return Listing(
+            root,
+            [listing.keys[i] for listing, i in files],
+            [listing.names[i] for listing, i in files],
+            [listing.sizes[i] for listing, i in files],
+            list(refused),
+            tuple(listing.pin(i) for listing, i in files) if any(listing.pins for listing, _ in files) else (),
+            sums if any(sums) else (),
         )
 
 

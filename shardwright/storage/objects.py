@@ -50,8 +50,11 @@ class ObjectStore(Protocol):
     credentials.
     """
 
-    def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
-        """Returns a page of the objects whose names begin with `prefix`, and the token of the next page or `None`."""
+    def list_page(self, prefix: str, page: str | None, start: str = "") -> tuple[list[ObjectInfo], str | None]:
+        """Returns a page of the objects whose names begin with `prefix`, and the token of the next page or `None`.
+
+        The listing begins at the name `start` or directly after it.
+        """
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
         """Returns a page of names, with the common part up to the next slash instead of all names that continue."""

@@ -74,9 +74,10 @@ class S3Store:
         with self._errors("use"):
             self._client = _client(connections)
 
-    def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
+    def list_page(self, prefix: str, page: str | None, start: str = "") -> tuple[list[ObjectInfo], str | None]:
         """See `ObjectStore.list_page`."""
-        more = {} if page is None else {"ContinuationToken": page}
+        after = {"StartAfter": start} if start else {}
+        more = after if page is None else {"ContinuationToken": page}
         with self._errors("list"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **more)
         rows = ((row["Key"], row["Size"], row["ETag"]) for row in found.get("Contents", ()))

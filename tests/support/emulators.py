@@ -221,7 +221,7 @@ class _GcsHandler(RequestHandler):
         wanted = _ITEM_FIELDS.search(query.get("fields", ""))
         items: list[dict[str, Any]] = []
         prefixes: list[str] = []
-        at = bisect_left(names, max(prefix, after))
+        at = bisect_left(names, max(prefix, after, query.get("startOffset", "")))
         while at < len(names) and names[at].startswith(prefix) and len(items) + len(prefixes) < _PAGE:
             name = names[at]
             inside = name.find(delimiter, len(prefix)) if delimiter else -1

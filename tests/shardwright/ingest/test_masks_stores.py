@@ -1,6 +1,7 @@
 """Mask images and Pascal VOC on both object stores: the dataset that the same files on disk give."""
 
 import io
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from ingesting import run, tree
 from object_stores import SCHEMES
 from PIL import Image
 
-pytestmark = pytest.mark.slow
+from shardwright.errors import CheckFailed
+from shardwright.storage import buckets
 
 XML = b"<annotation><size><width>9</width><height>8</height></size></annotation>"
 
@@ -30,22 +32,68 @@ def files(masks):
     return found
 
 
+def write(folder, found):
+    for name, data in found.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def config(root, labels, classes):
+    places = {"images": f"{root}/data/images", "labels": {"path": f"{root}/{labels}"}}
+    return {"task": "segmentation", "input": {**places, "classes": classes}, "rejects": {"max_fraction": 0.5}}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(("masks", "labels"), [("masks", "data/masks"), ("SegmentationClass", "data")])
 def test_masks_on_a_bucket_are_those_on_disk(stores, tmp_path, scheme, masks, labels):
     bucket = stores.bucket(scheme)
     stores.fill(f"{bucket}/data", files(masks))
-    for name, data in files(masks).items():
-        file = tmp_path / "data" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-
-    def config(root):
-        places = {"images": f"{root}/data/images", "labels": {"path": f"{root}/{labels}"}}
-        return {"task": "segmentation", "input": {**places, "classes": ["a", "b"]}}
-
+    write(tmp_path / "data", files(masks))
     notes = []
-    run(config(bucket), tmp_path / "there", log=notes.append)
-    run(config(tmp_path), tmp_path / "here")
+    run(config(bucket, labels, ["a", "b"]), tmp_path / "there", log=notes.append)
+    run(config(tmp_path, labels, ["a", "b"]), tmp_path / "here")
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
     assert notes[0].startswith("labels: pascal_voc" if labels == "data" else "labels: mask_images")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("classes", "reads"), [({"a": 1, "b": 2}, 1), (["a", "b"], 2)])
+def test_each_mask_is_read_once_where_the_configuration_states_the_values(stores, tmp_path, scheme, classes, reads):
+    """Also one of a rejected image, a broken one, and one of no image. To find the values takes another read."""
+    found = files("masks")
+    found["images/2.jpg"] = found["images/2.jpg"][:200]
+    found["masks/1.png"] = found["masks/1.png"][:60]
+    found["masks/other.png"] = found["masks/0.png"]
+    bucket = stores.bucket(scheme)
+    stores.fill(f"{bucket}/data", found)
+    write(tmp_path / "data", found)
+    run(config(tmp_path, "data/masks", classes), tmp_path / "here")
+    stores.requests.clear()
+    run(config(bucket, "data/masks", classes), tmp_path / "there")
+    assert tree(tmp_path / "there") == tree(tmp_path / "here")
+    asked = [path.split("?")[0].rpartition("masks")[2] for method, path in stores.requests if method == "GET"]
+    counts = Counter(name for name in asked if name.endswith(".png"))
+    assert counts == {name: 1 if "other" in name else reads for name in counts}
+    assert len(counts) == 5
+    stores.requests.clear()
+    run(config(bucket, "data/masks", classes), tmp_path / "there")
+    again = [path for method, path in stores.requests if method == "GET" and ".png" in path.split("?")[0]]
+    assert len(again) == (0 if reads == 1 else 4)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[:1])
+def test_a_mask_that_changes_after_it_was_listed_ends_the_run(stores, tmp_path, scheme, monkeypatch):
+    bucket = stores.bucket(scheme)
+    stores.fill(f"{bucket}/data", files("masks"))
+    read = buckets.read
+
+    def flipped(url, *more):
+        data = read(url, *more)
+        return data[:-1] + bytes([data[-1] ^ 1]) if url.endswith("3.png") else data
+
+    monkeypatch.setattr(buckets, "read", flipped)
+    with pytest.raises(CheckFailed, match=r"3\.png: the mask has changed while the run was reading the input"):
+        run(config(bucket, "data/masks", {"a": 1, "b": 2}), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

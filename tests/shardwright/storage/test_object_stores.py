@@ -1,5 +1,6 @@
 """Objects through the real clients: listed, pinned, read in full or not at all, errors with a name."""
 
+import bisect
 import threading
 import unicodedata
 
@@ -19,6 +20,7 @@ from shardwright.storage import (
     read_bytes,
     read_start,
 )
+from shardwright.storage.objects import ObjectInfo
 
 both = pytest.mark.parametrize("scheme", SCHEMES)
 
@@ -367,11 +369,11 @@ def test_folders_are_listed_concurrently_as_one_listing_has_them(stores, scheme,
     store, both_are_here = buckets._store(*bucket.split("://")), threading.Barrier(2, timeout=20)
     read, asked = store.list_page, []
 
-    def list_page(prefix, page):
+    def list_page(prefix, *more):
         asked.append(prefix)
         if prefix in ("data/a/", "data/b/"):
             both_are_here.wait()
-        return read(prefix, page)
+        return read(prefix, *more)
 
     monkeypatch.setattr(store, "list_page", list_page)
     found = list(buckets.list_tree(f"{bucket}/data/"))
@@ -381,10 +383,36 @@ def test_folders_are_listed_concurrently_as_one_listing_has_them(stores, scheme,
 
 
 @both
+def test_a_flat_folder_is_listed_in_several_places_concurrently(stores, scheme, monkeypatch):
+    bucket = stores.bucket(scheme)
+    store, prefix = buckets._store(*bucket.split("://")), "data/"
+    names = [f"{prefix}img_{number * 7:06d}{ending}" for number in range(300) for ending in (".jpg", ".png")]
+    names = sorted([*names, f"{prefix}img_000999", f"{prefix}z", f"{prefix}\u00e4/1.jpg"])
+    read, starts = store.list_page, []
+
+    def list_page(prefix, page, start=""):
+        """Pages of ten names, of a listing that the store begins where it should."""
+        starts.append(start)
+        first = bisect.bisect_left(names, page or start)
+        found = [ObjectInfo(name, 1, "1") for name in names[first : first + 10]]
+        return found, names[first + 10] if first + 10 < len(names) else None
+
+    monkeypatch.setattr(store, "names_page", lambda *_: (names[:10], "more"))
+    monkeypatch.setattr(store, "list_page", list_page)
+    found = [info.name for info in buckets.list_tree(f"{bucket}/{prefix}")]
+    assert sorted(found) == names
+    assert len(set(starts)) >= 8
+    assert len(starts) <= 2 * 61
+    monkeypatch.setattr(store, "list_page", read)
+    stores.fill(f"{bucket}/data", dict.fromkeys("abcd", b"1"))
+    after = [info.name for info in store.list_page(prefix, None, "data/b")[0]]
+    assert after in (["data/b", "data/c", "data/d"], ["data/c", "data/d"])
+
+
+@both
 def test_a_folder_without_folders_is_one_listing(stores, scheme, monkeypatch):
     bucket = stores.bucket(scheme)
     stores.fill(f"{bucket}/data", dict.fromkeys(["a.jpg", "b.jpg", "c/d.jpg"], b"1"))
-    asked = []
-    monkeypatch.setattr(buckets, "list_objects", lambda url: asked.append(url) or iter(()))
-    assert list(buckets.list_tree(f"{bucket}/data/")) == []
-    assert asked == [f"{bucket}/data/"]
+    before = len(stores.requests)
+    assert len(list(buckets.list_tree(f"{bucket}/data/"))) == 3
+    assert len(stores.requests) - before == 2
