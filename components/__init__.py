@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shardwright.components.runtime.documents import correct_document
     from shardwright.components.statistics_gen.component import StatisticsGen
     from shardwright.config.inline import (
+        BoxCsv,
         Captions,
         ClassFolders,
         Coco,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         LabelMe,
         LabelStudio,
         MaskImages,
+        Numbers,
         OpenImages,
         Panoptic,
         PascalVoc,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BaselineResolver",
+    "BoxCsv",
     "Captions",
     "ClassFolders",
     "Coco",
@@ -80,6 +83,7 @@ __all__ = [
     "LabelStudio",
     "Labelbox",
     "MaskImages",
+    "Numbers",
     "OpenImages",
     "Panoptic",
     "PascalVoc",

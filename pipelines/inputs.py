@@ -15,6 +15,7 @@ from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.schema import check_schema, render_schema, schema_file_for
 from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.table_formats import NUMBERS
 from shardwright.ingest import (
     IngestRecipe,
     InputLocation,
@@ -83,8 +84,7 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
         what = "'unlabeled' keeps images without a class, and no model learns from them"
         raise ConfigError("input.unlisted_images", what, "Use `shardwright ingest`, or reject.")
     if labels == NONE:
-        what = "the images have no classes, so there is nothing to train on"
-        raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
+        raise _nothing_to_train(surveyed)
     _check_transform(config, surveyed, labels)
     classes, notes = surveyed.survey.classes, (*config.notes, *surveyed.survey.notes)
     # The image of a compiled pipeline may have modules that this machine does not.
@@ -146,6 +146,17 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
         raise UsageError(f"{file}: exists already and fits. Use --force to replace it; curated changes would be lost.")
     _write_schema(rendered, file)
     return file
+
+
+def _nothing_to_train(surveyed: SurveyedInput) -> ConfigError:
+    what, fix = (
+        "the images have no classes, so there is nothing to train on",
+        "Use `shardwright ingest`, or give labels.",
+    )
+    if surveyed.source.format == NUMBERS:
+        what = "the images have numbers, and `run` trains on masks and classes only"
+        fix = "Use `shardwright ingest`, and train a model of your own on `shardwright.load` with `numbers`."
+    return ConfigError("input.labels", what, fix)
 
 
 def _check_presets(config: Config) -> None:

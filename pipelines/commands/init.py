@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 _TASKS = ("segmentation", "classification")
 _STDOUT = "-"
+_NOTHING = "The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train."
+_UNTRAINED = {
+    "numbers": "The images have numbers: `shardwright ingest` makes a dataset, and `shardwright.load` with `numbers` "
+    "gives them to a training of your own."
+}
 _PATH = "input.labels.path"
 
 
@@ -68,7 +73,7 @@ def _init(options: argparse.Namespace) -> int:
     call = shlex.join(["shardwright", "init", options.folder, *options.labels])
     header = [schema_line(), f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
-        header.append("# The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train.")
+        header.append(f"# {_UNTRAINED.get(resolved.config.input.labels.format, _NOTHING)}")
     text = yaml_text(resolved, header)
     if out != _STDOUT:
         _write(out, text)

@@ -17,8 +17,16 @@ from shardwright.config import Config, LabelsConfig, parse_section
 from shardwright.config.load import label_options, parse_config
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.candidates import IMAGE_ENDINGS, Candidate, find_candidates
-from shardwright.formats.detect import BY_FOLDER, CLASSIFICATION, IMAGES_ALONE, SEGMENTATION, WITHOUT_PATH, detect_task
+from shardwright.formats.detect import (
+    BY_FOLDER,
+    CLASSIFICATION,
+    IMAGES_ALONE,
+    SEGMENTATION,
+    WITHOUT_PATH,
+    detect_task,
+)
 from shardwright.formats.split_files import find_files
+from shardwright.formats.table_formats import NUMBERS
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.storage import is_folder, is_remote, list_inputs
@@ -26,6 +34,7 @@ from shardwright.storage.listing import has_wildcard, is_several
 
 _TASK, _IMAGES, _PATH = "task", "input.images", "input.labels.path"
 _LABELS = "input.labels."
+_SHOWN = 3
 # Folders of files of one kind, not of one class.
 _PLACES = re.compile(r"(?:jpeg|png)?(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annotations?|data)", re.I)
 
@@ -123,8 +132,12 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     possible = {path: one for path, one in possible.items() if path in joined or not _in_glob(path, joined)}
     possible = {path: one for path, one in possible.items() if not _is_referred_to(path, possible)}
     if len(possible) > 1:
+        possible = {path: one for path, one in possible.items() if not _has_numbers(one)} or possible
+    if len(possible) > 1:
         raise _several(folder, [path for path in possible if path is not None])
     chosen = next(iter(possible.values()), next(iter(trials.values())))
+    if labels is None and chosen.detected is not None and _has_numbers(chosen):
+        _check_folders(folder, options, chosen.detected)
     if chosen.detected is None:
         assert chosen.error is not None, "a candidate is read or has an error"
         raise chosen.error
@@ -153,6 +166,28 @@ def _in_one_place(found: DetectedInput) -> bool:
     """Returns whether folders were taken for classes that only hold what a data set consists of, such as `images`."""
     survey = found.surveyed.survey
     return len(survey.classes) < 2 or all(_PLACES.fullmatch(name) for name in survey.classes)
+
+
+def _has_numbers(one: _Trials) -> bool:
+    """Returns whether annotations are numbers, which a table about other annotations may have, too."""
+    return one.detected is not None and one.detected.surveyed.source.format == NUMBERS
+
+
+def _check_folders(folder: str, options: Mapping[str, Any], numbers: DetectedInput) -> None:
+    """Checks that a table of numbers is not next to folders that are classes.
+
+    Raises:
+        UsageError: it is; with both readings.
+    """
+    alone = _Trials()
+    _try(alone, {_IMAGES: folder, **options})
+    if alone.detected is None or len(alone.detected.surveyed.survey.classes) < 2 or _in_one_place(alone.detected):
+        return
+    path = numbers.options[_PATH]
+    shown = ", ".join(alone.detected.surveyed.survey.classes[:_SHOWN])
+    raise UsageError(
+        f"{folder}: the folders of the images may be classes ({shown}), and {path} has numbers. Choose one of both."
+    ).with_readings(BY_FOLDER, Reading(f"the annotations are the numbers in {path}", {_PATH: path}))
 
 
 def _not_read(folder: str, error: ShardwrightError) -> UsageError:

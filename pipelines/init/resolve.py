@@ -18,11 +18,11 @@ from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.detect_input import DetectedInput
 from shardwright.pipelines.init.image_sample import ImageSample, look_at_images
 from shardwright.progress import counted
+from shardwright.staging.commit import allowed_rejects
 
 # The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
 _STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
 _CLASSIFICATION = "classification"
-_ALWAYS_ALLOWED = 10
 _SHOWN = 3
 
 
@@ -105,7 +105,8 @@ def _with_images(config: Config, found: DetectedInput, sample: ImageSample, comm
     total = images + len(surveyed.survey.refused) + len(surveyed.listing.refused)
     estimate = known + math.ceil(sample.unusable / max(1, sample.looked_at) * (images - len(surveyed.rejected)))
     share = math.ceil(100 * estimate / max(1, total)) / 100
-    if estimate > _ALWAYS_ALLOWED and share > config.rejects.max_fraction and "rejects.max_fraction" not in options:
+    allowed = allowed_rejects(config.rejects.max_fraction, total)
+    if estimate > allowed and "rejects.max_fraction" not in options:
         config = replace(config, rejects=replace(config.rejects, max_fraction=min(1.0, share + 0.01)))
         reasons = Counter(refusal.code for refusal in (*surveyed.rejected.values(), *surveyed.survey.refused))
         by_reason = [f"{code} {count}" for code, count in reasons.most_common(_SHOWN)]

@@ -145,7 +145,7 @@ class FeaturesConfig:
 
 @dataclass(frozen=True)
 class RejectsConfig:
-    """How many inputs may be rejected before the run fails; 10 are always allowed.
+    """How many inputs may be rejected before the run fails: a share of them, or 10 where that is at most half of them.
 
     Images that `input.unlisted_images: reject` leaves out are not counted.
 

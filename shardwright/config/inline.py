@@ -138,6 +138,11 @@ def OpenImages(path: str, **options: Any) -> LabelsConfig:
     return _labels("open_images", path, options)
 
 
+def BoxCsv(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are a CSV with a row for each box: image, class, and four edges or a corner and a size."""
+    return _labels("box_csv", path, options)
+
+
 def Panoptic(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a COCO panoptic file; its PNGs are in the folder of the same name next to it."""
     return _labels("panoptic", path, options)
@@ -154,8 +159,13 @@ def LabelCsv(path: str, **options: Any) -> LabelsConfig:
 
 
 def Captions(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are texts for each image, in a CSV or JSONL file."""
+    """Returns labels that are texts for each image, in a CSV, JSONL or COCO captions file."""
     return _labels("captions", path, options)
+
+
+def Numbers(path: str, **options: Any) -> LabelsConfig:
+    """Returns labels that are numbers for each image and no classes, in a CSV or JSONL file."""
+    return _labels("numbers", path, options)
 
 
 def ClassFolders() -> LabelsConfig:

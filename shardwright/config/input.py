@@ -12,6 +12,8 @@ from shardwright.errors import ConfigError
 from shardwright.storage.spans import NEWEST, Choice
 
 INT, FLOAT, TEXT, INTS, FLOATS, TEXTS = "int", "float", "text", "ints", "floats", "texts"
+# The type of a column is detected.
+AUTO = "auto"
 VALUE_TYPES = (INT, FLOAT, TEXT, INTS, FLOATS, TEXTS)
 KINDS = {INT: "int64", INTS: "int64", FLOAT: "float32", FLOATS: "float32", TEXT: "bytes", TEXTS: "bytes"}
 TFRECORD = "tfrecord"
@@ -27,17 +29,18 @@ OF_TOOLS = (
     "voc_boxes",
     "supervisely",
     "open_images",
+    "box_csv",
     "panoptic",
     *OF_LINES,
 )
 LABEL_FORMATS = (
     *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
-    *("mask_images", "pascal_voc", "captions", "none", TFRECORD),
+    *("mask_images", "pascal_voc", "captions", "numbers", "none", TFRECORD),
     *OF_TOOLS,
 )
 # The annotations are a folder of files.
 IN_FOLDERS = ("mask_images", "pascal_voc")
-WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "none")
+WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "numbers", "none")
 # Meaning of a mask's value that belongs to no class.
 REFUSE = "refuse"
 OTHERS = (REFUSE, "background", "ignore")
@@ -45,18 +48,22 @@ OTHERS = (REFUSE, "background", "ignore")
 COCO_RULE, CENTER_RULE = "coco", "center"
 POLYGONS = (COCO_RULE, CENTER_RULE)
 # No image has a class.
-WITHOUT_CLASSES = ("captions", "none")
+WITHOUT_CLASSES = ("captions", "numbers", "none")
 _IN_FILES = {
     **dict.fromkeys(("label_csv", "rle_csv"), "CSV"),
     "coco_json": "COCO JSON file",
-    "captions": "CSV or JSONL",
+    "captions": "CSV, JSONL or COCO JSON file",
+    "numbers": "CSV or JSONL",
     **dict.fromkeys(OF_TOOLS, "file or folder of the tool"),
 }
 _WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
 # Formats that state classes and masks in their own way: they have polygons and boxes, and no table with columns.
 _OBJECTS = ("coco_json", *OF_TOOLS)
 # The parts of these that have a name of the user's choice.
-_NAMED = (("via_json", "label"), ("label_jsonl", "label"), ("label_jsonl", "image"))
+_NAMED = (
+    *(("via_json", "label"), ("label_jsonl", "label"), ("label_jsonl", "image")),
+    *(("box_csv", "label"), ("box_csv", "image")),
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,8 @@ class LabelsConfig:
         multi_label: An image may have several classes; detected by default.
         separator: Text between the classes in a field of a table; empty: a field is one class. Detected by default.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column ->
-            type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`).
+            type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of
+            numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path
             below the image folder. The matches of its groups, joined by `_`, are the image's name.
         boxes: Boxes of COCO files and of annotation tools become features.

@@ -1,13 +1,15 @@
 """Texts about images, several an image: `image/caption/text`, in the order of the rows.
 
 A CSV has a column of images and one or more of captions (`caption`, or `caption_1`, `caption_2`, …). A file of JSON
-lines has an object a line with the same names, `{"file_name": "a.jpg", "text": "A cat."}`; its text may be a list.
+lines has an object a line with the same names, `{"file_name": "a.jpg", "text": "A cat."}`; its text may be a list. COCO
+captions are a JSON object with the lists `images` (`id`, `file_name`) and `annotations` (`image_id`, `caption`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import UsageError
@@ -16,7 +18,7 @@ from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
-from shardwright.storage import open_table
+from shardwright.storage import limits, open_table
 
 # No caption is that long; a file without line ends is not read whole.
 _LONGEST_LINE = 1 << 24
@@ -99,3 +101,67 @@ class CaptionJsonl(RowFormat):
         return RawAnnotation(
             number, name, self._names.find(name), problem=problem, captions=tuple(filter(None, captions))
         )
+
+
+class CaptionCoco(RowFormat):
+    """COCO captions; see `RowFormat`. An image without a caption is listed. A row is a position in `annotations`.
+
+    Args:
+        given: see `FormatInput`.
+        path: the file.
+        names: how `file_name` names images.
+    """
+
+    format, kind = "captions", NONE
+
+    def __init__(self, given: FormatInput, path: str, names: NameIndex) -> None:
+        super().__init__(given, path, names)
+        self._document: tuple[list[Any], list[Any]] | None = None
+
+    def _place(self, line: int) -> str:
+        # Images without a caption count backward from -1.
+        return f"annotations[{line}]" if line >= 0 else f"images[{-1 - line}]"
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        return ClassMap((), {})
+
+    def _features(self) -> tuple[dict[str, str], list[str]]:
+        return {CAPTION_FEATURE: "bytes"}, []
+
+    def _raw_annotations(self) -> Iterator[RawAnnotation]:
+        self._document = self._document or _read_coco(self._path)
+        images, annotations = self._document
+        names: dict[object, str] = {}
+        for i, image in enumerate(images):
+            number, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
+            if not isinstance(number, (int, str)) or not isinstance(name, str) or not name.strip() or not is_text(name):
+                yield RawAnnotation(-1 - i, "", None, problem="has no id, or no file_name that a file can have")
+            else:
+                names[number] = name
+                yield RawAnnotation(-1 - i, name, self._names.find(name))
+        for i, entry in enumerate(annotations):
+            number, caption = (entry.get("image_id"), entry.get("caption")) if isinstance(entry, dict) else (None, None)
+            name = names.get(number, "") if isinstance(number, (int, str)) else ""
+            problem = "" if name else f"names the image id {ascii(number)[:_SHOWN]}, which is not in images"
+            text = caption.strip() if isinstance(caption, str) and is_text(caption) else None
+            if text is None:
+                problem = problem or f"its caption is {ascii(caption)[:_SHOWN]}, not a text"
+            captions = (text,) if text and not problem else ()
+            yield RawAnnotation(i, name, self._names.find(name) if name else None, problem=problem, captions=captions)
+
+
+def _read_coco(path: str) -> tuple[list[Any], list[Any]]:
+    """Returns the images and the annotations of a file.
+
+    Raises:
+        UsageError: it is not JSON with these lists.
+    """
+    try:
+        with open_table(path, limits.MOST_JSON_BYTES) as file:
+            document = json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is not JSON in UTF-8 ({error}). Fix the file, or give a CSV.") from None
+    images, annotations = (document.get(part) for part in ("images", "annotations"))
+    if not isinstance(images, list) or not isinstance(annotations, list):
+        raise UsageError(f"{path}: has no list 'images' or no list 'annotations'. Give COCO captions.")
+    return images, annotations

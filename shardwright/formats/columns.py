@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from shardwright.config.input import FLOAT, FLOATS, INT, INTS, KINDS, TEXT, TEXTS
+from shardwright.config.input import AUTO, FLOAT, FLOATS, INT, INTS, KINDS, TEXT, TEXTS
 from shardwright.dataset.features import PREFIX, feature_name
 from shardwright.errors import ConfigError, UsageError
 from shardwright.fingerprint import text_number
@@ -42,8 +42,8 @@ _BRACKETS = {"[": "]", "(": ")"}
 _INT64 = range(-(2**63), 2**63)
 _FLOAT32_MAX = 3.4028234663852886e38
 _SHOWN = 40
-# In `input.labels.features`: all columns that have no role; the type of a column is detected.
-ALL, AUTO = "*", "auto"
+# In `input.labels.features`: all columns that have no role.
+ALL = "*"
 
 
 class ValueType(NamedTuple):
@@ -111,7 +111,7 @@ class TypeVotes:
         self._split_by.update(separator for separator in SEPARATORS if separator in text)
         if not self._lists or _is_integer(text):
             return
-        if _is_number(text):
+        if is_number(text):
             self._whole = False
         else:
             self._single = False
@@ -122,9 +122,9 @@ class TypeVotes:
             parts = split_list(text, separator)
             if all(map(_is_integer, parts)):
                 continue
-            if whole and all(map(_is_number, parts)):
+            if whole and all(map(is_number, parts)):
                 self._lists[separator] = False
-            elif not all(map(_is_number, parts)):
+            elif not all(map(is_number, parts)):
                 del self._lists[separator]
         if "," in text:
             self._pairs_only &= re.fullmatch(r"-?[0-9]+,[0-9]+", text) is not None
@@ -187,7 +187,8 @@ def _is_integer(text: str) -> bool:
     return _INTEGER.fullmatch(text) is not None and int(text) in _INT64
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Returns whether a text is a number within float32; one with leading zeros is a code."""
     if _CODE.fullmatch(text) or not _NUMBER.fullmatch(text):
         return False
     # A whole number beyond 64 bits is an identifier.
@@ -235,13 +236,17 @@ class FurtherColumns:
         wanted: `input.labels.features`: header -> type or `auto`, or `*` -> `auto`.
         taken: numbers of the columns that have a role.
         images: number of images.
+        required: whether each row must have a number in each column of numbers.
 
     Raises:
         UsageError: a column is not there, has a role, or two make one feature.
     """
 
-    def __init__(self, table: Table, wanted: Mapping[str, str], taken: Collection[int], images: int) -> None:
+    def __init__(
+        self, table: Table, wanted: Mapping[str, str], taken: Collection[int], images: int, *, required: bool = False
+    ) -> None:
         self._table = table
+        self._required = required
         self._columns = [
             _Column(number, table.header[number], name, kind, array("q", bytes(8 * images)), bytearray(images))
             for number, (name, kind) in _choose(table, wanted, taken).items()
@@ -291,10 +296,22 @@ class FurtherColumns:
     def problem(self, row: TableRow) -> str:
         """Returns the problem of a row's values, or an empty text; only a type that was declared can be wrong."""
         for column in self._columns:
+            text = row.fields[column.number].strip()
             try:
-                column.type.read(row.fields[column.number])
+                values = column.type.read(text)
             except ValueError as error:
-                return f"column {column.header}: {error}, which input.labels.features requires"
+                by = "" if self._required else ", which input.labels.features requires"
+                return f"column {column.header}: {error}{by}"
+            if self._required and not values and column.type.kind != "bytes":
+                return f"column {column.header} " + (f"is {text!r}, not a number" if text else "is empty")
+        return ""
+
+    def differing(self, image: int, row: TableRow) -> str:
+        """Returns the first column in which a row differs from the first row about an image, or an empty text."""
+        for column in self._columns:
+            first, text = column.first[image], row.fields[column.number].strip()
+            if first and text and first != text_number(text):
+                return column.header
         return ""
 
     def reader(self) -> Callable[[int, TableRow], Values]:

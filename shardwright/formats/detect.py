@@ -17,7 +17,7 @@ from shardwright.config.input import COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TF
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabeled, shorten
-from shardwright.formats.captions import CaptionCsv, CaptionJsonl
+from shardwright.formats.captions import CaptionCoco, CaptionCsv, CaptionJsonl
 from shardwright.formats.class_folders import (
     ClassFolders,
     FileNames,
@@ -37,26 +37,32 @@ from shardwright.formats.image_names import NameIndex, detect_key_pattern, quote
 from shardwright.formats.known_tools import FOLDERS, READERS, KnownTool, check_known, find_tool
 from shardwright.formats.label_csv import LabelCsv
 from shardwright.formats.mask_images import MaskImages
+from shardwright.formats.numbers import LinesTable, Numbers
 from shardwright.formats.objects import ObjectInput
-from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
+from shardwright.formats.one_hot import OneHotCsv
 from shardwright.formats.pascal_voc import MASKS, PascalVoc
 from shardwright.formats.rle_csv import RleCsv
 from shardwright.formats.rows import TableInput
+from shardwright.formats.table_formats import (
+    CAPTIONS,
+    NUMBERS,
+    TableFormat,
+    TableRequest,
+    detect_table,
+    find_number_columns,
+    is_counts,
+)
 from shardwright.formats.tables import (
     CAPTION,
     IMAGE,
     IMAGE_LABEL,
-    LABEL,
     MASK,
     ONE_FILE,
     JoinedTable,
     Spans,
     Table,
-    caption_columns,
     choose_columns,
     columns_note,
-    missing_columns,
-    reduce_header,
     shown_header,
 )
 from shardwright.formats.yolo import YAML_ENDINGS
@@ -64,10 +70,14 @@ from shardwright.storage import is_folder, open_table
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
+BOX_CSV = "box_csv"
 # Formats of which no file of annotations is read.
 WITHOUT_PATH = (CLASS_FOLDERS, FILE_NAME, "none", TFRECORD)
 # The only options of tables that such formats have.
-_OF_TABLES = {"via_json": ("columns.label",), "label_jsonl": ("columns.image", "columns.label")}
+_OF_TABLES = {
+    "via_json": ("columns.label",),
+    **dict.fromkeys(("label_jsonl", "box_csv"), ("columns.image", "columns.label")),
+}
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 _EITHER = "Set input.labels.format: class_folders or file_name."
 BY_FOLDER = Reading("the folder of an image is its class", {"input.labels.format": CLASS_FOLDERS})
@@ -81,10 +91,6 @@ _LOOK_INTO = 4096
 _OF_LINES = ("columns.image", "columns.caption")
 # Names of images that must all be unknown, and all be known by a pattern.
 _NAMES_SEEN = 1000
-_RLE_COLUMNS = (
-    "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels or, for "
-    "one class, ImageId,EncodedPixels"
-)
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,11 @@ class _Request:
     def note(self, label_format: str, reason: str) -> tuple[str, ...]:
         """Returns a note of a format, where it was detected."""
         return (f"labels: {label_format}, since {reason}",) if self.options.format == "auto" else ()
+
+    @property
+    def of_table(self) -> TableRequest:
+        """Returns the arguments for a table."""
+        return TableRequest(self.task, self.options, self.classes, self.record is not None)
 
     def given(self, notes: tuple[str, ...] = ()) -> FormatInput:
         """Returns the arguments that every format has."""
@@ -153,6 +164,8 @@ def _open(request: _Request, path: str | None) -> AnnotationFormat:
         return _open_keys(request)
     tool = detect_tool(options.format, path, images.root, images.keys)
     check_known(path, tool)
+    if tool is not None and tool.format == CAPTIONS:
+        return _open_coco_captions(request, path, tool)
     if tool is not None or options.format in OF_TOOLS:
         return _open_tool(request, path, tool)
     if reason := detect_folder(options.format, path):
@@ -181,6 +194,9 @@ def detect_tool(label_format: str, path: str, root: str = "", keys: Sequence[str
         root: folder of the images.
         keys: the images; in a folder of annotations these do not count.
     """
+    if label_format == CAPTIONS and not is_folder(path):
+        tool = find_tool(path)
+        return tool if tool is not None and tool.format == CAPTIONS else None
     if label_format != "auto" or (is_folder(path) and is_folder(os.path.join(path, MASKS))):
         return None
     inside = is_folder(path) and f"{root}/".startswith(f"{path.rstrip('/')}/")
@@ -242,6 +258,8 @@ def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys:
     if labels is None:
         return CLASSIFICATION, "there are no masks"
     tool = detect_tool(options.format, labels, root, keys)
+    if options.format == BOX_CSV or (tool is not None and tool.format in (BOX_CSV, CAPTIONS)):
+        return CLASSIFICATION, f"{os.path.basename(labels)} holds {'boxes' if tool is None else tool.name}"
     if options.format in OF_TOOLS or (tool is not None and tool.format):
         return SEGMENTATION, f"{os.path.basename(labels.rstrip('/'))} is of an annotation tool"
     if reason := detect_folder(options.format, labels):
@@ -255,7 +273,7 @@ def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys:
     if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
         return CLASSIFICATION, f"{table.name} has no column of masks"
     header = table.header[found[MASK]]
-    if MASK in options.columns or not _is_counts(table, found):
+    if MASK in options.columns or not is_counts(table, found):
         return SEGMENTATION, f"{table.name} has the column {header!r}"
     problem = f"{labels}: the column {header!r} may be masks as COCO counts, or a number. Set task."
     raise UsageError(problem).with_readings(
@@ -377,7 +395,7 @@ def _open_folder(request: _Request, path: str, reason: str) -> AnnotationFormat:
 
 def _detect_lines(label_format: str, path: str) -> str:
     """Returns why a file is taken for JSON lines, or an empty text; a table has a header instead."""
-    if label_format not in ("auto", "captions"):
+    if label_format not in ("auto", CAPTIONS, NUMBERS):
         return ""
     name = os.path.basename(path)
     if name.lower().endswith((".jsonl", ".ndjson", ".jsonlines")):
@@ -385,22 +403,60 @@ def _detect_lines(label_format: str, path: str) -> str:
     with open_table(path) as file, suppress(ValueError, RecursionError):
         # The first line of a JSON document of many lines is not an object, and a document of one line is COCO's.
         first, second = file.readline(_LOOK_INTO), file.readline(_LOOK_INTO)
-        if isinstance(json.loads(first), dict) and (label_format == "captions" or isinstance(json.loads(second), dict)):
+        if isinstance(json.loads(first), dict) and (label_format != "auto" or isinstance(json.loads(second), dict)):
             return f"each line of {name} is a JSON object"
     return ""
 
 
 def _open_lines(request: _Request, path: str, reason: str) -> AnnotationFormat:
     if request.task == "segmentation":
-        raise UsageError(f"{path}: JSON lines ({reason}) hold captions, no masks. Use task: classification.")
+        raise UsageError(f"{path}: JSON lines ({reason}) hold captions or numbers, no masks. Use task: classification.")
     if request.classes is not None:
-        problem = f"{path} holds captions and no classes ({reason})"
+        problem = f"{path} holds captions or numbers and no classes ({reason})"
         raise ConfigError("input.classes", problem, "Remove input.classes.")
+    if request.options.format != CAPTIONS:
+        numbers = _numbers_of_lines(request, path)
+        if numbers is not None:
+            return numbers
     for option in request.options.of_tables:
         if option not in _OF_LINES:
             raise _not_used(option, f"{path} is not a CSV ({reason})")
     notes = request.note("captions", reason)
     return CaptionJsonl(request.given(notes), path, request.names(), request.options.columns)
+
+
+def _numbers_of_lines(request: _Request, path: str) -> AnnotationFormat | None:
+    """Opens JSON lines as a table of numbers; `None` where the format is not set and they have captions or no numbers.
+
+    Raises:
+        UsageError: the format is set, and the first line is not an object.
+    """
+    wanted = request.options.format == NUMBERS
+    if not wanted and set(request.options.columns) - {IMAGE}:
+        return None
+    try:
+        table = LinesTable.open(path)
+    except UsageError:
+        if wanted:
+            raise
+        return None
+    found = choose_columns(table, request.options.columns)
+    if not wanted and (IMAGE not in found or CAPTION in found):
+        return None
+    detected = find_number_columns(request.of_table, table, found)
+    return None if detected is None else _open_rows(request, table, detected)
+
+
+def _open_coco_captions(request: _Request, path: str, tool: KnownTool) -> AnnotationFormat:
+    reason = f"{os.path.basename(path)} holds {tool.name}"
+    _check_spans(request.spans, reason)
+    if request.task == SEGMENTATION:
+        raise UsageError(f"{path}: holds {tool.name}, no masks. Use task: classification.")
+    if request.classes is not None:
+        raise ConfigError("input.classes", f"{path} holds {tool.name} and no classes", "Remove input.classes.")
+    for option in request.options.of_tables:
+        raise _not_used(option, f"{path} is not a table ({reason})")
+    return CaptionCoco(request.given(request.note(CAPTIONS, reason)), path, request.names())
 
 
 def _detect_coco(label_format: str, path: str) -> str:
@@ -431,29 +487,13 @@ def _open_coco(request: _Request, path: str, reason: str) -> AnnotationFormat:
 # --- tables
 
 
-@dataclass(frozen=True)
-class _TableFormat:
-    """A format, why it is that one, and its columns.
-
-    Attributes:
-        format: `rle_csv`, `label_csv` or `captions`.
-        reason: why.
-        roles: columns that have a role.
-        captions: columns of captions.
-        one_hot: columns of classes.
-    """
-
-    format: str
-    reason: str
-    roles: Mapping[str, int]
-    captions: tuple[int, ...] = ()
-    one_hot: OneHot | None = None
-
-
 def _open_table(request: _Request, path: str) -> AnnotationFormat:
+    table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(path)
+    return _open_rows(request, table, detect_table(request.of_table, table))
+
+
+def _open_rows(request: _Request, table: Table, detected: TableFormat) -> AnnotationFormat:
     options, images, spans, record = request.options, request.images, request.spans, request.record
-    table = JoinedTable.join(spans.parts) if spans.parts else Table.open(path)
-    detected = _detect_table(request, table)
     for name in options.of_classes if detected.format != "label_csv" else ():
         raise _not_used(name, f"{table.path} is not a table of classes ({detected.reason})")
     if detected.one_hot is not None and options.separator:
@@ -462,7 +502,7 @@ def _open_table(request: _Request, path: str) -> AnnotationFormat:
     if isinstance(table, JoinedTable):
         table = table.with_images(detected.roles[IMAGE_LABEL if IMAGE_LABEL in detected.roles else IMAGE], spans.agree)
     taken = {*detected.roles.values(), *detected.captions, *(detected.one_hot.columns if detected.one_hot else ())}
-    left = [header for i, header in enumerate(table.header) if i not in taken and header]
+    left = [header for i, header in enumerate(table.header) if i not in taken and header not in ("", *detected.numbers)]
     if left and not options.features:
         notes = (*notes, f"left out: {shown_header(left)} (input.labels.features takes further columns)")
     names = request.names(exact=record is not None)
@@ -477,53 +517,21 @@ def _open_table(request: _Request, path: str) -> AnnotationFormat:
         names=names,
         classes=request.classes,
         notes=notes,
-        further=FurtherColumns(table, options.features, taken, len(images.keys)),
+        further=FurtherColumns(
+            table, detected.numbers or options.features, taken, len(images.keys), required=bool(detected.numbers)
+        ),
         captions=detected.captions,
         hint=hint,
     )
     if detected.format == "rle_csv":
         return RleCsv(given, options.rle.given, record)
-    if detected.format == "captions":
+    if detected.format == CAPTIONS:
         return CaptionCsv(given)
+    if detected.format == NUMBERS:
+        return Numbers(given, detected.numbers)
     if detected.one_hot is not None:
         return OneHotCsv(given, detected.one_hot)
     return LabelCsv(given, options, record)
-
-
-def _detect_table(request: _Request, table: Table) -> _TableFormat:
-    task, options = request.task, request.options
-    found = choose_columns(table, options.columns)
-    if task == "classification" and MASK not in options.columns and _is_counts(table, found):
-        del found[MASK]
-    wanted, reason = options.format, "input.labels.format is set"
-    if wanted == "auto" and MASK in found:
-        wanted, reason = "rle_csv", f"{table.name} has a column {table.header[found[MASK]]!r}"
-    if wanted == "rle_csv":
-        return _masks(task, options, table, found, reason)
-    if task == "segmentation":
-        raise missing_columns(table, _RLE_COLUMNS)
-    if IMAGE in found and LABEL not in found and wanted != "captions":
-        asked = [table.header.index(name) for name in options.features if name in table.header]
-        taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}
-        one_hot = detect_one_hot(table, taken, request.classes, options.multi_label)
-        if one_hot is not None:
-            reason = one_hot.reason if wanted == "auto" else reason
-            return _TableFormat("label_csv", reason, {IMAGE: found[IMAGE]}, _asked_captions(options, found), one_hot)
-    captions = caption_columns(table, found, list(found.values()))
-    if wanted == "captions" or (wanted == "auto" and IMAGE in found and LABEL not in found and captions):
-        if IMAGE not in found or not captions:
-            raise missing_columns(table, "one column for the image and one or more for its captions")
-        _check_classes(table, request.classes)
-        shown = shown_header([table.header[i] for i in captions])
-        reason = f"{table.name} has no classes, but captions in {shown}" if wanted == "auto" else reason
-        return _TableFormat("captions", reason, {IMAGE: found[IMAGE]}, captions)
-    if not {IMAGE, LABEL} <= set(found):
-        expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
-        raise missing_columns(table, expected)
-    reason = f"{table.name} has no column of masks" if wanted == "auto" else reason
-    return _TableFormat(
-        "label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, _asked_captions(options, found)
-    )
 
 
 def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tuple[NameIndex, tuple[str, ...], str]:
@@ -551,35 +559,3 @@ def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tu
         return names, (), f"{guess.found} of its first {len(first)} names are images by {line}"
     note = f"{line}, since no name is a path, and by their parts each of the first {len(first)} is one image"
     return NameIndex(images.keys, images.skip, guess.pattern), (note,), ""
-
-
-def _masks(task: str, options: LabelsConfig, table: Table, found: Mapping[str, int], reason: str) -> _TableFormat:
-    if task == "classification":
-        raise UsageError(
-            f"{table.path}: holds masks ({reason}), and task is classification. "
-            "Use task: segmentation, or input.labels.format: label_csv for its columns of image and class."
-        )
-    if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
-        raise missing_columns(table, _RLE_COLUMNS)
-    # With one column for both, a separate image or label column that only looks like one must not count.
-    roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
-    chosen = {role: found[role] for role in roles if role in found}
-    return _TableFormat("rle_csv", reason, chosen, _asked_captions(options, found))
-
-
-def _is_counts(table: Table, found: Mapping[str, int]) -> bool:
-    """Returns whether the column of masks is one in segmentation only: many tables have counts of something else."""
-    return MASK in found and reduce_header(table.header[found[MASK]]) == "counts"
-
-
-def _asked_captions(options: LabelsConfig, found: Mapping[str, int]) -> tuple[int, ...]:
-    """Returns captions next to labels or masks, only where the configuration names their column."""
-    return (found[CAPTION],) if CAPTION in options.columns else ()
-
-
-def _check_classes(table: Table, classes: Mapping[str, int | None] | None) -> None:
-    if classes is not None:
-        raise UsageError(
-            f"{table.path}: contains captions and no classes, but input.classes names some. Remove input.classes, or "
-            "name the column of classes in input.labels.columns.label."
-        )

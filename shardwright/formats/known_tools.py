@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.formats.box_csv import BoxCsv, is_box_csv
 from shardwright.formats.cvat import Cvat
 from shardwright.formats.json_lines import Labelbox, LabelJsonl, VertexJsonl, is_label_line
 from shardwright.formats.label_studio import LabelStudio
@@ -59,18 +60,17 @@ _LABELBOX = KnownTool("Labelbox JSON lines", "", "labelbox")
 _VERTEX = KnownTool("Vertex AI JSON lines", "", "vertex_jsonl")
 _LABEL_LINES = KnownTool("JSON lines with a class or boxes for each image", "", "label_jsonl")
 _PANOPTIC = KnownTool("COCO panoptic JSON", "", "panoptic")
-_CAPTIONS = KnownTool(
-    "COCO captions JSON", "Write a CSV with the columns image and caption, and set input.labels.format: captions."
-)
+_CAPTIONS = KnownTool("COCO captions JSON", "", "captions")
 _PARQUET = KnownTool("Parquet", "Save it as CSV or JSON lines, e.g. by pandas.read_parquet(FILE).to_csv('labels.csv').")
 _DATUMARO = KnownTool("datumaro JSON", "Export COCO or CVAT from datumaro.")
 _CREATE_ML = KnownTool("CreateML JSON", "Export COCO from the tool that wrote it.")
 _OPEN_IMAGES = KnownTool("a CSV of Open Images", "", "open_images")
+_BOX_CSV = KnownTool("a CSV of boxes", "", "box_csv")
 READERS: Mapping[str, type[ObjectFormat]] = {
     one.format: one
     for one in (
         *(Yolo, LabelMe, Cvat, LabelStudio, ViaJson, VocBoxes, Supervisely),
-        *(LabelJsonl, VertexJsonl, Labelbox, OpenImages, Panoptic),
+        *(LabelJsonl, VertexJsonl, Labelbox, OpenImages, BoxCsv, Panoptic),
     )
 }
 # Formats with a file for each image, which may be next to the images.
@@ -112,7 +112,7 @@ def name_tool(path: str) -> KnownTool | None:
         return _LABEL_LINES if found is None and first is not None and is_label_line(first) else found
     line = text.split("\n")[0].strip()
     if ending == ".csv":
-        return _OPEN_IMAGES if is_open_images(line.split(",")) else None
+        return _OPEN_IMAGES if is_open_images(line.split(",")) else _BOX_CSV if is_box_csv(line) else None
     return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(line) else None
 
 

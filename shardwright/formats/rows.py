@@ -94,6 +94,10 @@ class RowFormat(AnnotationFormat):
         """Returns a function from an image and a row to what the row adds to its features, for one pass."""
         return lambda image, annotation: _captions(annotation)
 
+    def _place(self, line: int) -> str:
+        """Returns the place of a row in the file, for messages."""
+        return f"row {line}"
+
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
         return map_classes(values, self._classes)
 
@@ -127,7 +131,7 @@ class RowFormat(AnnotationFormat):
             Refusal(
                 name,
                 "missing_image",
-                f"{self.name}, row {line} names it, but there is no such image{self._names.alike(name)}",
+                f"{self.name}, {self._place(line)} names it, but there is no such image{self._names.alike(name)}",
             )
             for name, line in missing.items()
         ]
@@ -159,7 +163,7 @@ class RowFormat(AnnotationFormat):
         return replace(super().resolved(options), key_regex=self._names.pattern)
 
     def _reject(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
-        reason = f"{self.name}, row {annotation.line}: {problem}"
+        reason = f"{self.name}, {self._place(annotation.line)}: {problem}"
         if annotation.image is None:
             survey.refused.append(Refusal(f"{self.name}:{annotation.line}", code, reason))
         elif annotation.image not in survey.rejected:

@@ -117,6 +117,9 @@ _SIDECARS = frozenset(
     (
         *(".txt", ".json", ".xml", ".csv", ".tsv", ".yaml", ".yml", ".jsonl", ".ndjson", ".names", ".data", ".cfg"),
         *(".md", ".rst", ".html", ".pdf", ".log", ".ini", ".db", ".toml", ".xmp", ".url"),
+        *(".npy", ".npz", ".mat", ".pkl", ".pt", ".pth", ".h5", ".hdf5", ".parquet", ".xlsx", ".docx", ".pptx"),
+        *(".zip", ".tar", ".gz", ".tgz", ".7z", ".rar", ".py", ".ipynb", ".sh", ".m", ".r", ".bat"),
+        *(".mp4", ".avi", ".mov", ".mkv", ".webm", ".wav", ".mp3"),
     )
 )
 _LOOK_INTO = 1 << 20

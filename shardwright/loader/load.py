@@ -53,6 +53,7 @@ def load(
     masks: str = "bytes",
     ids: bool = False,
     texts: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     augment: Sequence[str] = (),
     shuffle: bool = False,
     seed: int | None = None,
@@ -92,6 +93,8 @@ def load(
         ids: end each batch with int64 [B]: the positions of the images in `ImageDataset.keys(split)`.
         texts: columns of `transform.text`. The image is then a dict of `image` and `text`, float32 [B, V]: how often
             each word of their vocabularies occurs. The columns follow each other.
+        numbers: columns of numbers, of a dataset without classes. The target is then float32 [B, N], a number for each
+            of them, in their order.
         augment: names, or `name=strength`, of `loader.augment`. Masks follow. The change of an image depends on
             `seed` and its position in the stream. With `repeat` every epoch differs. `mixup` makes targets soft:
             float32, and [B, C] for labels of one class an image. It mixes within the batch of a host, so that another
@@ -126,9 +129,9 @@ def load(
         A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W,
         C] of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
         several classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image
-        in `ImageDataset.keys(split)`. Pixels that the dataset marks as ignored (`Manifest.ignores`) are
-        `IGNORE_VALUE` (255) in all classes of the target. With `pad`, and with `exact` without `repeat`, it is
-        (image, target, weight): float32 [B], 0 for the images that fill batches up.
+        in `ImageDataset.keys(split)`. With `numbers` it is float32 [B, N]. Pixels that the dataset marks as ignored
+        (`Manifest.ignores`) are `IGNORE_VALUE` (255) in all classes of the target. With `pad`, and with `exact` without
+        `repeat`, it is (image, target, weight): float32 [B], 0 for the images that fill batches up.
 
     Raises:
         DatasetError: there is no dataset or no such split, or a shard is missing or damaged.
@@ -146,6 +149,7 @@ def load(
         masks=masks,
         ids=ids,
         texts=texts,
+        numbers=numbers,
         augment=augment,
         shuffle=shuffle,
         seed=seed,
@@ -169,7 +173,9 @@ def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
     """Reads, parses, mixes, augments, batches and finishes a split. See `load`."""
     dataset = _with_copies(dataset, options)
     shards = dataset.shards(options.split)
-    parser = Parser(dataset, options.size, options.with_masks, options.with_labels, options.columns)
+    parser = Parser(
+        dataset, options.size, options.with_masks, options.with_labels, options.columns, options.number_features
+    )
     errors = ErrorContext(shards, parser.problem)
     read = read_exact if options.exact else read_fast
     records, count = read(shards, options, errors.read_errors)
@@ -267,6 +273,8 @@ def _identity(dataset: ImageDataset, options: ResolvedOptions, count: int) -> di
     }
     if options.texts:
         identity["texts"] = list(options.texts)
+    if options.numbers:
+        identity["numbers"] = list(options.numbers)
     if options.pad:
         identity["padded"] = count
     return identity

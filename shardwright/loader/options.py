@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from shardwright.config.loader import MIXING, NORMALIZATIONS, ORDERS, Augmentation, read_augmentations
+from shardwright.dataset.features import PREFIX, feature_name
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
@@ -44,6 +45,7 @@ class LoaderOptions:
     masks: str
     ids: bool
     texts: Sequence[str]
+    numbers: Sequence[str]
     augment: Sequence[str]
     shuffle: bool
     seed: int | None
@@ -136,6 +138,7 @@ class LoaderOptions:
         if self.exact and not dataset.num_records(self.split):
             raise DatasetError(f"{dataset.root}: split {self.split!r} contains no record, so there is nothing to load.")
         columns = text_features(dataset, self.texts)
+        self._check_numbers(dataset)
         example_bytes = decoded_bytes(size, len(dataset.manifest.classes), sum(text.vocabulary for text in columns))
         statistics = self.statistics
         if self.normalize == "dataset" and statistics is None:
@@ -157,6 +160,23 @@ class LoaderOptions:
         if targets == LABELS and self.masks == "bits":
             raise UsageError(f"masks: 'bits' needs masks, and none are loaded from {dataset.root}. Leave masks out.")
         return targets
+
+    @property
+    def number_features(self) -> tuple[str, ...]:
+        """Names of the features of `numbers`."""
+        return tuple(feature_name(column) for column in self.numbers)
+
+    def _check_numbers(self, dataset: ImageDataset) -> None:
+        if self.numbers and dataset.manifest.labels != NONE:
+            raise UsageError(
+                f"numbers: {dataset.root} has classes or masks, which are its targets. Leave numbers out, or ingest "
+                "with input.labels.format: numbers."
+            )
+        known = [name for name, kind in dataset.manifest.features.items() if kind in ("float32", "int64")]
+        for column, name in zip(self.numbers, self.number_features, strict=True):
+            if dataset.manifest.stored(name) not in known:
+                found = ", ".join(sorted(name for name in known if name.startswith(PREFIX))) or "none"
+                raise UsageError(f"numbers: {dataset.root} has no numbers of a column {column!r}. It has: {found}.")
 
     def _check_mixing(self, dataset: ImageDataset) -> None:
         whole = self.dtype == "uint8" or self.masks == "bits" or dataset.manifest.labels == NONE

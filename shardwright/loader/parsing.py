@@ -38,6 +38,7 @@ class Parser:
         masks: whether to read masks.
         labels: whether to read labels.
         texts: the columns of texts to read.
+        numbers: features of one number each to read.
 
     Raises:
         DatasetError: a feature is missing, or is stored as another type.
@@ -48,6 +49,7 @@ class Parser:
     masks: bool
     labels: bool
     texts: tuple[StoredTexts, ...] = ()
+    numbers: tuple[str, ...] = ()
 
     def __call__(self, record: Tensor) -> Example:
         """Parses and decodes one example.
@@ -58,7 +60,7 @@ class Parser:
         Returns:
             `image` uint8 [H, W, 3]; with masks `bits` uint8 [H, W, P] (`masks.draw_bits`); with labels `label`: int32,
             or float32 [C] where an image may have several; with texts `text` float32 [V]: how often each word occurs,
-            the columns one after the other.
+            the columns one after the other; with numbers `numbers` float32 [N].
 
         Raises:
             tf.errors.InvalidArgumentError: something is wrong with it; `problem` explains it.
@@ -71,6 +73,12 @@ class Parser:
                 text.vector(found, lambda condition, value: require(condition, problem, value)) for text in self.texts
             ]
             example["text"] = tf.concat(vectors, axis=0)
+        if self.numbers:
+            problem = f"has not one number in each of {', '.join(self.numbers)}. Leave it out."
+            lists = [tf.cast(found[name], tf.float32) for name in self.numbers]
+            single = tf.reduce_all([tf.equal(tf.size(values), 1) for values in lists])
+            whole = require(single, problem, tf.concat(lists, axis=0))
+            example["numbers"] = tf.ensure_shape(whole, [len(lists)])
         if manifest.task == "segmentation":
             example |= self._masks(found)
         elif self.labels and manifest.labels != NONE:
@@ -137,6 +145,9 @@ class Parser:
             features |= {"image/height": side, "image/width": side}
         for text in self.texts:
             features |= text.features
+        for name in self.numbers:
+            kind = tf.float32 if manifest.features.get(manifest.stored(name)) == "float32" else tf.int64
+            features[name] = tf.io.FixedLenSequenceFeature([], kind, allow_missing=True)
         if manifest.task == "segmentation":
             image = tf.io.FixedLenFeature([], tf.string, default_value="")
             spec = image if self._as_images else integers

@@ -37,7 +37,7 @@ class Postprocess:
         """Returns the elements of a batch; see `load`.
 
         Args:
-            batch: `count`, `position`, `image`, and optionally `bits`, `label`, `text`, `weight`, all
+            batch: `count`, `position`, `image`, and optionally `bits`, `label`, `text`, `numbers`, `weight`, all
                 [B, ...].
         """
         image, target = self._image(batch["image"]), self._target(batch)
@@ -61,7 +61,7 @@ class Postprocess:
 
     def _target(self, batch: Example) -> Any:
         if self.manifest.labels == NONE:
-            return batch["position"]
+            return batch.get("numbers", batch["position"])
         found = {}
         if self.options.with_masks:
             found[MASKS] = batch["bits"] if self.options.masks == "bits" else self._unpacked(batch["bits"])

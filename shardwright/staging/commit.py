@@ -33,7 +33,8 @@ from shardwright.untrusted import inside
 
 # A ledger part stays a file that an editor opens.
 _ROWS_PER_PART = 100_000
-_ALWAYS_ALLOWED_REJECTS = 10
+# So many rejects are allowed without a share, and never more than one of so many inputs.
+_FEW_REJECTS, _OF_INPUTS = 10, 2
 _EXAMPLES = 3
 
 
@@ -54,7 +55,7 @@ class DatasetPlan:
         shards: every shard, by split and number.
         rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
         kept: names of further staged files that the dataset has under the same name, outside of its manifest.
-        max_rejects: share of the inputs that may be rejected; 10 always may.
+        max_rejects: share of the inputs that may be rejected; see `allowed_rejects`.
         labels: the annotations of an image, as `Manifest.labels` has them; by default the usual ones of the task.
         content: fingerprint of the input by the checksums of its files, where `parent` was made of what a store lists;
             it takes the place of `parent` in the manifest. Empty where `parent` is that already.
@@ -400,8 +401,18 @@ def _check_something(tally: _Tally, rows: int) -> NoReturn:
     raise CheckFailed(f"Nothing was written: {every} rejected ({counts}). The first:{shown}")
 
 
+def allowed_rejects(share: float, inputs: int) -> int:
+    """Returns how many inputs may be rejected: the share, or 10 where these are at most half of all inputs.
+
+    Args:
+        share: `rejects.max_fraction`.
+        inputs: number of inputs.
+    """
+    return max(int(share * inputs), min(_FEW_REJECTS, inputs // _OF_INPUTS))
+
+
 def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
-    allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
+    allowed = allowed_rejects(plan.max_rejects, rows)
     if rows and tally.counts[ledger.REJECTED] == rows:
         _check_something(tally, rows)
     unwanted = tally.counts[ledger.REJECTED] - tally.rejected_codes.get(ledger.UNLISTED, 0)
@@ -410,8 +421,8 @@ def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
     counts, shown = tally.rejects
     raise CheckFailed(
         f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max_fraction is "
-        f"{plan.max_rejects:g}, and 10 always are): {counts}. Nothing was published. Fix the input or "
-        f"raise rejects.max_fraction. The first:{shown}"
+        f"{plan.max_rejects:g}; {_FEW_REJECTS} may be rejected where that is at most half of the inputs): {counts}. "
+        f"Nothing was published. Fix the input or raise rejects.max_fraction. The first:{shown}"
     )
 
 

@@ -232,6 +232,26 @@ def _framed(payload: bytes) -> bytes:
     return length + masked(length) + payload + masked(payload)
 
 
+def coco_captions(root: Path) -> None:
+    names = images(root / "images")
+    document = {
+        "images": [{"id": i, "file_name": n} for i, n in enumerate(names)],
+        "annotations": [{"id": i, "image_id": i // 2, "caption": f"Scene {i}."} for i in range(2 * COUNT)],
+    }
+    (root / "captions_val.json").write_text(json.dumps(document))
+
+
+def numbers_csv(root: Path) -> None:
+    names = images(root / "images")
+    lines(root / "targets.csv", "filename,head circumference (mm)", *(f"{n},{40 + i / 4}" for i, n in enumerate(names)))
+
+
+def numbers_jsonl(root: Path) -> None:
+    names = images(root / "images")
+    rows = (json.dumps({"file_name": n, "head": 40 + i / 4, "age": i}) for i, n in enumerate(names))
+    lines(root / "targets.jsonl", *rows)
+
+
 def bare(root: Path) -> None:
     images(root, "IMG{}.jpg")
 
@@ -267,6 +287,11 @@ LAYOUTS = {
     "Pascal VOC": Layout(pascal_voc, "pascal_voc", ("1", "2")),
     "captions": Layout(caption_csv, "captions", ()),
     "captions in JSON lines": Layout(caption_jsonl, "captions", ()),
+    "COCO captions": Layout(coco_captions, "captions", ()),
+    "numbers": Layout(numbers_csv, "numbers", (), found={"features": {"head circumference (mm)": "float"}}),
+    "numbers in JSON lines": Layout(
+        numbers_jsonl, "numbers", (), found={"features": {"head": "float", "age": "float"}}
+    ),
     "TFRecords": Layout(records, "tfrecord", ("0", "1")),
     "images alone": Layout(bare, "none", ()),
     "GIFs": Layout(gifs, "class_folders", ("a", "b")),

@@ -44,7 +44,7 @@ SOMETIMES: tuple[tuple[str, str, str], ...] = (
     ("image/object/class/label", "int64 list", "class of each box: the index plus 1"),
     ("image/object/class/text", "bytes list", "class of each box: the name"),
     ("image/caption/text", "bytes list", "captions"),
-    ("image/meta/COLUMN", "bytes, int64 or float32 list", "further columns of the table"),
+    ("image/meta/COLUMN", "bytes, int64 or float32 list", "further columns of the table, and numbers"),
     ("image/original/height, width", "int64", "the size before the transform"),
 )
 DATASET_FILES: Table = {

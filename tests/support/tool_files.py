@@ -386,6 +386,31 @@ def open_images_masks(root: Path):
     return truth(keys)
 
 
+# --- tables of boxes
+
+
+def box_csv(root: Path):
+    """As TensorFlow's Object Detection tutorials write it, with paths of another machine."""
+    keys = names(root)
+    rows = ["filename,width,height,class,xmin,ymin,xmax,ymax"]
+    for number, key in enumerate(keys):
+        for name, edges in (("car", car(number)), ("road", square(number))):
+            rows.append(f"C:\\work\\{key},{WIDTH},{HEIGHT},{name}," + ",".join(map(str, edges)))
+    write(root / "train_labels.csv", "\n".join(rows) + "\n")
+    return truth(keys, lambda number: filled(*square(number)))
+
+
+def retinanet_csv(root: Path):
+    keys = names(root)
+    rows = [
+        f"images/{key},{','.join(map(str, edges))},{name}"
+        for number, key in enumerate(keys)
+        for name, edges in (("car", car(number)), ("road", square(number)))
+    ]
+    write(root / "annotations.csv", "\n".join(rows) + "\n")
+    return truth(keys, lambda number: filled(*square(number)))
+
+
 # --- COCO panoptic
 
 
@@ -438,6 +463,8 @@ TOOLS = {
     "Vertex AI boxes": (vertex_boxes, "vertex_jsonl", "boxes"),
     "Open Images boxes": (open_images, "open_images", "boxes"),
     "Open Images masks": (open_images_masks, "open_images", "masks"),
+    "boxes in a CSV": (box_csv, "box_csv", "boxes"),
+    "boxes in a CSV without a header": (retinanet_csv, "box_csv", "boxes"),
     "COCO panoptic": (panoptic, "panoptic", "masks"),
     "Labelbox": (labelbox, "labelbox", "masks"),
 }

@@ -37,7 +37,7 @@ TOOLS = [
     ("createml.json", json.dumps(CREATE_ML), "CreateML"),
     ("table.parquet", "PAR1\x15\x04", "Parquet"),
 ]
-NOT_READ = ("captions", "datumaro", "CreateML", "Parquet")
+NOT_READ = ("datumaro", "CreateML", "Parquet")
 
 
 @pytest.mark.parametrize(("name", "content", "tool"), TOOLS)

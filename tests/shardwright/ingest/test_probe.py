@@ -102,7 +102,7 @@ def test_what_cannot_be_decoded_is_rejected(tmp_path, image_input, before):
 
 def test_nothing_with_a_bombs_header_is_decoded(tmp_path, image_input, probed_files):
     raw = image_input(tmp_path / "in", images=6)
-    options = {"images": {"verify": "full", "max_pixels": 20 * 30}}
+    options = {"images": {"verify": "full", "max_pixels": 20 * 30}, "rejects": {"max_fraction": 0.7}}
     manifest = run({**raw, **options}, tmp_path / "out")
     assert manifest.totals["rejected/too_large"] == 4
     assert len(probed_files) == 2

@@ -168,7 +168,7 @@ def test_records_without_a_usable_image_are_rejected(tmp_path):
     pixels = encode_example({"image/encoded": ints([1, 2]), "image/class/label": 1})
     bomb = record(3, **{"image/class/label": 1, "image/class/text": b"dog", "image/encoded": picture(3)[:200]})
     write_records(tmp_path / "in/a.tfrecord", [*labeled(3), no_image, two, pixels, bomb])
-    run(reading(tmp_path / "in"), tmp_path / "out")
+    run({**reading(tmp_path / "in"), "rejects": {"max_fraction": 0.6}}, tmp_path / "out")
     codes = {key: row.code for key, row in ledger(tmp_path / "out").items() if row.status != "written"}
     assert codes == {
         "a.tfrecord/3": "no_image",

@@ -61,7 +61,7 @@ def test_bad_masks_are_rejected_without_a_path(tmp_path):
     cut = record(2, **{"segmentation_mask/Fish": mask_png(np.ones((10, 12)))[:50]})
     number = record(3, **{"segmentation_mask/Fish": 7})
     write_records(tmp_path / "in/a.rec.gz", [good, small, cut, number], "gzip")
-    run(reading(tmp_path / "in", "segmentation"), tmp_path / "out")
+    run({**reading(tmp_path / "in", "segmentation"), "rejects": {"max_fraction": 0.8}}, tmp_path / "out")
     rows = {key: row for key, row in ledger(tmp_path / "out").items() if row.status != "written"}
     assert {key: row.code for key, row in rows.items()} == {
         "a.rec.gz/1": "size_mismatch",

@@ -177,15 +177,21 @@ def rejecting(count, inputs):
 @pytest.mark.parametrize(
     ("rejected", "inputs", "share", "fails"),
     [
-        (10, 11, 0.0, False),
-        (11, 12, 0.0, True),
+        (10, 20, 0.0, False),
+        (11, 30, 0.0, True),
+        (10, 19, 0.0, True),
+        (7, 10, 0.0, True),
+        (7, 10, 0.69, True),
+        (7, 10, 0.7, False),
+        (1, 2, 0.0, False),
+        (2, 3, 0.01, True),
         (11, 1100, 0.01, False),
         (12, 1100, 0.01, True),
         (3, 3, 1.0, True),
         (13, 1290, 0.01, True),
     ],
 )
-def test_ten_or_the_share_of_rejects_is_allowed_but_never_all(tmp_path, rejected, inputs, share, fails):
+def test_the_share_or_ten_of_at_most_half_of_the_inputs_may_be_rejected(tmp_path, rejected, inputs, share, fails):
     the_plan = plan(inputs=inputs, shards=SHARDS[:1], max_rejects=share)
     staging = Staging.open(tmp_path / "s", the_plan.fingerprint)
     staging.write_shard(SHARDS[0], rejecting(rejected, inputs))

@@ -1,0 +1,219 @@
+"""Boxes in a CSV with a row for each box: a column of images, one of classes, and four of edges or sizes.
+
+| columns | a box is |
+|---|---|
+| `xmin`, `ymin`, `xmax`, `ymax`; `x1`, `y1`, `x2`, `y2`; `left`, `top`, `right`, `bottom` | its edges |
+| `x`, `y`, `w`, `h`; `x`, `y`, `width`, `height`; `left`, `top`, `width`, `height` | its first corner and its size |
+| no header, and rows of `path,x1,y1,x2,y2,class` (keras-retinanet) | its edges |
+
+The names may begin with `bbox` or `box`.
+
+Edges are in pixels from the left and the top border, as the TensorFlow Object Detection API reads such files. They are
+fractions of the image where all of them are from 0 to 1, and one is not a whole number. `width` and `height` next to
+four edges are the size of the image, which must be that of the file. A row without class and edges is an image without
+objects. Sources: datitran/raccoon_dataset (xml_to_csv.py), fizyr/keras-retinanet (README, CSV datasets), makesense.ai.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from shardwright.dataset.manifest import MULTI
+from shardwright.errors import Reading, UsageError
+from shardwright.formats.base import Survey
+from shardwright.formats.candidates import IMAGE_ENDINGS
+from shardwright.formats.object_values import ObjectError, read_text_number
+from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
+from shardwright.formats.tables import IMAGE, LABEL, MASK, Table, TableRow, choose_role, reduce_header, shown_header
+from shardwright.images.boxes import Box
+from shardwright.progress import counted
+
+_EDGES = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
+_SIDES = (
+    *(("x", "y", "w", "h"), ("x", "y", "width", "height")),
+    *(("left", "top", "width", "height"), ("xmin", "ymin", "width", "height")),
+)
+_SIZES = (("imageheight", "imagewidth"), ("imgheight", "imgwidth"), ("height", "width"))
+_PREFIX = re.compile(r"^(?:bbox|box)(?=.)")
+_DELIMITERS = (",", ";", "\t")
+_WITHOUT_HEADER = ("image", "x1", "y1", "x2", "y2", "class")
+_FRACTIONS = (1, 1)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of such a file.
+
+    Attributes:
+        image: name of the column of images.
+        label: name of the column of classes.
+        edges: names of the four columns of a box.
+        sided: whether the last two of them are width and height.
+        size: names of the columns of the image's height and width, or empty.
+    """
+
+    image: str
+    label: str
+    edges: tuple[str, ...]
+    sided: bool
+    size: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> set[str]:
+        """Names of all of them."""
+        return {self.image, self.label, *self.edges, *self.size}
+
+
+def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns | None:
+    """Returns the columns, `None` where four of a box, or those of images and classes, are not there."""
+    header = [name for name in header if name]
+    reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header)}
+    edges = next((names for names in (*_EDGES, *_SIDES) if all(name in reduced for name in names)), None)
+    if edges is None:
+        return None
+    taken = {reduced[name] for name in edges}
+    rest = [name for name in header if name not in taken]
+    whole = {reduce_header(name): name for name in reversed(rest)}
+    size = next((names for names in _SIZES if all(name in whole for name in names)), ())
+    label = choose_role(LABEL, rest, given) or whole.get("labelname", "")
+    image = choose_role(IMAGE, [name for name in rest if name != label], given)
+    if not (image and label) or choose_role(MASK, rest, {}):
+        return None
+    found = tuple(reduced[name] for name in edges)
+    return _Columns(image, label, found, edges in _SIDES, tuple(whole[name] for name in size))
+
+
+def is_box_csv(text: str) -> bool:
+    """Returns whether the first line of a file is that of a CSV of boxes."""
+    line = text.splitlines()[0] if text else ""
+    try:
+        fields = [field.strip() for field in next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])]
+    except csv.Error:
+        return False  # The reader of tables reports what is wrong.
+    return _find_columns(fields, {}) is not None or _is_first_box(fields)
+
+
+def _is_first_box(fields: Sequence[str]) -> bool:
+    """Returns whether the first row of a file is a box, not a header: an image, four numbers and a class, or blanks."""
+    if len(fields) != len(_WITHOUT_HEADER) or not fields[0].lower().endswith(tuple(IMAGE_ENDINGS)):
+        return False
+    numbers = [re.fullmatch(r"-?\d+(?:\.\d+)?", field) is not None for field in fields[1:5]]
+    return (all(numbers) and bool(fields[5])) or not any(fields[1:])
+
+
+class BoxCsv(ObjectTable):
+    """See `ObjectFormat`."""
+
+    format, tool = "box_csv", "the table"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._table = Table.open(given.path)
+        self._headless = _is_first_box(self._table.header)
+        self._header = _WITHOUT_HEADER if self._headless else self._table.header
+        columns = _find_columns(self._header, given.options.columns)
+        if columns is None:
+            raise UsageError(
+                f"{given.path}: columns {shown_header(self._header)} were found, but boxes need one for the image, one "
+                "for the class, and four such as xmin,ymin,xmax,ymax or x,y,width,height. Name the first two by "
+                "input.labels.columns."
+            )
+        for role, name in given.options.columns.items():
+            self._table.find_column(f"input.labels.columns.{role}", name)
+        self._columns = columns
+        self._fractions = False
+        self._stated: dict[int, tuple[int, int]] = {}
+
+    def survey(self) -> Survey:
+        """See `AnnotationFormat.survey`."""
+        survey = super().survey()
+        shown = shown_header([self._header[self._header.index(name)] for name in self._columns.edges])
+        kind = "a corner and the size" if self._columns.sided else "the edges"
+        unit = "fractions of the image" if self._fractions else "pixels"
+        where = "no header: image, 4 edges, class" if self._headless else f"{shown} are {kind} of a box"
+        survey.notes = (*survey.notes, f"{self.name}: {where}, in {unit}")
+        return survey
+
+    def _rows(self) -> Iterator[TableRow]:
+        if self._headless:
+            yield TableRow(1, list(self._table.header))
+        yield from self._table.rows()
+
+    def _entries(self) -> Iterator[Entry]:
+        rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
+        within, whole = True, True
+        for row in self._rows():
+            fields = dict(zip(self._header, map(str.strip, row.fields), strict=False))
+            name = fields.get(self._columns.image, "")
+            rows.setdefault(name, []).append((row.line, fields if len(row.fields) == len(self._header) else {}))
+            for edge in self._columns.edges:
+                with suppress(ValueError):
+                    number = float(fields.get(edge, ""))
+                    within, whole = within and 0 <= number <= 1, whole and number.is_integer()
+        self._fractions = within and not whole
+        for name, found in rows.items():
+            yield Entry(_ends(name), f"{self.name}, row {found[0][0]}", found)
+
+    def _content(self, raw: Any) -> Content:
+        things: list[Thing] = []
+        left_out: Counter[str] = Counter()
+        sizes = set()
+        for line, fields in raw:
+            where = f"row {line}"
+            if not fields:
+                raise ObjectError(f"{where}: has not as many fields as the header")
+            left_out.update(f"values of column {name!r}" for name in fields if name and name not in self._columns.used)
+            if self._columns.size:
+                sizes.add(_whole(fields, self._columns.size, where))
+            edges = [fields[name] for name in self._columns.edges]
+            if any(edges) or fields[self._columns.label]:
+                things.append(Thing(fields[self._columns.label], None, self._edges(fields, where)))
+        if len(sizes) > 1:
+            raise ObjectError(f"its rows state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
+        size = sizes.pop() if sizes else None
+        return Content(things, size=size, boxes_in=_FRACTIONS if self._fractions else None, left_out=left_out)
+
+    def _edges(self, fields: Mapping[str, str], where: str) -> Box:
+        left, top, right, bottom = (read_text_number(fields[name], f"{where}: {name}") for name in self._columns.edges)
+        return Box(left, top, left + right, top + bottom) if self._columns.sided else Box(left, top, right, bottom)
+
+    def _check_task(self, survey: Survey) -> list[str]:
+        if not self._boxes:
+            things = counted(sum(len(content.things) for _, content in self._kept), "box", "boxes")
+            options = {"task": "classification", "input.labels.boxes": True}
+            raise UsageError(
+                f"{self._path}: holds {things}. Use task: classification with input.labels.boxes: true, or "
+                "input.labels.format: label_csv for the classes alone."
+            ).with_readings(Reading("the boxes of images", options))
+        survey.labels = MULTI
+        return []
+
+    def _check_boxes(self, survey: Survey) -> None:
+        """Compares sizes, too: boxes are stored in fractions of the image, and no mask would show a wrong size."""
+        super()._check_boxes(survey)
+        for position, content in self._kept:
+            true = self._images.size_of(position) if content.size is not None else None
+            if content.size is not None and true not in (None, content.size):
+                stated, found = ("x".join(map(str, size)) for size in (content.size, true or ()))
+                reason = f"{self.name}: the image has {stated} (height x width) there, its file {found}"
+                self._reject(survey, position, "", "size_mismatch", reason)
+
+
+def _whole(fields: Mapping[str, str], names: Sequence[str], where: str) -> tuple[int, int]:
+    height, width = (read_text_number(fields[name], f"{where}: {name}") for name in names)
+    if not (height.is_integer() and width.is_integer() and math.copysign(1, min(height, width)) > 0):
+        raise ObjectError(f"{where}: the image has {height:g}x{width:g} there, not a size in pixels")
+    return int(height), int(width)
+
+
+def _ends(name: str) -> list[str]:
+    """Returns the path of an image and its ends: such files often have paths of the machine that wrote them."""
+    parts = [part for part in name.replace("\\", "/").split("/") if part]
+    return ["/".join(parts[i:]) for i in range(len(parts))]
