@@ -8,7 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("shardwright", "components", "pipelines", "schemas", "benchmarks")
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 # Public in spite of the underscore: of named tuples, and of `os`, by Python's documentation; typeshed's type of a hash.
 PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_exit", "_Hash"}
 # TFX's base classes keep these for derived classes; tests/components/runtime/test_tfx_compat.py checks that they exist.
@@ -19,18 +18,23 @@ INHERITED = {
 OURS = "shardwright"
 
 
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def is_private(name: str) -> bool:
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
-def defined(tree: ast.Module) -> set[str]:
+def defined(nodes: list[ast.AST]) -> set[str]:
     """Every name that a file defines: functions, classes, variables, attributes that it sets."""
-    found = {
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    found = set()
+    for node in nodes:
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            if isinstance(node.ctx, ast.Store):
+                found.add(node.id if isinstance(node, ast.Name) else node.attr)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
     return found
 
 
@@ -41,9 +45,9 @@ def is_own(value: ast.expr) -> bool:
     )
 
 
-def private_uses(tree: ast.Module, names: set[str]) -> Iterator[tuple[int, str]]:
+def private_uses(nodes: list[ast.AST], names: set[str]) -> Iterator[tuple[int, str]]:
     """Line and name of every use of a private name that is not among `names`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             if node.attr not in names | PUBLIC and not (is_own(node.value) and node.attr in INHERITED):
                 yield node.lineno, ast.unparse(node)
@@ -61,14 +65,17 @@ def private_uses(tree: ast.Module, names: set[str]) -> Iterator[tuple[int, str]]
 
 def test_private_names_of_dependencies_are_in_compat_modules() -> None:
     wrong, used = [], set()
-    inherited = set().union(*map(defined, TREES.values()))
-    for path, tree in TREES.items():
-        own = defined(tree)
-        for node in ast.walk(tree):
-            # A base class of ours may be in another file.
-            if isinstance(node, ast.Attribute) and is_own(node.value) and node.attr in inherited:
-                own.add(node.attr)
-        found = list(private_uses(tree, own))
+    trees = {path: nodes_of(path) for path in FILES}
+    names = {path: defined(nodes) for path, nodes in trees.items()}
+    inherited = set().union(*names.values())
+    for path, nodes in trees.items():
+        # A base class of ours may be in another file.
+        own = names[path] | {
+            node.attr
+            for node in nodes
+            if isinstance(node, ast.Attribute) and node.attr in inherited and is_own(node.value)
+        }
+        found = list(private_uses(nodes, own))
         if path.stem.endswith("_compat"):
             used.add(path)
         else:
@@ -91,8 +98,8 @@ class Own:
         self._get_tmp_dir()
         return f._replace(x=self._mine)
 """
-    tree = ast.parse(text)
-    found = [text for _, text in private_uses(tree, defined(tree))]
+    nodes = list(ast.walk(ast.parse(text)))
+    found = [text for _, text in private_uses(nodes, defined(nodes))]
     assert sorted(found) == [
         "f._theirs",
         "from a import _c",
@@ -107,7 +114,7 @@ def test_a_compat_module_names_its_dependency_its_versions_and_its_test() -> Non
     modules = [path for path in FILES if path.stem.endswith("_compat")]
     assert len({path.stem for path in modules}) == len(modules), "one compat module for each dependency"
     for path in modules:
-        page = ast.get_docstring(TREES[path]) or ""
+        page = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         assert re.search(r"Checked with \S+ (?:releases )?[\d.]+ (?:to|and) [\d.]+\.", page), path
         (test,) = re.findall(r"`(tests/[\w/]+\.py)`", page)
         assert "checked_with(" in (ROOT / test).read_text(encoding="utf-8"), path

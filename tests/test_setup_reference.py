@@ -19,7 +19,8 @@ from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.pipelines.commands.documentation import ERROR_PAGES, page_of_error, section_anchor
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = """
+# The name of the package makes it a fork that has TFX already (`prefork`).
+PROGRAM = """# shardwright.components
 import json, sys
 from reference_pages import PAGES
 print(json.dumps({name: page() for name, page in PAGES.items()}))

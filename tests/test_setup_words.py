@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 NAMES = re.compile(
     rf"(^|_)(told|tells?|said|says?|mend(ed|s)?|anew|beside|whoever|lies|unheld)(_|$)|{BRITISH}", re.IGNORECASE
 )
+BEGINS = re.compile(rf"(?m)^[# ]*{HEADLESS.pattern}")
 # The words are meant there: the names of other people's interfaces, values of parameters.
 EXCEPTIONS: dict[str, set[str]] = {
     "shardwright/storage/buckets.py": {"tell"},  # the method of file objects
@@ -37,6 +38,13 @@ def docstrings(nodes: list[ast.AST]) -> set[int]:
     return {node.body[0].lineno for node in typed if ast.get_docstring(node, clean=False) is not None}
 
 
+def may_have_idioms(source: str) -> bool:
+    """Returns whether a name or a comment of a source can be an idiom: its tokens take long to look at."""
+    behind = "\n".join(re.findall(r"#.*", source))
+    names = set(re.findall(r"\w+", source))
+    return any(map(NAMES.search, names)) or any(rule.search(behind) for rule, _ in RULES) or bool(BEGINS.search(behind))
+
+
 def idioms(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line, what was found and what to write instead."""
     source, nodes = parsed(path)
@@ -47,7 +55,7 @@ def idioms(path: Path) -> Iterator[tuple[int, str, str]]:
     ]
     begins = docstrings(nodes)
     texts = [(line, text, line in begins) for line, text, _ in texts]
-    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline)) if may_have_idioms(source) else []
     before = -2
     for token in tokens:
         if token.type == tokenize.COMMENT:
@@ -56,8 +64,9 @@ def idioms(path: Path) -> Iterator[tuple[int, str, str]]:
         elif token.type == tokenize.NAME and NAMES.search(token.string):
             yield token.start[0], token.string, "a name: the standard term"
     for line, text, first in texts:
-        for number, row in enumerate(text.splitlines()):
-            for rule, instead in RULES:
+        rules = [(rule, instead) for rule, instead in RULES if rule.search(text)]
+        for number, row in enumerate(text.splitlines() if rules else ()):
+            for rule, instead in rules:
                 for found in rule.finditer(row):
                     yield line + number, found[0], instead
         if first and HEADLESS.match(text.strip()):

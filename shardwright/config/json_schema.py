@@ -8,6 +8,7 @@ by `shardwright validate` only. `shardwright.schema.json` in this folder is the 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
 import re
@@ -173,8 +174,9 @@ _FORMS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@functools.cache
 def config_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of a configuration file, draft 2020-12."""
+    """Returns the JSON Schema of a configuration file, draft 2020-12; all callers get the same object."""
     schema = _section(config_config.Config, "")
     schema["required"] = ["input"]
     title = {"$schema": _DRAFT, "title": "Configuration of Shardwright"}
