@@ -9,7 +9,9 @@ image's true size, parses them. So a table of a million rows is never in memory.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -260,3 +262,9 @@ class Unlabeled(AnnotationFormat):
 def shorten(names: Collection[str], most: int = SHOWN_NAMES) -> str:
     """Returns names for a message: the first ones, with an ellipsis where there are more."""
     return ", ".join(islice(names, most)) + (", …" if len(names) > most else "")
+
+
+def counted_endings(keys: Iterable[str]) -> str:
+    """Returns how many files have each ending, for messages: `.npy 12, .txt 1`."""
+    endings = Counter(os.path.splitext(key)[1].lower() or "no ending" for key in keys)
+    return ", ".join(f"{ending} {count}" for ending, count in sorted(endings.items()))

@@ -161,7 +161,11 @@ def _open(request: _Request, path: str | None) -> AnnotationFormat:
     if record is not None and record.labels == NONE and options.format == "auto":
         return Unlabeled(request.given())
     if path is None:
-        return _open_keys(request)
+        try:
+            return _open_keys(request)
+        except UsageError:
+            _check_next_to_images(request)
+            raise
     tool = detect_tool(options.format, path, images.root, images.keys)
     check_known(path, tool)
     if tool is not None and tool.format == CAPTIONS:
@@ -183,6 +187,21 @@ def _open(request: _Request, path: str | None) -> AnnotationFormat:
         if getattr(options, option):
             raise _not_used(option, f"{path} is not COCO JSON")
     return _open_table(request, path)
+
+
+def _check_next_to_images(request: _Request) -> None:
+    """Checks that no files of an annotation tool are next to images whose names and folders state no class.
+
+    Raises:
+        UsageError: there are some; with the lines that read them.
+    """
+    root = request.images.root
+    tool = detect_tool(request.options.format, root, root, request.images.keys) if root else None
+    if tool is not None and tool.format:
+        raise UsageError(
+            f"input.labels.path: missing, and {root} holds {tool.name} next to the images. To read them, write "
+            f"input.labels: {{path: {quoted(root)}, format: {tool.format}}}."
+        )
 
 
 def detect_tool(label_format: str, path: str, root: str = "", keys: Sequence[str] = ()) -> KnownTool | None:

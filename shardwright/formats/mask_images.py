@@ -28,6 +28,7 @@ from shardwright.formats.base import (
     FormatInput,
     Images,
     Survey,
+    counted_endings,
 )
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
@@ -186,7 +187,11 @@ def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
         if chosen:
             kept = [i for i in chosen if listing.path(i) not in images]
             return dataclasses.replace(listing.part(kept), refused=listing.refused)
-    raise UsageError(f"input.labels.path: {folder} contains no PNG, BMP or TIFF. Give the folder of the masks.")
+    held = counted_endings(listing.keys)
+    raise UsageError(
+        f"input.labels.path: {folder} contains no PNG, BMP or TIFF of masks, but {held}, which no known tool writes. "
+        "Give the folder of the masks, or a file of annotations."
+    )
 
 
 def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,14 @@ from shardwright.config.input import TFRECORD
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
-from shardwright.formats.base import AnnotationFormat, ClassesInText, FormatInput, Images, Survey
+from shardwright.formats.base import (
+    AnnotationFormat,
+    ClassesInText,
+    FormatInput,
+    Images,
+    Survey,
+    counted_endings,
+)
 from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
@@ -389,9 +395,7 @@ def _without_sidecars(listing: Listing, not_images: dict[int, Refusal]) -> tuple
     sidecars = {i for i in not_images if _is_sidecar(listing.keys[i])}
     if not sidecars or len(sidecars) == len(listing.keys):
         return listing, not_images, ""
-    endings = Counter(os.path.splitext(listing.keys[i])[1].lower() or "no ending" for i in sidecars)
-    counts = ", ".join(f"{ending} {count}" for ending, count in sorted(endings.items()))
-    note = f"images: other files are ignored: {counts}"
+    note = f"images: other files are ignored: {counted_endings(listing.keys[i] for i in sidecars)}"
     kept = [i for i in range(len(listing.keys)) if i not in sidecars]
     part = dataclasses.replace(listing.part(kept), refused=listing.refused)
     return part, {new: not_images[old] for new, old in enumerate(kept) if old in not_images}, note

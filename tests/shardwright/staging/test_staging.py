@@ -184,7 +184,7 @@ def rejecting(count, inputs):
         (7, 10, 0.69, True),
         (7, 10, 0.7, False),
         (1, 2, 0.0, False),
-        (2, 3, 0.01, True),
+        (3, 5, 0.01, True),
         (11, 1100, 0.01, False),
         (12, 1100, 0.01, True),
         (3, 3, 1.0, True),
