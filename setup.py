@@ -41,8 +41,10 @@ GCS = [
     "requests>=2.28",
     "urllib3>=1.26.17",  # Older ones cannot be imported on Python 3.12 and later.
 ]
+PARQUET = ["pyarrow>=10"]
 TFX = [
     *TENSORFLOW,
+    *PARQUET,
     "absl-py>=1.4",
     "apache-beam>=2.59,<2.60; python_version < '3.11'",  # Beam 2.60 to 2.76 is in neither stack.
     "apache-beam>=2.77,<2.78; python_version >= '3.11'",
@@ -52,7 +54,6 @@ TFX = [
     "keras>=3.10,<4",
     "ml-metadata>=1.16,<2",
     "protobuf>=3.20",
-    "pyarrow>=10",
     "tensorboard>=2.16",
     "tensorflow-data-validation>=1.16,<2",
     "tensorflow-metadata>=1.16,<2",
@@ -67,6 +68,7 @@ KUBEFLOW = [*TFX, *GCS, "kfp>=2.5,<2.17", "kubernetes>=26,<27"]
 EXTRAS = {
     "gcs": GCS,
     "s3": ["boto3>=1.36", "botocore>=1.36"],  # PutObject with IfNoneMatch, which commits a manifest, came within 1.35.
+    "parquet": PARQUET,
     "tf": TENSORFLOW,
     "tfx": TFX,
     "kubeflow": KUBEFLOW,

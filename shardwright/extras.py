@@ -8,6 +8,7 @@ from shardwright.errors import UsageError
 EXTRAS: dict[str, tuple[str, ...]] = {
     "gcs": ("google.api_core", "google.auth", "google.cloud.storage", "google.resumable_media", "requests", "urllib3"),
     "s3": ("boto3", "botocore"),
+    "parquet": ("pyarrow",),
     "tf": ("tensorflow",),
     "tfx": (
         "absl",
@@ -34,9 +35,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 # Extra -> the extras that it contains.
 CONTAINS: dict[str, tuple[str, ...]] = {
-    "tfx": ("tf",),
-    "kubeflow": ("gcs", "tf", "tfx"),
-    "vertex": ("gcs", "kubeflow", "tf", "tfx"),
+    "tfx": ("parquet", "tf"),
+    "kubeflow": ("gcs", "parquet", "tf", "tfx"),
+    "vertex": ("gcs", "kubeflow", "parquet", "tf", "tfx"),
 }
 
 # Command -> the extra that it always needs. `compile` needs that of its target; the commands not named here need none.

@@ -277,6 +277,8 @@ def test_extras_for_one_kind_of_machine_are_not_part_of_all(wheel: zipfile.ZipFi
         ("google.cloud", "run", "gcs"),
         ("google.cloud.storage", "run", "gcs"),
         ("boto3", "run", "s3"),
+        ("pyarrow", "ingest", "parquet"),
+        ("pyarrow", "run", "tfx"),
         ("tensorflow", "vertex", "vertex"),
         ("kfp", "submit", "vertex"),
         ("kfp", "kubeflow", "kubeflow"),

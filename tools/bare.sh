@@ -53,7 +53,7 @@ environment() { # NAME OPTIONS...: an environment with the wheel and what `uv pi
 }
 
 if [ -n "$sizes" ]; then
-    for extra in none gcs s3 tf tfx kubeflow vertex all gpu tpu; do
+    for extra in none gcs s3 parquet tf tfx kubeflow vertex all gpu tpu; do
         "$UV" venv --quiet --python "$python" "$scratch/sizes"
         before="$(du -sm "$scratch/sizes" | cut -f 1)"
         # For a glibc that TFX has packages for: nothing of it is started here.

@@ -6,11 +6,11 @@
 | `vertex_jsonl` | `{"imageGcsUri": "gs://b/a.jpg", "classificationAnnotation": {"displayName": "cat"}}` |
 | `labelbox` | `{"data_row": {"external_id": "a.jpg"}, "projects": {"p": {"labels": [...]}}}` |
 
-Members of label tables are found as columns of a table are. `objects` are those of Hugging Face's imagefolder: lists
-`bbox` of [x, y, width, height] in pixels, and `categories`. Boxes of Vertex AI are fractions of the image; its `ml_use`
-is the split. Labelbox keeps masks as addresses on its servers: an image that has one is rejected. Sources: the
-documentation of the three (huggingface.co/docs/datasets/image_dataset, cloud.google.com/vertex-ai/docs/image-data,
-docs.labelbox.com/reference/export-image-annotations).
+Members of label tables are found as columns of a table are; a Parquet file with lists is one, too. `objects` are those
+of Hugging Face's imagefolder: lists `bbox` of [x, y, width, height] in pixels, and `categories`. Boxes of Vertex AI are
+fractions of the image; its `ml_use` is the split. Labelbox keeps masks as addresses on its servers: an image that has
+one is rejected. Sources: the documentation of the three (huggingface.co/docs/datasets/image_dataset,
+cloud.google.com/vertex-ai/docs/image-data, docs.labelbox.com/reference/export-image-annotations).
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from shardwright.formats.object_values import (
     read_side,
 )
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, polygon, rectangle
+from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.formats.tables import IMAGE, LABEL, choose_role
 from shardwright.images.boxes import Box
 from shardwright.storage import open_table
 from shardwright.storage.limits import LineTooLong, bounded_lines
 
-_OBJECTS = "objects"
+OBJECTS = "objects"
 _CATEGORIES = ("categories", "category", "label", "labels")
 _FRACTIONS = (1, 1)
 _ML_USE = "aiplatform.googleapis.com/ml_use"
@@ -48,7 +49,7 @@ _SHOWN = 60
 def is_label_line(found: Mapping[str, Any]) -> bool:
     """Returns whether a line is one of a label table."""
     names = [name for name in found if isinstance(name, str)]
-    return bool(choose_role(IMAGE, names, {})) and (bool(choose_role(LABEL, names, {})) or _OBJECTS in found)
+    return bool(choose_role(IMAGE, names, {})) and (bool(choose_role(LABEL, names, {})) or OBJECTS in found)
 
 
 class _Lines(ObjectTable):
@@ -94,6 +95,14 @@ class LabelJsonl(_Lines):
         # Hugging Face names images from the folder of the file on.
         self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
 
+    def _entries(self) -> Iterator[Entry]:
+        if not is_parquet(self._path):
+            yield from super()._entries()
+            return
+        file = ParquetFile.open(self._path)
+        for number, row in enumerate(file.rows(file.header), 1):
+            yield Entry(self._names_in(row), f"{self.name}, row {number}", row)
+
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         name = found.get(choose_role(IMAGE, list(found), self._columns))
         if not isinstance(name, str) or not name.strip():
@@ -104,10 +113,10 @@ class LabelJsonl(_Lines):
         image, label = (choose_role(role, list(found), self._columns) for role in (IMAGE, LABEL))
         value = found.get(label)
         tags = [_class(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]
-        left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in found if name not in (image, label, _OBJECTS)})
+        left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in found if name not in (image, label, OBJECTS)})
         things: list[Thing] = []
-        if found.get(_OBJECTS) is not None:
-            objects = read_mapping(found[_OBJECTS], _OBJECTS)
+        if found.get(OBJECTS) is not None:
+            objects = read_mapping(_by_member(found[OBJECTS]), OBJECTS)
             named = next((name for name in _CATEGORIES if name in objects), _CATEGORIES[0])
             boxes, labels = read_list(objects.get("bbox"), "bbox"), read_list(objects.get(named), named)
             if len(boxes) != len(labels):
@@ -206,6 +215,14 @@ def _parse(line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def _by_member(objects: Any) -> Any:
+    """Returns lists by their names also where there is an object a box, as newer versions of `datasets` write them."""
+    if not isinstance(objects, list) or not all(isinstance(one, dict) for one in objects):
+        return objects
+    names = list(objects[0]) if objects else ["bbox", _CATEGORIES[0]]
+    return {name: [one.get(name) for one in objects] for name in names}
 
 
 def _class(value: object) -> str:

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 from shardwright.errors import UsageError
 from shardwright.formats.box_csv import BoxCsv, is_box_csv
 from shardwright.formats.cvat import Cvat
-from shardwright.formats.json_lines import Labelbox, LabelJsonl, VertexJsonl, is_label_line
+from shardwright.formats.json_lines import OBJECTS, Labelbox, LabelJsonl, VertexJsonl, is_label_line
 from shardwright.formats.label_studio import LabelStudio
 from shardwright.formats.labelme import LabelMe
 from shardwright.formats.objects import ObjectFormat
 from shardwright.formats.open_images import OpenImages, is_open_images
 from shardwright.formats.panoptic import Panoptic
+from shardwright.formats.parquet import ParquetFile
+from shardwright.formats.parquet_pages import is_parquet
 from shardwright.formats.supervisely import Supervisely
+from shardwright.formats.tables import LABEL, choose_role
 from shardwright.formats.via import ViaJson
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.formats.yolo import Yolo
@@ -61,7 +64,9 @@ _VERTEX = KnownTool("Vertex AI JSON lines", "", "vertex_jsonl")
 _LABEL_LINES = KnownTool("JSON lines with a class or boxes for each image", "", "label_jsonl")
 _PANOPTIC = KnownTool("COCO panoptic JSON", "", "panoptic")
 _CAPTIONS = KnownTool("COCO captions JSON", "", "captions")
-_PARQUET = KnownTool("Parquet", "Save it as CSV or JSON lines, e.g. by pandas.read_parquet(FILE).to_csv('labels.csv').")
+_PARQUET = KnownTool(
+    "Parquet with the images in it", "Write the images as files, and a metadata.csv with their names and labels."
+)
 _DATUMARO = KnownTool("datumaro JSON", "Export COCO or CVAT from datumaro.")
 _CREATE_ML = KnownTool("CreateML JSON", "Export COCO from the tool that wrote it.")
 _OPEN_IMAGES = KnownTool("a CSV of Open Images", "", "open_images")
@@ -97,8 +102,8 @@ def name_tool(path: str) -> KnownTool | None:
         start = read_start(path, _START)
     except OSError:
         return None
-    if start.startswith(b"PAR1"):
-        return _PARQUET
+    if is_parquet(start):
+        return _of_parquet(path)
     text = start.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     ending = os.path.splitext(path)[1].lower()
     if ending in (".yaml", ".yml"):
@@ -144,6 +149,17 @@ def check_known(path: str, tool: KnownTool | None) -> None:
     """
     if tool is not None and not tool.format:
         raise UsageError(f"input.labels.path: {path}: holds {tool.name}, which is not read. {tool.fix}")
+
+
+def _of_parquet(path: str) -> KnownTool | None:
+    """Returns what a Parquet file holds; `None` for a table of one value a field, whose columns decide."""
+    columns = ParquetFile.open(path).columns
+    if any(column.image for column in columns):
+        return _PARQUET
+    nested = {column.name: None for column in columns if column.nested}
+    names = [column.name for column in columns]
+    listed = OBJECTS in nested or choose_role(LABEL, names, {}) in nested
+    return _LABEL_LINES if listed and is_label_line(dict.fromkeys(names)) else None
 
 
 def _of_json(text: str, *, whole: bool) -> KnownTool | None:

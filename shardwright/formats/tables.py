@@ -1,5 +1,7 @@
 """CSV tables, streamed: byte-order mark, any line ends, quotes, comma, semicolon or tab, and which column is which.
 
+A Parquet file is a table with the same fields.
+
 The tables of several deliveries as one: rows from old to new, in the columns of the newest.
 """
 
@@ -14,6 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table
 
@@ -85,8 +88,10 @@ class Table:
         """Reads the header.
 
         Raises:
-            UsageError: missing, empty, or not UTF-8 text.
+            UsageError: missing, empty, or not UTF-8 text; a Parquet file that cannot be read.
         """
+        if is_parquet(path):
+            return ParquetTable.of(ParquetFile.open(path))
         with open_table(path) as file:
             try:
                 first = next(filter(str.strip, limits.bounded_lines(file)), "")
@@ -243,6 +248,29 @@ def _too_long(path: str, error: limits.LineTooLong) -> UsageError:
 def _not_utf8(path: str, error: UnicodeDecodeError) -> UsageError:
     found = error.object[error.start : error.start + 4].hex(" ")
     return UsageError(f"{path}: is not UTF-8 text (bytes {found}). Save it as CSV in UTF-8.")
+
+
+@dataclass(frozen=True)
+class ParquetTable(Table):
+    """A Parquet file; see `Table`. The line of a row is its number, from 1.
+
+    Attributes:
+        file: the file.
+    """
+
+    file: ParquetFile | None = None
+
+    @staticmethod
+    def of(file: ParquetFile) -> ParquetTable:
+        """Returns the table of a file."""
+        return ParquetTable(file.path, file.header, "", file)
+
+    def rows(self) -> Iterator[TableRow]:
+        """See `Table.rows`."""
+        assert self.file is not None, "see `of`"
+        for number, fields in enumerate(self.file.texts(), 1):
+            if any(field.strip() for field in fields):
+                yield TableRow(number, fields)
 
 
 class TablePart(NamedTuple):

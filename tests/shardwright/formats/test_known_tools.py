@@ -35,9 +35,8 @@ TOOLS = [
     ("data.yaml", "train: ../train\nnc: 2\nnames: [cat, dog]\n", "YOLO"),
     ("default.json", json.dumps(DATUMARO), "datumaro"),
     ("createml.json", json.dumps(CREATE_ML), "CreateML"),
-    ("table.parquet", "PAR1\x15\x04", "Parquet"),
 ]
-NOT_READ = ("datumaro", "CreateML", "Parquet")
+NOT_READ = ("datumaro", "CreateML")
 
 
 @pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
