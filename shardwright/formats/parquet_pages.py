@@ -29,7 +29,7 @@ class PageError(ValueError):
 
 
 class Pages(NamedTuple):
-    """The pages of a column in a row group.
+    """The pages of a column within one group of rows.
 
     Attributes:
         largest: bytes of the largest page, unpacked.
@@ -69,7 +69,7 @@ def check_footer(file: IO[bytes]) -> int:
 
 
 def scan_pages(file: IO[bytes], start: int, stop: int) -> Pages:
-    """Reads the headers of the pages of a column in a row group.
+    """Reads the headers of the pages of a column within one group of rows.
 
     Args:
         file: the file.
