@@ -13,10 +13,18 @@ ARG BEAM_SDK=apache/beam_python3.13_sdk:2.77.0
 
 FROM ${BEAM_SDK} AS beam
 
-FROM ${BASE} AS packages
+FROM ${BASE} AS system
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates curl g++ python3 python3-dev unzip \
+    && apt-get install -y --no-install-recommends ca-certificates python3 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 1000 --user-group --create-home shardwright \
+    && mkdir /workspace && chown shardwright:shardwright /workspace
+
+FROM system AS packages
+ARG DEBIAN_FRONTEND=noninteractive
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends curl g++ python3-dev unzip \
     && rm -rf /var/lib/apt/lists/*
 ARG ACCELERATOR=cpu
 ARG UV_DEFAULT_INDEX=
@@ -40,13 +48,7 @@ RUN tools/image/install shardwright /opt/code && install -m 755 tools/image/entr
 
 # The packages change with the lock only, the code with every commit: gigabytes that registries and nodes have already,
 # and a few megabytes that they have not.
-FROM ${BASE}
-ARG DEBIAN_FRONTEND=noninteractive
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates python3 \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 1000 --user-group --create-home shardwright \
-    && mkdir /workspace && chown shardwright:shardwright /workspace
+FROM system
 COPY --from=packages /opt/shardwright /opt/shardwright
 COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
 COPY --from=code /opt/code /opt/shardwright

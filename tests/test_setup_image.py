@@ -19,6 +19,7 @@ CHECKOUT = Path(__file__).parents[1]
 DOCKERFILE = re.sub(r"\\\n", " ", (CHECKOUT / "Dockerfile").read_text(encoding="utf-8"))
 STAGES = re.split(r"^(?=FROM )", DOCKERFILE, flags=re.MULTILINE)[1:]
 LAST = STAGES[-1]
+(SYSTEM,) = (stage for stage in STAGES if re.match(r"FROM \S+ AS system$", stage, re.MULTILINE))
 
 
 def told(stage: str, word: str) -> list[str]:
@@ -28,14 +29,16 @@ def told(stage: str, word: str) -> list[str]:
 def test_what_is_run_is_no_root_and_begins_in_a_folder_of_its_own() -> None:
     # By number, or Kubernetes refuses it under `runAsNonRoot: true`.
     assert told(LAST, "USER") == ["1000:1000"]
-    assert "useradd --uid 1000 --user-group" in LAST
+    assert LAST.startswith("FROM system\n")
+    assert "useradd --uid 1000 --user-group" in SYSTEM
     assert told(LAST, "WORKDIR") == ["/workspace"]
     assert LAST.index("USER ") > max(match.start() for match in re.finditer("RUN |COPY ", LAST))
 
 
 def test_nothing_that_was_given_to_a_build_stays_in_the_image() -> None:
     """Arguments are told by `docker history`: an index may be named with a password."""
-    assert {name.partition("=")[0] for name in told(LAST, "ARG")} == {"ACCELERATOR", "DEBIAN_FRONTEND", "REVISION"}
+    arguments = {name.partition("=")[0] for stage in (SYSTEM, LAST) for name in told(stage, "ARG")}
+    assert arguments == {"ACCELERATOR", "DEBIAN_FRONTEND", "REVISION"}
     assert any("UV_DEFAULT_INDEX" in stage for stage in STAGES[:-1])
     assert not re.search(r"(?i)secret|password|token|credential", DOCKERFILE)
     # No folder is copied whole: what lies in a checkout beside the code stays there.
@@ -47,7 +50,7 @@ def test_nothing_that_was_given_to_a_build_stays_in_the_image() -> None:
 
 def test_no_build_tools_stay() -> None:
     assert re.search(r"g\+\+", "".join(STAGES[:-1]))
-    assert not re.search(r"g\+\+|gcc|python3-dev|curl|uv\b", LAST)
+    assert not re.search(r"g\+\+|gcc|python3-dev|curl|uv\b", SYSTEM + LAST)
 
 
 def test_beams_workers_run_in_the_images_own_environment() -> None:
@@ -123,7 +126,7 @@ def test_beams_launcher_stops_without_beam_and_starts_the_worker_with_it(tmp_pat
 
 def test_packages_do_not_wait_for_code() -> None:
     """A layer is made again when what is copied before it has changed."""
-    (packages,) = (stage for stage in STAGES if stage.startswith("FROM ${BASE} AS packages"))
+    (packages,) = (stage for stage in STAGES if stage.startswith("FROM system AS packages"))
     assert not any(
         folder in line for line in told(packages, "COPY") for folder in ("shardwright/", "pipelines/", "components/")
     )
@@ -136,7 +139,7 @@ def test_labels_and_arguments() -> None:
     assert f'{LABEL}="${{ACCELERATOR}}"' in LAST
     # Bases can be given by digest: no stage names one without an argument.
     bases = [re.match(r"FROM (\S+)", stage)[1] for stage in STAGES]
-    assert set(bases) <= {"${BASE}", "${BEAM_SDK}", "packages"}
+    assert set(bases) <= {"${BASE}", "${BEAM_SDK}", "packages", "system"}
 
 
 @pytest.mark.parametrize(

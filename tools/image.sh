@@ -3,7 +3,7 @@
 # pipeline, a compiled one's first task, what is in it and how large it is. Needs root (buildah, podman and runc, without a
 # daemon). The tests ran on the other stack, with the same packages.
 #
-# The Debian 13 that it builds upon is made by debootstrap and kept in the cache folder. Beam's launcher for Dataflow comes
+# The Debian 13 that it builds upon is made by tools/lib/debian.sh and kept in the cache folder. Beam's launcher for Dataflow comes
 # from a registry's image. Without one, tools/image/boot stands in for it: it takes the steps that depend on the image.
 #
 #   image.sh build     the image localhost/shardwright
@@ -22,6 +22,8 @@ checkout="$(dirname "$tools")"
 . "$tools/lib/cache.sh"
 # shellcheck source=tools/lib/packages.sh
 . "$tools/lib/packages.sh"
+# shellcheck source=tools/lib/debian.sh
+. "$tools/lib/debian.sh"
 
 certificates="${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}"
 store=(--root "$cache/images" --runroot "$cache/images-run" --storage-driver overlay)
@@ -32,17 +34,13 @@ base=localhost/debian13
 
 build() {
     [ "$(id -u)" = 0 ] || fail 2 "the image can only be built by root here. Run it as root, use a Docker engine, or leave it to CI."
-    need_packages buildah podman runc debootstrap debian-archive-keyring
+    need_packages buildah podman runc
     local scratch
     scratch="$(mktemp -d)"
     trap 'rm -rf "$scratch"' RETURN
     if ! buildah "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; then
-        say "image: making a Debian 13 to build upon (a minute)"
-        debootstrap --variant=minbase --include=ca-certificates --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
-            trixie "$scratch/root" http://deb.debian.org/debian sid >"$cache/image-base.log" ||
-            fail 1 "debootstrap failed; see $cache/image-base.log."
-        tar -C "$scratch/root" -cf "$scratch/base.tar" .
-        rm -rf --one-file-system "$scratch/root"
+        need_debian
+        ln "$debian_base" "$scratch/base.tar" 2>/dev/null || cp "$debian_base" "$scratch/base.tar"
         printf 'FROM scratch\nADD base.tar /\n' >"$scratch/Dockerfile"
         buildah "${store[@]}" build --quiet --isolation chroot -t "$base" "$scratch" >/dev/null
         rm "$scratch/base.tar"
@@ -57,6 +55,11 @@ build() {
     [ -z "${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-}}" ] ||
         arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
     arguments+=(--quiet --layers --isolation chroot --volume "$certificates:/etc/ssl/certs/ca-certificates.crt:ro")
+    # The other stack has fetched and compiled the same packages for the same system. uv compares their hashes with the lock.
+    local packages="$cache/debian13/root/.cache/uv"
+    [ -d "$packages" ] || packages="$cache/image-uv"
+    mkdir -p "$packages"
+    arguments+=(--volume "$packages:/root/.cache/uv")
     # With a separate name, the stage of the packages is kept: packages are installed again only when the lock changes.
     buildah "${store[@]}" build "${arguments[@]}" --target packages -t "$image-packages" "$checkout" >/dev/null
     buildah "${store[@]}" build "${arguments[@]}" -t "$image" "$checkout" >/dev/null
