@@ -20,8 +20,8 @@ from shardwright.ingest import (
     InputLocation,
     commit_ingest,
     plan_ingest,
-    reuse_notes,
     write_shard,
+    written_notes,
 )
 from shardwright.ingest.baseline import baseline_source
 from shardwright.progress import print_note
@@ -78,10 +78,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     | "Spread" >> beam.Reshuffle()
                     | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
                 )
-            copied = reuse_notes(plan, staging.results(plan.dataset.shards))
-            for note in copied:
+            written = written_notes(plan, staging.results(plan.dataset.shards))
+            for note in written:
                 print_note(note)
-            notes = [*plan.notes, *copied]
+            notes = [*plan.notes, *written]
             build = {"runner": "tfx", "notes": notes, **baseline_source(location)}
             manifest = commit_ingest(plan, staging, examples.uri, build)
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))

@@ -53,7 +53,11 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.cloud.submit import SubmitOptions, schedule, submit, submit_request
+    from shardwright.pipelines.runs.logs import quiet_imports
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with quiet_imports():
+        from shardwright.pipelines.cloud.submit import SubmitOptions, schedule, submit, submit_request
 
     parameters = {}
     for text in options.parameter:
@@ -71,7 +75,6 @@ def _run(options: argparse.Namespace) -> int:
         dry_run=options.dry_run,
         replace=options.replace,
     )
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     config, file = load_config(options.config), Path(options.config).absolute()
     if options.change is not None:
         return _change_schedules(config, options.change, as_json=options.json)

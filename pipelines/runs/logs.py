@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,21 @@ def log_to_file(log_file: str | os.PathLike[str], *, verbose: bool = False) -> I
         os.close(terminal)
         root.handlers, root.level = handlers, level
         logging.captureWarnings(False)
+
+
+@contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Drops what libraries print while the block imports them; all of it is shown if an import fails unexpectedly."""
+    with tempfile.TemporaryDirectory(prefix="shardwright-imports-") as folder:
+        log_file = Path(folder, "imports.log")
+        try:
+            with log_to_file(log_file):
+                yield
+        except (ShardwrightError, ModuleNotFoundError):
+            raise
+        except Exception:
+            sys.stderr.write(log_file.read_text(encoding="utf-8", errors="replace"))
+            raise
 
 
 def _silence_absl(handler: logging.Handler) -> None:

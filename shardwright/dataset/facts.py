@@ -125,6 +125,11 @@ class FactsCollector:
         """Number of records without a class."""
         return sum(not labels for labels in self._labels)
 
+    @property
+    def classes(self) -> list[int]:
+        """Numbers of the classes that any record has, ascending."""
+        return sorted({label for labels in self._labels for label in labels})
+
     def encode(self) -> bytes:
         """Returns the content of the file."""
         facts = {

@@ -4,7 +4,7 @@ from shardwright.ingest.features import example_features, labels_kind
 from shardwright.ingest.identify import hash_input, input_fingerprint
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
-from shardwright.ingest.run import ingest, reuse_notes
+from shardwright.ingest.run import ingest, written_notes
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.write import commit_ingest, write_shard
 
@@ -24,7 +24,7 @@ __all__ = [
     "labels_kind",
     "locate",
     "plan_ingest",
-    "reuse_notes",
     "survey_input",
     "write_shard",
+    "written_notes",
 ]

@@ -33,6 +33,8 @@ from shardwright.storage.paths import check_not_inside, is_inside, staging_next_
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
+# Classes that a note names.
+_SHOWN_CLASSES = 8
 _LOST = (
     "A process that was writing a shard has died; out of memory? Finished shards are kept: run it again, perhaps with "
     "fewer --workers."
@@ -101,7 +103,27 @@ def ingest(
     return manifest
 
 
-def reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+def written_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+    """Returns the notes on what was written, for the user: what was copied, and classes that splits lack."""
+    return [*_reuse_notes(plan, results), *_class_notes(plan, results)]
+
+
+def _class_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+    """Returns a note for each split that has labeled images, and no image of some classes."""
+    names, found = plan.dataset.classes, {shard.split: set[int]() for shard in plan.dataset.shards}
+    for result in results:
+        if result is not None:
+            found[result.split].update(result.classes)
+    notes = []
+    for split, there in found.items():
+        missing = [name for label, name in enumerate(names) if label not in there] if there else []
+        if missing:
+            more = f" and {len(missing) - _SHOWN_CLASSES:,} more" if len(missing) > _SHOWN_CLASSES else ""
+            notes.append(f"split: no image of {split} has {', '.join(missing[:_SHOWN_CLASSES])}{more}")
+    return notes
+
+
+def _reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
     """Returns how much was copied from the previous dataset, for the user; nothing where there is none."""
     if plan.source is None:
         return []
@@ -167,9 +189,9 @@ def _write(
     with progress(len(missing), "writing shards", quiet=quiet) as shown:
         for _ in written:
             shown.advance()
-    copied = reuse_notes(plan, staging.results(shards))
+    notes = written_notes(plan, staging.results(shards))
     manifest = commit_ingest(plan, staging, out, {"config": config.to_dict(), "runner": "ingest"})
-    _log_all(log, copied)
+    _log_all(log, notes)
     return manifest
 
 

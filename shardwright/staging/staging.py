@@ -117,6 +117,7 @@ class ShardResult:
         facts_bytes: size of its file of facts, 0 where there is none.
         facts_checksum: hash of that file.
         unlabeled: records without a class; counted where there are facts.
+        classes: numbers of the classes that its records have; empty where there are no facts.
     """
 
     split: str
@@ -136,6 +137,7 @@ class ShardResult:
     facts_bytes: int = 0
     facts_checksum: str = ""
     unlabeled: int = 0
+    classes: Sequence[int] = ()
 
     def has(self, further: Iterable[str], facts: FactsCollector | None) -> bool:
         """Returns whether the shard was finished together with these files, and with facts where these are wanted."""
@@ -326,6 +328,7 @@ class Staging:
             facts_bytes=facts_bytes,
             facts_checksum=facts_checksum,
             unlabeled=facts.unlabeled if facts is not None else 0,
+            classes=facts.classes if facts is not None else (),
         )
         more = ((origins_path(shard), origins_bytes), (shard_names.facts_path(shard), facts_bytes))
         self._store([shard, index, _rows(planned), *further, *(name for name, size in more if size)])

@@ -50,3 +50,17 @@ def test_the_input_is_read_before_tensorflow_is_loaded() -> None:
     script = "import sys; sys.modules.update(tensorflow=None, tfx=None); import shardwright.pipelines.local"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_imports_are_quiet_unless_one_fails_unexpectedly() -> None:
+    script = (
+        "import os, sys, warnings\n"
+        "from shardwright.pipelines.runs.logs import quiet_imports\n"
+        "with quiet_imports():\n    os.write(2, b'noise\\n')\n"
+        "warnings.warn('ours')\n"
+        "with quiet_imports():\n    os.write(2, b'reason\\n')\n    raise RuntimeError('broken')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "noise" not in done.stderr
+    assert all(shown in done.stderr for shown in ("ours", "reason", "RuntimeError: broken"))

@@ -59,7 +59,7 @@ def notes_of(options, out):
 
 
 def test_plain_splits_add_nothing_to_recipe_and_notes(tmp_path):
-    photos(tmp_path, range(30))
+    photos(tmp_path, range(120))
     notes = notes_of(raw(tmp_path), tmp_path / "out")
     assert not [note for note in notes if note.startswith("split")]
     assert ImageDataset.open(tmp_path / "out").manifest.recipe["split"] == {}
@@ -392,3 +392,10 @@ def test_groups_are_in_every_row_of_an_image_with_masks(tmp_path, image_input, l
     sides = {(int(key[:3]) // 8, split) for key, split in placed(tmp_path / "out").items()}
     assert sorted(day for day, _ in sides) == list(range(5))
     assert sorted(split for _, split in sides) == ["eval", "test", "train", "train", "train"]
+
+
+def test_a_class_that_no_image_of_a_split_has_is_logged(tmp_path):
+    photos(tmp_path, range(8), fold=lambda n: "train" if n < 6 else "eval")  # 6 is a cat, 7 a dog
+    split = {"method": "predefined", "from_column": "fold"}
+    notes = notes_of(raw(tmp_path, split=split), tmp_path / "out")
+    assert [note for note in notes if "no image of" in note] == ["split: no image of eval has owl"]
