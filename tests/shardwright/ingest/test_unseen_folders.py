@@ -1,4 +1,4 @@
-"""Folders as people have them: files next to images, missing images, two lists, boxes in tables. Messages name the fix."""
+"""Folders as people have them: files next to images, missing images, two lists, boxes in tables; with the messages."""
 
 import json
 
