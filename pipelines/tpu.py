@@ -61,7 +61,8 @@ class _Generation:
 class _Machine:
     """A machine type: chips of one virtual machine, and the topologies that slices of such machines may have.
 
-    `processors` (virtual ones) and `memory` (bytes) are `None` if no public table has them.
+    `processors` (virtual ones) and `memory` (bytes) are `None` if no public table has them. `confirmed` is false for a
+    row that is engineering knowledge: no stored copy of the source was found that contains it.
     """
 
     generation: str
@@ -69,6 +70,7 @@ class _Machine:
     topologies: tuple[str, ...]
     processors: int | None = None
     memory: int | None = None
+    confirmed: bool = True
 
 
 _XPK = "AI-Hypercomputer/xpk, src/xpk/core/system_characteristics.py"
@@ -86,7 +88,7 @@ _MACHINES = {
     "ct5lp-hightpu-8t": _Machine("v5e", 8, ("2x4",), 224, 384 << 30),
     "ct6e-standard-1t": _Machine("v6e", 1, ("1x1",)),
     "ct6e-standard-4t": _Machine("v6e", 4, ("2x2", *_FLAT)),
-    "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",)),
+    "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",), confirmed=False),
     "ct5p-hightpu-4t": _Machine("v5p", 4, _cubes(140)),
     "tpu7x-standard-1t": _Machine("tpu7x", 1, ("1x1x1",)),
     "tpu7x-standard-4t": _Machine("tpu7x", 4, _cubes(144)),
@@ -98,6 +100,11 @@ MACHINES = tuple(_MACHINES)
 def topologies(machine: str) -> tuple[str, ...]:
     """Returns the topologies that slices of a machine type of `MACHINES` may have."""
     return _MACHINES[machine].topologies
+
+
+def sources() -> list[tuple[str, str, bool]]:
+    """Returns for each machine type the sources of its row, and whether a copy of them confirms it."""
+    return [(name, _GENERATIONS[one.generation].source, one.confirmed) for name, one in _MACHINES.items()]
 
 
 @dataclass(frozen=True)
