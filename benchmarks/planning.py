@@ -12,6 +12,7 @@ import csv
 import io
 import shutil
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
@@ -54,9 +55,10 @@ class _Listing:
         del name, pin
         return self._data[start:stop]
 
-    def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
+    def list_page(self, prefix: str, page: str | None, start: str = "") -> tuple[list[ObjectInfo], str | None]:
         """Returns a thousand objects; the token of a page is where it begins."""
-        begin = int(page or 0)
+        names = range(self._images)
+        begin = int(page) if page else bisect_left(names, start, key=lambda i: f"{prefix}{i:08d}.jpg")
         numbers = range(begin, min(begin + _PAGE, self._images))
         found = [ObjectInfo(f"{prefix}{i:08d}.jpg", _IMAGE_BYTES, "1", f"md5:{i:032x}") for i in numbers]
         return found, str(numbers.stop) if numbers.stop < self._images else None
