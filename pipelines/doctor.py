@@ -27,6 +27,7 @@ PACKAGES = {
     "blake3": "blake3",
     "google-cloud-storage": "google.cloud.storage",
     "boto3": "boto3",
+    "pyarrow": "pyarrow.parquet",
     "tensorflow": "tensorflow",
     "keras": "keras",
     "jax": "jax",

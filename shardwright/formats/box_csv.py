@@ -97,7 +97,12 @@ def is_box_csv(text: str) -> bool:
         fields = [field.strip() for field in next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])]
     except csv.Error:
         return False  # The reader of tables reports what is wrong.
-    return _find_columns(fields, {}) is not None or _is_first_box(fields)
+    return has_box_columns(fields) or _is_first_box(fields)
+
+
+def has_box_columns(header: Sequence[str]) -> bool:
+    """Returns whether a header names an image, a class and four edges of a box."""
+    return _find_columns(header, {}) is not None
 
 
 def _is_first_box(fields: Sequence[str]) -> bool:

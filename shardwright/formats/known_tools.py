@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
-from shardwright.formats.box_csv import BoxCsv, is_box_csv
+from shardwright.formats.box_csv import BoxCsv, has_box_columns, is_box_csv
 from shardwright.formats.cvat import Cvat
 from shardwright.formats.json_lines import OBJECTS, Labelbox, LabelJsonl, VertexJsonl, is_label_line
 from shardwright.formats.label_studio import LabelStudio
@@ -117,7 +117,7 @@ def name_tool(path: str) -> KnownTool | None:
         return _LABEL_LINES if found is None and first is not None and is_label_line(first) else found
     line = text.split("\n")[0].strip()
     if ending == ".csv":
-        return _OPEN_IMAGES if is_open_images(line.split(",")) else _BOX_CSV if is_box_csv(line) else None
+        return _of_header(line.split(",")) or (_BOX_CSV if is_box_csv(line) else None)
     return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(line) else None
 
 
@@ -152,14 +152,21 @@ def check_known(path: str, tool: KnownTool | None) -> None:
 
 
 def _of_parquet(path: str) -> KnownTool | None:
-    """Returns what a Parquet file holds; `None` for a table of one value a field, whose columns decide."""
-    columns = ParquetFile.open(path).columns
+    """Returns what a Parquet file contains; `None` for a table of masks, classes, captions or numbers."""
+    file = ParquetFile.open(path)
+    columns = file.columns
     if any(column.image for column in columns):
         return _PARQUET
     nested = {column.name: None for column in columns if column.nested}
     names = [column.name for column in columns]
     listed = OBJECTS in nested or choose_role(LABEL, names, {}) in nested
-    return _LABEL_LINES if listed and is_label_line(dict.fromkeys(names)) else None
+    if listed and is_label_line(dict.fromkeys(names)):
+        return _LABEL_LINES
+    return None if nested else _of_header(file.header)
+
+
+def _of_header(header: Sequence[str]) -> KnownTool | None:
+    return _OPEN_IMAGES if is_open_images(header) else _BOX_CSV if has_box_columns(header) else None
 
 
 def _of_json(text: str, *, whole: bool) -> KnownTool | None:

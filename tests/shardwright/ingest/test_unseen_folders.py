@@ -7,6 +7,7 @@ from ingesting import examples, ledger, run
 from PIL import Image
 
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.formats.known_tools import name_tool
 from shardwright.images.boxes import XMAX, XMIN, YMAX, YMIN
 from shardwright.pipelines.cli import main
 
@@ -113,6 +114,7 @@ def test_run_needs_a_split_named_train(folder, capsys):
     assert main(["ingest", "c.yaml", "--out", "out"]) == 0
 
 
+BOX = (XMIN, YMIN, XMAX, YMAX)
 BOXES = [
     ("image,class,x,y,w,h\n", "photoa.png,car,2,3,10,5\n"),
     (
@@ -135,7 +137,7 @@ def test_boxes_are_the_same_in_every_spelling_and_come_back(folder, header, row,
     assert "boxes.csv holds a CSV of boxes" in capsys.readouterr().out
     assert main(["ingest", "c.yaml", "--out", "out"]) == 0
     edges = [pytest.approx(value) for value in (0.1, 0.3, 0.6, 0.8)]
-    assert [examples(folder / "out")["photoa.png"][name].tolist()[0] for name in (XMIN, YMIN, XMAX, YMAX)] == edges
+    assert [examples(folder / "out")["photoa.png"][name].tolist()[0] for name in BOX] == edges
     assert len(examples(folder / "out")) == 2
     assert main(["export", "out", "--out", "files"]) == 0
     labels = {"path": str(folder / "files/labels.csv")}
@@ -144,7 +146,7 @@ def test_boxes_are_the_same_in_every_spelling_and_come_back(folder, header, row,
         folder / "again",
     )
     again = examples(folder / "again")["photoa.png"]
-    assert [again[name].tolist()[0] for name in (XMIN, YMIN, XMAX, YMAX)] == edges
+    assert [again[name].tolist()[0] for name in BOX] == edges
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,27 @@ def test_a_broken_box_costs_its_image(folder, row, reason):
     found = ledger(folder / "out")["photoc.png"]
     assert found.status == "rejected"
     assert reason in found.reason
+
+
+@pytest.mark.parametrize("form", ["box_csv", "open_images"])
+def test_boxes_in_parquet_are_those_of_the_csv(folder, form):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    images, classes, edges = ("image", "class", ("xmin", "ymin", "xmax", "ymax"))
+    if form == "open_images":
+        images, classes, edges = ("ImageID", "LabelName", ("XMin", "YMin", "XMax", "YMax"))
+    columns = {images: ["photoa.png", "photob.png"], classes: ["car", "bus"]}
+    columns |= dict(zip(edges, ([0.1, 0.2], [0.3, 0.4], [0.6, 0.7], [0.8, 0.9]), strict=True))
+    rows = "".join(",".join(map(str, row)) + "\n" for row in zip(*columns.values(), strict=True))
+    (folder / "b.csv").write_text(",".join(columns) + "\n" + rows)
+    parquet.write_table(arrow.table(columns), folder / "b.parquet")
+    found = []
+    for name in ("b.csv", "b.parquet"):
+        assert name_tool(str(folder / name)).format == form
+        run(pictures(folder, 2, path=str(folder / name), boxes=True), folder / name[2:])
+        found.append({key: [one[edge].tolist() for edge in BOX] for key, one in examples(folder / name[2:]).items()})
+    assert found[0] == found[1]
+    assert found[0]["photob.png"] == [[pytest.approx(value)] for value in (0.2, 0.4, 0.7, 0.9)]
 
 
 def test_boxes_are_not_classes_alone_without_a_word(folder):
