@@ -36,7 +36,7 @@ from shardwright.pipelines.cli import main as shardwright
 from shardwright.tfrecords.records import decode_example
 
 _HERE = Path(__file__).resolve().parent
-_WORKER = str(_HERE / "annotation_tools_worker.py")
+_WORKER = "benchmarks.annotation_worker"
 _PINS = _HERE / "annotation_tools.txt"
 _LONGEST = 200
 _ALWAYS = ("pillow", "pycocotools")
@@ -171,8 +171,9 @@ def compare(row: Row, python: str, scene_folder: Path, folder: Path) -> str:
 
 
 def _run_worker(python: str, what: str, row: str, scene: Path, out: Path) -> str:
-    call = [python, _WORKER, what, row, str(scene), str(out)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=out.parent)
+    call = [python, "-m", _WORKER, what, row, str(scene), str(out)]
+    variables = {**os.environ, "PYTHONPATH": str(_HERE.parent)}
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=out.parent, env=variables)
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1][:_LONGEST])
     return done.stdout

@@ -1,0 +1,310 @@
+"""Libraries that convert data sets: datumaro, globox, supervision and pylabel."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.annotation_worker.scene import (
+    Collected,
+    Scene,
+    Truth,
+    coco_document,
+    copy_images,
+    objects,
+    pixels,
+    read_coco_file,
+    reads,
+    writes,
+)
+
+# --- datumaro
+
+_DATUMARO = {
+    "datumaro: COCO instances": ("coco_instances", "polygon", "mask", "box"),
+    "datumaro: COCO panoptic": ("coco_panoptic", "mask"),
+    "datumaro: CVAT": ("cvat", "polygon", "mask", "box", "tag"),
+    "datumaro: YOLO (Darknet)": ("yolo", "box"),
+    "datumaro: YOLO (Ultralytics)": ("yolo_ultralytics", "box"),
+    "datumaro: Open Images": ("open_images", "box"),
+    "datumaro: Open Images masks": ("open_images", "mask"),
+    "datumaro: Open Images labels": ("open_images", "tag"),
+    "datumaro: Pascal VOC boxes": ("voc_detection", "box"),
+    "datumaro: Pascal VOC masks": ("voc_segmentation", "mask"),
+    "datumaro: class folders": ("imagenet", "tag"),
+}
+
+
+@writes(*_DATUMARO)
+def write_datumaro(row: str, scene: Scene, out: Path) -> None:
+    """Exports with datumaro."""
+    import datumaro as dm
+
+    form, *kinds = _DATUMARO[row]
+    labels = [*scene["classes"], *scene["tags"]] if "tag" in kinds else scene["classes"]
+    items = []
+    numbers = itertools.count(1)
+    for image in scene["images"]:
+        drawn: list[Any] = []
+        for one in objects(image, *kinds):
+            number = next(numbers)
+            label, group = labels.index(one["class"]), {"group": number, "id": number}
+            if "polygon" in one:
+                drawn.append(dm.Polygon(one["polygon"], label=label, **group))
+            elif "box" in one:
+                left, top, right, bottom = one["box"]
+                drawn.append(dm.Bbox(left, top, right - left, bottom - top, label=label, **group))
+            else:
+                drawn.append(dm.Mask(pixels(one, image).astype(bool), label=label, **group))
+        if "tag" in kinds:
+            drawn.append(dm.Label(labels.index(image["tag"])))
+        media = dm.Image.from_file(path=image["path"])
+        items.append(dm.DatasetItem(Path(image["name"]).stem, subset=image["split"], media=media, annotations=drawn))
+    dataset = dm.Dataset.from_iterable(items, categories=labels)
+    dataset.export(str(out), form, save_media=True)
+
+
+@reads(*_DATUMARO)
+def read_datumaro(row: str, scene: Scene, out: Path) -> Truth:
+    """Reads with datumaro's own reader."""
+    import datumaro as dm
+
+    form, *kinds = _DATUMARO[row]
+    if form == "coco_instances":
+        read = [read_coco_file(scene, file, "masks", "boxes") for file in out.glob("annotations/*.json")]
+        return {name: max((one[name] for one in read), key=lambda part: len(part["boxes"])) for name in read[0]}
+    if "mask" in kinds and form == "open_images":
+        return _read_png_masks(scene, out)
+    # Among outlines, boxes are drawn as masks.
+    parts = {"polygon": "masks", "mask": "masks", "box": "boxes", "tag": "classes"}
+    found = Collected(scene, *dict.fromkeys(parts[kind] for kind in kinds))
+    by_stem = {Path(image["name"]).stem: image["name"] for image in scene["images"]}
+    dataset = dm.Dataset.import_from(str(out), {"yolo_ultralytics": "yolo"}.get(form, form))
+    names = [label.name for label in dataset.categories()[dm.AnnotationType.label]]
+    for item in dataset:
+        # The reader of class folders puts the class before the name.
+        name = by_stem[Path(item.id).name.rpartition(":")[2]]
+        for one in item.annotations:
+            label = names[one.label] if one.label is not None else ""
+            if label == "background":
+                continue
+            if one.type == dm.AnnotationType.polygon:
+                # Its points are float32.
+                found.polygon(name, label, [round(float(number), 4) for number in one.points])
+            elif one.type == dm.AnnotationType.mask:
+                found.mask(name, label, one.image)
+            elif one.type == dm.AnnotationType.bbox:
+                edges = one.x, one.y, one.x + one.w, one.y + one.h
+                found.box(name, label, *edges)
+                left, top, right, bottom = (round(float(edge), 4) for edge in edges)
+                found.polygon(name, label, [left, top, right, top, right, bottom, left, bottom])
+            elif one.type == dm.AnnotationType.label:
+                found.tag(name, label)
+    return found.truth()
+
+
+def _read_png_masks(scene: Scene, out: Path) -> Truth:
+    """Reads the PNG files of Open Images, for which datumaro's reader wants the sizes of the images."""
+    from PIL import Image
+
+    found = Collected(scene, "masks")
+    for file in (out / "masks").rglob("*.png"):
+        stem, label, _ = file.stem.rsplit("_", 2)
+        found.mask(f"{stem}.jpg", label, np.asarray(Image.open(file)) > 0)
+    return found.truth()
+
+
+# --- globox: boxes
+
+
+_GLOBOX = {
+    "globox: COCO boxes": "coco.json",
+    "globox: CVAT": "annotations.xml",
+    "globox: LabelMe": "",
+    "globox: VIA": "via.json",
+    "globox: Open Images": "boxes.csv",
+    "globox: YOLO (Darknet)": "",
+    "globox: YOLO v5": "labels",
+    "globox: Pascal VOC": "Annotations",
+}
+
+
+@writes(*_GLOBOX)
+def write_globox(row: str, scene: Scene, out: Path) -> None:
+    """Saves boxes with globox."""
+    from globox import Annotation, AnnotationSet, BoundingBox
+
+    # Tools that write a file for each image have it next to the image, or in a folder next to that of the images.
+    copy_images(scene, out if row in ("globox: LabelMe", "globox: YOLO (Darknet)") else out / "images")
+    saved = AnnotationSet(
+        Annotation(
+            image_id=image["name"],
+            image_size=(image["width"], image["height"]),
+            boxes=[BoundingBox.create(label=one["class"], coords=tuple(one["box"])) for one in objects(image, "box")],
+        )
+        for image in scene["images"]
+    )
+    target, names = out / _GLOBOX[row], {name: number for number, name in enumerate(scene["classes"])}
+    if row == "globox: COCO boxes":
+        saved.save_coco(target, auto_ids=True)
+    elif row == "globox: CVAT":
+        saved.save_cvat(target)
+    elif row == "globox: LabelMe":
+        saved.save_labelme(target)
+    elif row == "globox: VIA":
+        saved.save_via_json(target, image_folder=out / "images")
+    elif row == "globox: Open Images":
+        saved.save_openimage(target)
+    elif row == "globox: Pascal VOC":
+        saved.save_pascal_voc(target)
+    else:
+        save = saved.save_yolo_v5 if row == "globox: YOLO v5" else saved.save_yolo_darknet
+        save(target, label_to_id=names)
+        lines = [f"  {number}: {name}" for name, number in names.items()]
+        text = "\n".join(["path: .", "train: images", "val: images", "names:", *lines, ""])
+        if row == "globox: YOLO v5":
+            (out / "data.yaml").write_text(text, encoding="utf-8")
+        else:
+            (out / "classes.txt").write_text("\n".join([*names, ""]), encoding="utf-8")
+
+
+@reads(*_GLOBOX)
+def read_globox(row: str, scene: Scene, out: Path) -> Truth:
+    """Reads boxes with globox."""
+    from globox import AnnotationSet
+
+    source = out / _GLOBOX[row]
+    images = out if not _GLOBOX[row] else out / "images"
+    if row == "globox: COCO boxes":
+        read = AnnotationSet.from_coco(source)
+    elif row == "globox: CVAT":
+        read = AnnotationSet.from_cvat(source)
+    elif row == "globox: LabelMe":
+        read = AnnotationSet.from_labelme(source)
+    elif row == "globox: VIA":
+        read = AnnotationSet.from_via_json(source, image_folder=images)
+    elif row == "globox: Open Images":
+        read = AnnotationSet.from_openimage(source, image_folder=images)
+    elif row == "globox: Pascal VOC":
+        read = AnnotationSet.from_pascal_voc(source)
+    else:
+        for listed in source.glob("classes.txt"):
+            listed.rename(out.parent / "classes.txt")
+        from_yolo = AnnotationSet.from_yolo_v5 if row == "globox: YOLO v5" else AnnotationSet.from_yolo_darknet
+        read = from_yolo(source, image_folder=images)
+        if (out.parent / "classes.txt").exists():
+            (out.parent / "classes.txt").rename(source / "classes.txt")
+    found, numbered = Collected(scene, "boxes"), "YOLO" in row
+    for annotation in read:
+        for box in annotation.boxes:
+            label = scene["classes"][int(box.label)] if numbered else str(box.label)
+            found.box(Path(annotation.image_id).name, label, box.xmin, box.ymin, box.xmax, box.ymax)
+    return found.truth()
+
+
+# --- supervision
+
+
+@writes("supervision: COCO", "supervision: YOLO", "supervision: Pascal VOC", "supervision: LabelMe")
+def write_supervision(row: str, scene: Scene, out: Path) -> None:
+    """Exports masks or boxes with supervision."""
+    import supervision as sv
+
+    paths, detections = [], {}
+    for image in scene["images"]:
+        path = str(image["path"])
+        paths.append(path)
+        boxes, masks, labels = [], [], []
+        masked = row != "supervision: Pascal VOC"
+        for one in objects(image, "mask" if masked else "box"):
+            labels.append(scene["classes"].index(one["class"]))
+            if masked:
+                drawn = pixels(one, image).astype(bool)
+                rows, columns = np.flatnonzero(drawn.any(1)), np.flatnonzero(drawn.any(0))
+                masks.append(drawn)
+                boxes.append([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
+            else:
+                boxes.append(one["box"])
+        whole = {"mask": np.array(masks)} if masked else {}
+        detections[path] = sv.Detections(np.array(boxes, float), class_id=np.array(labels), **whole)
+    dataset = sv.DetectionDataset(classes=scene["classes"], images=paths, annotations=detections)
+    images = str(out / "images")
+    if row == "supervision: COCO":
+        dataset.as_coco(images, str(out / "annotations.json"))
+    elif row == "supervision: YOLO":
+        dataset.as_yolo(images, str(out / "labels"), str(out / "data.yaml"))
+    elif row == "supervision: Pascal VOC":
+        dataset.as_pascal_voc(images, str(out / "annotations"))
+    else:
+        dataset.as_labelme(images, str(out / "annotations"))
+
+
+@reads("supervision: COCO", "supervision: YOLO", "supervision: Pascal VOC", "supervision: LabelMe")
+def read_supervision(row: str, scene: Scene, out: Path) -> Truth:
+    """Reads boxes with supervision."""
+    import supervision as sv
+
+    images = str(out / "images")
+    if row == "supervision: COCO":
+        read = sv.DetectionDataset.from_coco(images, str(out / "annotations.json"))
+    elif row == "supervision: YOLO":
+        read = sv.DetectionDataset.from_yolo(images, str(out / "labels"), str(out / "data.yaml"))
+    elif row == "supervision: Pascal VOC":
+        read = sv.DetectionDataset.from_pascal_voc(images, str(out / "annotations"))
+    else:
+        read = sv.DetectionDataset.from_labelme(images, str(out / "annotations"))
+    found = Collected(scene, "boxes")
+    for path, _, detections in read:
+        for edges, label in zip(detections.xyxy, detections.class_id, strict=True):
+            found.box(Path(path).name, read.classes[label], *edges)
+    return found.truth()
+
+
+# --- pylabel
+
+
+@writes("pylabel: YOLO segments", "pylabel: Pascal VOC")
+def write_pylabel(row: str, scene: Scene, out: Path) -> None:
+    """Converts a COCO file with pylabel."""
+    from pylabel import importer
+
+    copy_images(scene, out / "images")
+    source = out / "coco.json"
+    source.write_text(json.dumps(coco_document(scene, "polygon")), encoding="utf-8")
+    dataset = importer.ImportCoco(str(source), path_to_images="images")
+    if row == "pylabel: YOLO segments":
+        dataset.export.ExportToYoloV5(str(out / "labels"), yaml_file="dataset.yaml", segmentation=True, cat_id_index=0)
+    else:
+        dataset.export.ExportToVoc(str(out / "Annotations"))
+    source.unlink()
+
+
+@reads("pylabel: YOLO segments")
+def read_yolo_segments(scene: Scene, out: Path) -> Truth:
+    """Reads lines of YOLO as Ultralytics documents them: class x y x y ..., in fractions; pycocotools draws them."""
+    found = Collected(scene, "masks")
+    for image in scene["images"]:
+        for line in (out / "labels" / f"{Path(image['name']).stem}.txt").read_text(encoding="utf-8").splitlines():
+            number, *points = line.split()
+            sides = [image["width"], image["height"]] * (len(points) // 2)
+            drawn = [float(one) * side for one, side in zip(points, sides, strict=True)]
+            found.polygon(image["name"], scene["classes"][int(number)], drawn)
+    return found.truth()
+
+
+@reads("pylabel: Pascal VOC")
+def read_voc_boxes(scene: Scene, out: Path) -> Truth:
+    """Reads XML files with the standard library."""
+    from xml.etree import ElementTree
+
+    found = Collected(scene, "boxes")
+    for file in (out / "Annotations").glob("*.xml"):
+        root = ElementTree.parse(file).getroot()  # noqa: S314 - a file that this script has just written
+        for one in root.iter("object"):
+            edges = [float(one.findtext(f"bndbox/{edge}", "")) for edge in ("xmin", "ymin", "xmax", "ymax")]
+            found.box(root.findtext("filename", ""), one.findtext("name", ""), *edges)
+    return found.truth()
