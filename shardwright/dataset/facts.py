@@ -126,9 +126,9 @@ class FactsCollector:
         return sum(not labels for labels in self._labels)
 
     @property
-    def classes(self) -> list[int]:
+    def classes(self) -> tuple[int, ...]:
         """Numbers of the classes that any record has, ascending."""
-        return sorted({label for labels in self._labels for label in labels})
+        return tuple(sorted({label for labels in self._labels for label in labels}))
 
     def encode(self) -> bytes:
         """Returns the content of the file."""

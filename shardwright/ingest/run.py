@@ -104,8 +104,8 @@ def ingest(
 
 
 def written_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
-    """Returns the notes on what was written, for the user: what was copied, and classes that splits lack."""
-    return [*_reuse_notes(plan, results), *_class_notes(plan, results)]
+    """Returns the notes on what was written, for the user: classes that splits lack, and what was copied."""
+    return [*_class_notes(plan, results), *_reuse_notes(plan, results)]
 
 
 def _class_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:

@@ -137,7 +137,7 @@ class ShardResult:
     facts_bytes: int = 0
     facts_checksum: str = ""
     unlabeled: int = 0
-    classes: Sequence[int] = ()
+    classes: tuple[int, ...] = ()
 
     def has(self, further: Iterable[str], facts: FactsCollector | None) -> bool:
         """Returns whether the shard was finished together with these files, and with facts where these are wanted."""
@@ -175,6 +175,10 @@ class _Written:
         if outcome.origin:
             self.origins.append(f"[{offset},{outcome.origin}]\n")
         return number
+
+
+def _label_facts(facts: FactsCollector | None) -> dict[str, Any]:
+    return {} if facts is None else {"unlabeled": facts.unlabeled, "classes": facts.classes}
 
 
 @dataclass(frozen=True)
@@ -238,7 +242,7 @@ class Staging:
     def _result(self, planned: PlannedShard, size_of: Callable[[str], int | None]) -> ShardResult | None:
         try:
             raw = json.loads(self._read(_done(planned)))
-            result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"])})
+            result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"]), "classes": tuple(raw["classes"])})
             shard = shard_names.shard_path(*planned)
             sizes = {
                 shard: result.info.bytes,
@@ -327,8 +331,7 @@ class Staging:
             further={name: self.path(name).stat().st_size for name in further},
             facts_bytes=facts_bytes,
             facts_checksum=facts_checksum,
-            unlabeled=facts.unlabeled if facts is not None else 0,
-            classes=facts.classes if facts is not None else (),
+            **_label_facts(facts),
         )
         more = ((origins_path(shard), origins_bytes), (shard_names.facts_path(shard), facts_bytes))
         self._store([shard, index, _rows(planned), *further, *(name for name, size in more if size)])

@@ -41,7 +41,7 @@ def write(folder, found):
 
 def config(root, labels, classes):
     places = {"images": f"{root}/data/images", "labels": {"path": f"{root}/{labels}"}}
-    return {"task": "segmentation", "input": {**places, "classes": classes}, "rejects": {"max_fraction": 0.5}}
+    return {"task": "segmentation", "input": {**places, "classes": classes}, "rejects": {"max_fraction": 0.6}}
 
 
 @pytest.mark.slow
