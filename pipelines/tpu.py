@@ -61,8 +61,7 @@ class _Generation:
 class _Machine:
     """A machine type: chips of one virtual machine, and the topologies that slices of such machines may have.
 
-    `processors` (virtual ones) and `memory` (bytes) are `None` if no public table has them. `confirmed` is false for a
-    row that is engineering knowledge: no stored copy of the source was found that contains it.
+    `processors` (virtual ones) and `memory` (bytes) are `None` if no public table has them.
     """
 
     generation: str
@@ -70,16 +69,16 @@ class _Machine:
     topologies: tuple[str, ...]
     processors: int | None = None
     memory: int | None = None
-    confirmed: bool = True
 
 
 _XPK = "AI-Hypercomputer/xpk, src/xpk/core/system_characteristics.py"
+_SKYPILOT = "skypilot-org/skypilot, sky/provision/gcp/mig_utils.py"
 _VERTEX_PAGE = "cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm"
 _GENERATIONS = {
     "v5e": _Generation("tpu-v5-lite-podslice", 1, True, f"cloud.google.com/tpu/docs/v5e; {_XPK}; {_VERTEX_PAGE}"),
-    "v6e": _Generation("tpu-v6e-slice", 1, True, f"cloud.google.com/tpu/docs/v6e; {_XPK}; {_VERTEX_PAGE}"),
+    "v6e": _Generation("tpu-v6e-slice", 1, True, f"cloud.google.com/tpu/docs/v6e; {_XPK}; {_SKYPILOT}; {_VERTEX_PAGE}"),
     "v5p": _Generation("tpu-v5p-slice", 1, False, f"cloud.google.com/tpu/docs/v5p; {_XPK}"),
-    "tpu7x": _Generation("tpu7x", 2, False, f"docs.cloud.google.com/tpu/docs/tpu7x; {_XPK}"),
+    "tpu7x": _Generation("tpu7x", 2, False, f"docs.cloud.google.com/tpu/docs/tpu7x; {_XPK}; {_SKYPILOT}"),
 }
 # Processors and memory: Cyclenerd's google-cloud-pricing-cost-calculator, issue 89.
 _MACHINES = {
@@ -88,7 +87,7 @@ _MACHINES = {
     "ct5lp-hightpu-8t": _Machine("v5e", 8, ("2x4",), 224, 384 << 30),
     "ct6e-standard-1t": _Machine("v6e", 1, ("1x1",)),
     "ct6e-standard-4t": _Machine("v6e", 4, ("2x2", *_FLAT)),
-    "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",), confirmed=False),
+    "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",)),
     "ct5p-hightpu-4t": _Machine("v5p", 4, _cubes(140)),
     "tpu7x-standard-1t": _Machine("tpu7x", 1, ("1x1x1",)),
     "tpu7x-standard-4t": _Machine("tpu7x", 4, _cubes(144)),
@@ -102,9 +101,9 @@ def topologies(machine: str) -> tuple[str, ...]:
     return _MACHINES[machine].topologies
 
 
-def sources() -> list[tuple[str, str, bool]]:
-    """Returns for each machine type the sources of its row, and whether a copy of them confirms it."""
-    return [(name, _GENERATIONS[one.generation].source, one.confirmed) for name, one in _MACHINES.items()]
+def sources() -> dict[str, str]:
+    """Returns for each generation the sources of its rows, separated by `; `."""
+    return {name: one.source for name, one in _GENERATIONS.items()}
 
 
 @dataclass(frozen=True)
