@@ -34,7 +34,7 @@ types:
 fast-tests:
 	@$(TIMED) 'tests' tools/run_tests test
 
-test-all: setup ## every promise on this stack (about seven times `make demo`; run `make test` first)
+test-all: setup ## every promise on this stack (about five times `make demo`; run `make test` first)
 	@$(TIMED) 'all tests' tools/run_tests all
 
 test-full: setup ## the base installation, the other stack, data sets compared byte by byte, the container image (root)

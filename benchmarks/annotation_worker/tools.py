@@ -1,4 +1,4 @@
-"""Tools with files of their own: LabelMe, Label Studio, Supervisely, Hugging Face's datasets and Labelbox."""
+"""Tools that define their file formats: LabelMe, Label Studio, Supervisely, Hugging Face's datasets and Labelbox."""
 
 from __future__ import annotations
 
