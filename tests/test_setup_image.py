@@ -22,27 +22,29 @@ LAST = STAGES[-1]
 (SYSTEM,) = (stage for stage in STAGES if re.match(r"FROM \S+ AS system$", stage, re.MULTILINE))
 
 
-def told(stage: str, word: str) -> list[str]:
+def instructions(stage: str, word: str) -> list[str]:
     return [line.strip() for line in re.findall(rf"^{word} +(.*)$", stage, re.MULTILINE)]
 
 
 def test_what_is_run_is_no_root_and_begins_in_a_folder_of_its_own() -> None:
     # By number, or Kubernetes refuses it under `runAsNonRoot: true`.
-    assert told(LAST, "USER") == ["1000:1000"]
+    assert instructions(LAST, "USER") == ["1000:1000"]
     assert LAST.startswith("FROM system\n")
     assert "useradd --uid 1000 --user-group" in SYSTEM
-    assert told(LAST, "WORKDIR") == ["/workspace"]
+    assert instructions(LAST, "WORKDIR") == ["/workspace"]
     assert LAST.index("USER ") > max(match.start() for match in re.finditer("RUN |COPY ", LAST))
 
 
 def test_nothing_that_was_given_to_a_build_stays_in_the_image() -> None:
-    """Arguments are told by `docker history`: an index may be named with a password."""
-    arguments = {name.partition("=")[0] for stage in (SYSTEM, LAST) for name in told(stage, "ARG")}
+    """Arguments are shown by `docker history`: an index may be named with a password."""
+    arguments = {name.partition("=")[0] for stage in (SYSTEM, LAST) for name in instructions(stage, "ARG")}
     assert arguments == {"ACCELERATOR", "DEBIAN_FRONTEND", "REVISION"}
     assert any("UV_DEFAULT_INDEX" in stage for stage in STAGES[:-1])
     assert not re.search(r"(?i)secret|password|token|credential", DOCKERFILE)
-    # No folder is copied whole: what lies in a checkout beside the code stays there.
-    sources = [part for line in told(DOCKERFILE, "COPY") for part in line.split()[:-1] if not part.startswith("--")]
+    # No folder is copied whole: what a checkout has next to the code is left out.
+    sources = [
+        part for line in instructions(DOCKERFILE, "COPY") for part in line.split()[:-1] if not part.startswith("--")
+    ]
     assert not {".", "./"} & set(sources)
     allowed = (CHECKOUT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert allowed[0] == "*"
@@ -55,7 +57,7 @@ def test_no_build_tools_stay() -> None:
 
 def test_beams_workers_run_in_the_images_own_environment() -> None:
     """Beam's launcher makes another one otherwise: it may not there, and the packages would not be in it."""
-    variables = dict(part.split("=", 1) for line in told(LAST, "ENV") for part in line.split())
+    variables = dict(part.split("=", 1) for line in instructions(LAST, "ENV") for part in line.split())
     assert variables["RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT"] == "1"
     assert variables["PATH"].startswith("/opt/shardwright/bin:")
 
@@ -128,13 +130,15 @@ def test_packages_do_not_wait_for_code() -> None:
     """A layer is made again when what is copied before it has changed."""
     (packages,) = (stage for stage in STAGES if stage.startswith("FROM system AS packages"))
     assert not any(
-        folder in line for line in told(packages, "COPY") for folder in ("shardwright/", "pipelines/", "components/")
+        folder in line
+        for line in instructions(packages, "COPY")
+        for folder in ("shardwright/", "pipelines/", "components/")
     )
 
 
 def test_labels_and_arguments() -> None:
     assert "org.opencontainers.image.revision" in LAST
-    arguments = {name.partition("=")[0] for name in told(DOCKERFILE, "ARG")}
+    arguments = {name.partition("=")[0] for name in instructions(DOCKERFILE, "ARG")}
     assert arguments >= {"ACCELERATOR", "BASE", "BEAM_SDK"}
     assert f'{LABEL}="${{ACCELERATOR}}"' in LAST
     # Bases can be given by digest: no stage names one without an argument.
@@ -191,9 +195,9 @@ def test_what_is_run_of_the_checkout_was_copied() -> None:
     used = 0
     for stage in STAGES:
         base, name = re.match(r"FROM (\S+)(?: AS (\S+))?", stage).groups()
-        lines = [line for line in told(stage, "COPY") if not line.startswith("--from")]
+        lines = [line for line in instructions(stage, "COPY") if not line.startswith("--from")]
         copied[name] = [*copied.get(base, []), *(part for line in lines for part in line.split()[:-1])]
-        for file in re.findall(r"\btools/[\w./-]+", " ".join(told(stage, "RUN"))):
+        for file in re.findall(r"\btools/[\w./-]+", " ".join(instructions(stage, "RUN"))):
             used += 1
             assert any(file == at or (at.endswith("/") and file.startswith(at)) for at in copied[name]), file
     assert used >= 3
