@@ -43,7 +43,7 @@ COPY pipelines/ pipelines/
 COPY schemas/ schemas/
 COPY docs/ docs/
 COPY tools/image/entrypoint tools/image/
-# Whoever cloned with a strict umask has files that only they may run.
+# In a clone with a strict umask, only its owner may run the files.
 RUN tools/image/install shardwright /opt/code && install -m 755 tools/image/entrypoint /opt/code/entrypoint
 
 # The packages change with the lock only, the code with every commit: gigabytes that registries and nodes have already,
