@@ -52,6 +52,19 @@ def test_connections_are_kept_and_a_short_answer_is_an_error(client):
         server.server_close()
 
 
+def test_a_bucket_itself_is_not_asked_for(client, monkeypatch):
+    """A release that has a cache of metadata fills it in a thread; where it has none, nothing may need one."""
+    asked = []
+    monkeypatch.setattr(storage.Bucket, "reload", lambda bucket, **_: asked.append(bucket.name))
+    monkeypatch.setattr(client._connection, "api_request", lambda **_: asked.append("listing") or {"items": []})
+    keep_connections(client, 1)
+    before = set(threading.enumerate())
+    assert list(client.list_blobs("bucket")) == []
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=5)
+    assert asked == ["listing"]
+
+
 def test_rows_are_converted_as_they_were_sent(client, monkeypatch):
     rows = [{"name": "a", "size": "3"}, {"name": "b", "size": "5"}]
     monkeypatch.setattr(client._connection, "api_request", lambda **_: {"items": rows, "nextPageToken": "t"})
