@@ -30,6 +30,7 @@ from shardwright.pipelines.cloud.compile import (
     compile_job,
     containers,
     executor_label,
+    input_places,
     staging_notes,
 )
 from shardwright.pipelines.cloud.image import image_notes
@@ -288,9 +289,7 @@ def _check_locations(config: Config, section: KubeflowConfig) -> None:
             f"{section.push_directory!r} is not on a volume, so no pod would see models that another one pushed",
             "Write a folder below the path of one of kubeflow.volumes.",
         )
-    places = {"kubeflow.data_root": section.data_root}
-    if section.data_root is None:
-        places = {"input.images": config.resolve(config.input.images)}
+    places = input_places(config) if section.data_root is None else {"kubeflow.data_root": section.data_root}
     for option in uses_baseline(config):
         if scheme_of(str(section.pipeline_root)) is None:
             raise ConfigError(
@@ -301,9 +300,7 @@ def _check_locations(config: Config, section: KubeflowConfig) -> None:
     if config.gate.drift is not None and config.gate.drift.reference != BLESSED:
         places["gate.drift.reference"] = config.resolve(config.gate.drift.reference)
     for path, place in places.items():
-        if place is not None and not f"{place.rstrip('/')}/".startswith(
-            (*(scheme.prefix for scheme in SCHEMES), *mounted)
-        ):
+        if not f"{place.rstrip('/')}/".startswith((*(scheme.prefix for scheme in SCHEMES), *mounted)):
             raise ConfigError(
                 path, f"{place!r} is not on a bucket or a volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
             )

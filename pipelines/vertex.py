@@ -15,7 +15,14 @@ from shardwright.config.vertex import FLEX_START, SPOT, VertexTrainer
 from shardwright.errors import ConfigError
 from shardwright.lineage.record import IMAGE_VARIABLE
 from shardwright.pipelines import tpu
-from shardwright.pipelines.cloud.compile import Compiled, Target, check_required, compile_job, staging_notes
+from shardwright.pipelines.cloud.compile import (
+    Compiled,
+    Target,
+    check_required,
+    compile_job,
+    input_places,
+    staging_notes,
+)
 from shardwright.pipelines.cloud.image import image_notes
 from shardwright.pipelines.cloud.machines import check_hosts, check_machine, trainer_slice, with_accelerator
 from shardwright.pipelines.cloud.notify import add_email_task
@@ -214,8 +221,8 @@ def _check_locations(config: Config, section: VertexConfig) -> None:
         check_bucket("gate.drift.reference", drift.reference)
     if section.data_root is not None:
         return
-    for path, place in (("input.images", config.input.images), ("input.labels.path", config.input.labels.path)):
-        if place is not None and scheme_of(place) != GCS:
+    for path, place in input_places(config).items():
+        if scheme_of(place) != GCS:
             raise ConfigError(
                 path,
                 f"{place!r} does not begin with gs://, and Vertex AI reads nothing else",

@@ -17,7 +17,7 @@ from shardwright.components.runtime.mounts import MODULE
 from shardwright.components.runtime.page_outputs import CLASSIFICATION_METRICS, PAGE_OUTPUTS, SCHEMA_VERSION
 from shardwright.config import Config
 from shardwright.config.cloud import Resources
-from shardwright.config.trainer import BLESSED
+from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import ConfigError, CredentialsError, UsageError
 from shardwright.ingest.baseline import REFERENCE, SPLITS, BaselineRequest
@@ -26,6 +26,7 @@ from shardwright.lineage.record import IMAGE_VARIABLE
 from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.processes import gc_paused
 from shardwright.staging.staging import STAGING_VARIABLE
+from shardwright.storage.paths import scheme_of
 from shardwright.storage.spans import NEWEST
 
 if TYPE_CHECKING:
@@ -121,6 +122,26 @@ def staging_notes(config: Config, staging: str, where: str) -> tuple[str, ...]:
     return (f"run.staging: {own!r} is not on {where}; this pipeline stages in {staging}",)
 
 
+def input_places(config: Config) -> dict[str, str]:
+    """Returns the absolute paths and URLs of the input and of earlier datasets, by the options that name them."""
+    given = {"input.images": config.input.images, "input.labels.path": config.input.labels.path}
+    given |= {f"split.from_lists.{name}": file for name, file in (config.split.from_lists or {}).items()}
+    given |= {"split.keep_from": config.split.keep_from, "reuse_from": config.reuse_from}
+    return {path: config.resolve(place) for path, place in given.items() if place not in (None, BLESSED)}
+
+
+def _check_weights(config: Config) -> None:
+    """Checks that the machine that trains can read the files of initial weights."""
+    given = {"trainer.warm_start": config.trainer.warm_start, "trainer.weights": config.trainer.weights}
+    for path, place in given.items():
+        if place not in (None, FRESH, BLESSED) and scheme_of(str(place)) is None:
+            raise ConfigError(
+                path,
+                f"{place!r} is not on a bucket, and the machine that trains cannot read files of this one",
+                "Copy the file to a bucket, and write its URL, such as gs://BUCKET/model.keras.",
+            )
+
+
 def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     """Compiles a configuration.
 
@@ -132,6 +153,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     Raises:
         ShardwrightError: something about the input, the schema or the target is wrong.
     """
+    _check_weights(config)
     try:
         resolved = resolve_inputs(config, config_file, hashed=False)
     except CredentialsError as error:

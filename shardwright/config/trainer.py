@@ -173,7 +173,8 @@ class TrainerConfig:
         warm_up: Share of the steps in which the learning rate rises.
         patience: Epochs without a better one after which a training ends; by default it never does.
         precision: Precision between the layers.
-        warm_start: Initial weights: `none`, those of the `blessed` model, or the path of a model.
+        warm_start: Initial weights: `none`, those of the `blessed` model, or the path of a model. A compiled pipeline
+            needs a file on a bucket.
         text: Columns of `transform.text` that the model reads with the image.
         ema: Momentum of a running mean of the weights, which is kept in their place.
         accumulate: Batches whose gradients make one update.

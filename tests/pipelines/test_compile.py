@@ -327,6 +327,27 @@ REFUSED = [
         {**CONFIG, "gate": {"drift": {"reference": "/ds"}}},
         r"drift\.reference: '/ds' is not on a bucket",
     ),
+    *(
+        (target, changed("trainer", **weights), rf"trainer\.{name}: '{file}' is not on a bucket")
+        for target in ("vertex", "kubeflow")
+        for name, file, weights in (
+            ("warm_start", "models/unet.keras", {"warm_start": "models/unet.keras"}),
+            ("weights", "b0.h5", {"encoder": "efficientnetv2-b0", "weights": "b0.h5"}),
+        )
+    ),
+    (
+        "vertex",
+        {**changed("vertex", data_root=None), "input": {"images": "gs://b/x"}, "reuse_from": "october"},
+        r"reuse_from: '/.*/october' does not begin with gs://",
+    ),
+    (
+        "kubeflow",
+        {
+            **changed("kubeflow", data_root=None),
+            "input": {"images": "/models/x", "labels": {"path": "train.csv"}},
+        },
+        r"input\.labels\.path: '/.*/train\.csv' is not on a bucket or a volume",
+    ),
     ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is not a pipeline name"),
     (
         "kubeflow",
