@@ -30,7 +30,7 @@ def keep_connections(client: Any, connections: int) -> None:
         client: a `google.cloud.storage.Client`; its session is not public.
         connections: how many.
     """
-    # Else releases from 3.17 on ask for each bucket's metadata in a thread of their own, which needs a permission more.
+    # Else releases from 3.17 on ask for each bucket's metadata in another thread, which needs one more permission.
     client._bucket_metadata_cache = None
     adapter = _Adapter(pool_maxsize=connections)
     for scheme in ("https://", "http://"):
