@@ -1,13 +1,11 @@
 """A task of a compiled pipeline that is killed, and the next attempt of it, in a pod that has nothing of the first."""
 
-import os
 import signal
-import subprocess
-import sys
 
 import pytest
 import yaml
-from emulator import RAN, Emulator, run_container
+from emulator import RAN, Emulator
+from sandbox import run_container
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
@@ -55,15 +53,14 @@ class Pods:
         self.component, self.staging = component, staging
         self.codes, self.staged, self.logs = [], [], []
 
-    def run(self, command, *, log, environment, folder):
-        if not any(part.endswith(f".{self.component}.executor.Executor") for part in command):
-            return run_container(command, log=log, environment=environment, folder=folder)
-        folder.mkdir(parents=True)
-        last = 10**6 if self.codes else FINISHED
-        with log.open("w") as said:
-            called = [sys.executable, "-c", WATCHED, str(last), *command[2:]]
-            own = {**os.environ, **environment}
-            code = subprocess.run(called, stdout=said, stderr=said, cwd=folder, env=own, check=False).returncode
+    def run(self, command, *, log, folder, **options):
+        watched = any(part.endswith(f".{self.component}.executor.Executor") for part in command)
+        if watched:
+            last = 10**6 if self.codes else FINISHED
+            command = [command[0], "-c", WATCHED, str(last), *command[2:]]
+        code = run_container(command, log=log, folder=folder, **options)
+        if not watched:
+            return code
         self.codes.append(code)
         self.staged.append(len(list(self.staging.glob("*/done/*"))))
         self.logs.append(log.read_text())
@@ -82,7 +79,7 @@ def test_the_next_attempt_uses_the_shards_that_a_killed_one_finished(tmp_path, m
     pipeline.start = pods.run
     done = pipeline.run(until="ImageExampleGen", data_root=str(tmp_path / "data"))
     assert done == {"InputResolver": RAN, "ImageExampleGen": RAN}
-    assert pods.codes == [-signal.SIGKILL, 0], pods.logs[-1]
+    assert pods.codes == [128 + signal.SIGKILL, 0], pods.logs[-1]
     assert pods.staged[0] >= FINISHED
     new = sum(line.startswith("new PlannedShard") for line in pods.logs[1].splitlines())
     uri = pipeline.outputs["ImageExampleGen"]["artifacts"]["examples"]["uri"]

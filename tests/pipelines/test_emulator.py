@@ -5,6 +5,7 @@ import re
 import textwrap
 
 import pytest
+import sandbox
 import yaml
 from emulator import CACHED, RAN, Emulator, TaskFailed
 from kubeflow_driver import fingerprint
@@ -32,6 +33,18 @@ if os.environ.get("MARKER") and not marker.exists():
     sys.exit(3)
 for name, parameter in given["outputs"].get("parameters", {}).items():
     pathlib.Path(parameter["outputFile"]).write_text("7")
+"""
+# Tries to write to the working folder, the home, the tests' own folder, and the folder of temporary files.
+TRIES = """
+import tempfile
+def writes(place):
+    try:
+        pathlib.Path(place, "tried").write_text("")
+    except OSError:
+        return False
+    return True
+places = (".", pathlib.Path.home(), "{tests}", tempfile.gettempdir())
+print((os.getuid(), os.getgid()), [writes(place) for place in places])
 """
 DATASET = {"artifactType": {"schemaTitle": "system.Dataset", "schemaVersion": "0.0.1"}}
 
@@ -92,7 +105,9 @@ def pipeline(tmp_path, *, as_kubeflow, retries=0, **env):
     mounts.mkdir()
     environment = {"SHARDWRIGHT_MOUNTS": str(mounts), "PYTHONPATH": str(tmp_path)}
     root = "minio://mlpipeline/v2" if as_kubeflow else "gs://bucket/runs"
-    return Emulator(yaml.safe_load(yaml.safe_dump(spec)), root, tmp_path / "home", environment, as_kubeflow=as_kubeflow)
+    (tmp_path / "kept").mkdir()
+    own = {"as_kubeflow": as_kubeflow, "buckets": [tmp_path / "kept"]}
+    return Emulator(yaml.safe_load(yaml.safe_dump(spec)), root, tmp_path / "home", environment, **own)
 
 
 def seen(made, task):
@@ -132,14 +147,25 @@ def test_vertex_mounts_the_buckets(tmp_path):
 
 @pytest.mark.parametrize(("as_kubeflow", "root"), [(True, "first"), (False, "first-1")])
 def test_an_attempt_has_nothing_of_the_one_before(tmp_path, as_kubeflow, root):
-    made = pipeline(tmp_path, as_kubeflow=as_kubeflow, retries=1, MARKER=str(tmp_path / "marker"))
+    made = pipeline(tmp_path, as_kubeflow=as_kubeflow, retries=1, MARKER=str(tmp_path / "kept" / "marker"))
     made.run(until="first")
     assert made.outputs["first"]["artifacts"]["out"]["uri"].endswith(f"/{root}/out")
 
 
+@pytest.mark.skipif(not sandbox.is_available(), reason="needs bubblewrap, and the right to make namespaces")
+@pytest.mark.parametrize("as_kubeflow", [True, False])
+def test_a_task_is_user_1000_and_writes_to_its_mounts_only(tmp_path, as_kubeflow):
+    made = pipeline(tmp_path, as_kubeflow=as_kubeflow)
+    with (tmp_path / "task.py").open("a") as task:
+        task.write(TRIES.format(tests=tmp_path))
+    made.run(until="first")
+    log = (made.home / "tasks" / "01-first" / "log").read_text()
+    assert log.splitlines()[-1] == "(1000, 1000) [False, False, False, True]"
+
+
 @pytest.mark.parametrize("as_kubeflow", [True, False])
 def test_an_exit_task_runs_after_a_failure(tmp_path, as_kubeflow):
-    made = pipeline(tmp_path, as_kubeflow=as_kubeflow, MARKER=str(tmp_path / "marker"))
+    made = pipeline(tmp_path, as_kubeflow=as_kubeflow, MARKER=str(tmp_path / "kept" / "marker"))
     with pytest.raises(TaskFailed, match="first ended with 3"):
         made.run()
     assert made.done == {"after": RAN}

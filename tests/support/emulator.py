@@ -9,11 +9,8 @@ below backend/src/v2. Vertex AI's source is not public: its rules are those of i
 import contextlib
 import graphlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +19,7 @@ import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from kubeflow_driver import LOGS, cache_key, executors_of, fingerprint, pod_of
+from sandbox import run_container
 
 from shardwright.components.runtime.mounts import folder_of
 
@@ -54,6 +52,7 @@ class Emulator:
         outputs: task -> its artifacts and parameters in the last run.
         done: task -> what it did in the last run, also if that failed.
         start: runs the command of a container and returns its exit code; see `run_container`.
+        buckets: folders that stand for buckets, which a container reads and writes itself.
     """
 
     spec: dict
@@ -72,12 +71,14 @@ class Emulator:
     _without: frozenset = frozenset()
     _ids: dict = field(default_factory=dict)
     start: Callable[..., int] = field(default_factory=lambda: run_container)
+    buckets: list = field(default_factory=list)
 
     @staticmethod
     def vertex(file, home, *, folders):
         """A JSON of `--target vertex`; `folders` says which folder stands for the beginning of which place."""
         job = json.loads(_moved(Path(file).read_text(encoding="utf-8"), folders))
-        return Emulator(job["pipelineSpec"], job["runtimeConfig"]["gcsOutputDirectory"], Path(home))
+        root = job["runtimeConfig"]["gcsOutputDirectory"]
+        return Emulator(job["pipelineSpec"], root, Path(home), buckets=_buckets(folders))
 
     @staticmethod
     def kubeflow(file, home, *, folders):
@@ -86,7 +87,8 @@ class Emulator:
         mounts = Path(home, "mounts")
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
         environment = {"SHARDWRIGHT_MOUNTS": str(mounts)}
-        return Emulator(spec, root, Path(home), environment, as_kubeflow=True, platform=dict(*platform))
+        own = {"platform": dict(*platform), "buckets": _buckets(folders)}
+        return Emulator(spec, root, Path(home), environment, as_kubeflow=True, **own)
 
     def run(self, until=None, without=(), **parameters):
         """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
@@ -278,12 +280,23 @@ class Emulator:
                     log=log,
                     environment={**self._variables(name, asked), **self.environment, **pod.environment},
                     folder=folder / "work" / str(attempt),
+                    writable=self._writable(pod, asked),
                 )
             if not code:
                 break
         if code:
             raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
         return pod.end(name, made)
+
+    def _writable(self, pod, asked):
+        """The folders that a container may write to: the mounts of its pod, and the buckets.
+
+        Kubeflow's are folders for the stores' copies (compiler/argocompiler/container.go,
+        `addContainerExecutorTemplate`), and those of the platform document. Vertex AI mounts buckets below /gcs.
+        """
+        claims = [Path(one["mountPath"]) for one in asked["containers"][0]["volumeMounts"]]
+        folders = [*pod.writable, *map(Path, self.buckets)]
+        return [place for place in (*folders, *claims) if place.is_dir() and place != Path("/")]
 
     def _variables(self, name, pod):
         """The variables of a container; one whose Secret or key is missing is not created."""
@@ -343,6 +356,7 @@ class Pod:
         self._root = root
         self._defined = defined
         self.environment = {"SHARDWRIGHT_MOUNTS": str(self._disk)} if self._copies else {}
+        self.writable = [self._disk, self._files]
 
     def executor_input(self, values, artifacts, made):
         """The ExecutorInput. The paths of the last two: driver/driver.go:786 `provisionOutputs`."""
@@ -428,22 +442,6 @@ class Pod:
         return _SINGLE.sub(value, part.replace(PLACEHOLDER, json.dumps(executor_input)))
 
 
-def run_container(command, *, log, environment, folder):
-    """Runs `python …` in a new folder; returns its exit code. Its output goes to the file `log`."""
-    assert command[0] == "python"
-    folder.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as output:
-        return subprocess.run(
-            [sys.executable, *command[1:]],
-            cwd=folder,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
-
-
 def _needs(task):
     inputs = task.get("inputs", {})
     producers = {one["taskOutputArtifact"]["producerTask"] for one in inputs.get("artifacts", {}).values()}
@@ -457,6 +455,10 @@ def _needs(task):
 
 def _with_needs(name, needs):
     return {name}.union(*(_with_needs(other, needs) for other in needs[name]))
+
+
+def _buckets(folders):
+    return [folder for place, folder in folders.items() if "://" in place]
 
 
 def _moved(text, folders):

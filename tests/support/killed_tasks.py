@@ -7,7 +7,7 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulator import run_container
+from sandbox import run_container
 
 from shardwright.components.runtime.mounts import folder_of
 
@@ -56,13 +56,13 @@ class FirstAttemptsKilled:
     codes: dict[str, list[int]] = field(default_factory=dict)
     points: dict[str, str] = field(default_factory=dict)
 
-    def run(self, command, *, log, environment, folder):
-        """As `emulator.run_container`; the folder is named after the attempt, its parents after the task."""
+    def run(self, command, *, log, folder, **options):
+        """As `sandbox.run_container`; the folder is named after the attempt, its parents after the task."""
         task, first = folder.parents[1].name.partition("-")[2], folder.name == "0"
         if first:
             point = random.Random(f"{self.seed} {task}").randint(1, _MOST)
             command = [*command[:1], "-c", _KILLED, str(point), *command[2:]]
-        code = run_container(command, log=log, environment=environment, folder=folder)
+        code = run_container(command, log=log, folder=folder, **options)
         self.codes.setdefault(task, []).append(code)
         if first:
             said = log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -71,7 +71,7 @@ class FirstAttemptsKilled:
 
     def check(self, tasks):
         """Checks that every task was killed once, and that its second attempt succeeded."""
-        assert self.codes == {task: [-signal.SIGKILL, 0] for task in tasks}, self.points
+        assert self.codes == {task: [128 + signal.SIGKILL, 0] for task in tasks}, self.points
         assert all(self.points.values()), self.points
         assert len({point.partition(",")[0] for point in self.points.values()}) > 3, self.points
 

@@ -32,6 +32,7 @@ import shlex
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 import types
@@ -39,6 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from prefork_client import TEST_PROCESS
+from sandbox import enter_as_asked
 
 SWITCH = "SHARDWRIGHT_TEST_PREFORK"
 FOLDER = "SHARDWRIGHT_TEST_PREFORK_FOLDER"
@@ -340,6 +342,8 @@ def _take_over(request: dict[str, Any], streams: list[int]) -> None:
     os.environ.update({**_SET_BY_IMPORTS, **request["environment"]})
     os.chdir(request["folder"])
     os.umask(request["umask"])
+    enter_as_asked(os.environ)
+    tempfile.tempdir = None  # TMPDIR may be another one than the server's.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=unbuffered)

@@ -11,8 +11,8 @@ sys.path.insert(0, "/checkout/tests/support")
 from emulator import Emulator
 
 
-def run_as_it_is(command: list[str], *, log: Path, environment: dict[str, str], folder: Path) -> int:
-    """Runs a container's command, with the image's own `python`; returns its exit code."""
+def run_as_it_is(command: list[str], *, log: Path, environment: dict[str, str], folder: Path, writable: object) -> int:
+    """Runs a container's command, with the image's own `python`; returns its exit code; `writable` plays no part."""
     folder.mkdir(parents=True)
     with log.open("w", encoding="utf-8") as output:
         return subprocess.run(
