@@ -234,6 +234,7 @@ def test_the_manifests_of_the_page_are_taken():
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     blocks = re.findall(r"```yml\n(.*?)```", text, re.DOTALL)
     manifests = [one for block in blocks for one in yaml.safe_load_all(block)]
-    assert {one["kind"] for one in manifests} == {"PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding"}
+    kinds = {"PersistentVolumeClaim", "Job", "ServiceAccount", "Role", "RoleBinding"}
+    assert {one["kind"] for one in manifests} == kinds
     for one in manifests:
         strictly(one)
