@@ -131,6 +131,54 @@ assert levels == [1]
     assert process.returncode == 0
 
 
+def test_beams_options_and_states_are_those_without_the_caches() -> None:
+    """Views share their values, as Beam's do, and no list of one pipeline is seen by the next."""
+    program = """# shardwright.components
+import apache_beam as beam, quick_beam
+from apache_beam.options import pipeline_options as known
+from apache_beam.runners.direct import transform_evaluator
+from apache_beam.transforms import core, userstate
+
+class Options(known.PipelineOptions):
+    @classmethod
+    def _add_argparse_args(cls, parser):
+        made.append(cls)
+        parser.add_argument("--hint", action="append", default=[])
+
+made = []
+for given in ([], ["a", "b"], ["a", "b"]):
+    options = known.PipelineOptions([f"--hint={hint}" for hint in given])
+    first, second = options.view_as(Options), options.view_as(Options)
+    assert first.hint == second.hint == given
+    assert first.hint is second.hint
+    first.hint.append("c")
+    first.view_as(known.StandardOptions).runner = "own"
+    assert (second.hint, second.view_as(known.StandardOptions).runner) == ([*given, "c"], "own")
+assert len(made) == 2, made
+assert sorted(dir(first._visible_options)) == sorted([*dir(known.argparse.Namespace()), "hint"])
+
+class Count(beam.DoFn):
+    STATE = userstate.CombiningValueStateSpec("count", sum)
+
+    def process(self, element, count=beam.DoFn.StateParam(STATE)):
+        yield element
+
+assert userstate.get_dofn_specs is transform_evaluator.get_dofn_specs is quick_beam.get_dofn_specs
+wrapped = core.CallableWrapperDoFn
+for _ in range(2):
+    for one in (Count(), wrapped(Count().process), wrapped(lambda element: [element]), wrapped(set), Count()):
+        specs = userstate.get_dofn_specs(one)
+        assert specs == quick_beam._get_dofn_specs(one) == ({Count.STATE} if "Count" in repr(one) else set(), set())
+        specs[0].clear()
+quick_beam._get_dofn_specs = None
+assert userstate.get_dofn_specs(Count()) == ({Count.STATE}, set())
+assert userstate.get_dofn_specs(wrapped(len)) == (set(), set())
+"""
+    process = started(program)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 0
+
+
 def test_a_function_that_one_fork_converts_for_graphs_is_there_in_the_next() -> None:
     program = """# shardwright.components
 import tensorflow as tf
