@@ -34,7 +34,7 @@ if os.environ.get("MARKER") and not marker.exists():
 for name, parameter in given["outputs"].get("parameters", {}).items():
     pathlib.Path(parameter["outputFile"]).write_text("7")
 """
-# Tries to write to the working folder, the home, the tests' own folder, and the folder of temporary files.
+# Tries to write to a folder without the permission, the working folder, the home, the tests' own and the temporary one.
 TRIES = """
 import tempfile
 def writes(place):
@@ -43,7 +43,9 @@ def writes(place):
     except OSError:
         return False
     return True
-places = (".", pathlib.Path.home(), "{tests}", tempfile.gettempdir())
+closed = pathlib.Path(tempfile.mkdtemp())
+closed.chmod(0o555)
+places = (closed, ".", pathlib.Path.home(), "{tests}", tempfile.gettempdir())
 print((os.getuid(), os.getgid()), [writes(place) for place in places])
 """
 DATASET = {"artifactType": {"schemaTitle": "system.Dataset", "schemaVersion": "0.0.1"}}
@@ -160,7 +162,7 @@ def test_a_task_is_user_1000_and_writes_to_its_mounts_only(tmp_path, as_kubeflow
         task.write(TRIES.format(tests=tmp_path))
     made.run(until="first")
     log = (made.home / "tasks" / "01-first" / "log").read_text()
-    assert log.splitlines()[-1] == "(1000, 1000) [False, False, False, True]"
+    assert log.splitlines()[-1] == "(1000, 1000) [False, False, False, False, True]"
 
 
 @pytest.mark.parametrize("as_kubeflow", [True, False])
