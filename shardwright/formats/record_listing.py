@@ -1,7 +1,8 @@
 """The records of TFRecord files as a listing: an image is a part of a file, and every record an input.
 
 A key is the record's own feature, where it is safe and not yet taken; else `<file>/<number>`.
-Compressed files are unpacked to a temporary folder, since nothing in them can be read by its place.
+Compressed files, and WebDataset's tar files, are unpacked to a temporary folder, since nothing in them can be read by
+its place.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.errors import DatasetError, UsageError
+from shardwright.formats.export_record import RECORD_FILE
 from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
 from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
+from shardwright.formats.webdataset import CLASSES_FILE, begins_as_tar, read_classes, write_records
 from shardwright.storage import Listing, Refusal, map_threads, open_file, part_path, read_bytes, read_start
 from shardwright.tfrecords.scan import begins_as_records, is_compressed, scan_records
 
@@ -46,6 +49,7 @@ class RecordFiles:
         paths: for each file, where its unpacked bytes are: its name, or an absolute path.
         scratch: holds what was unpacked until it is dropped.
         notes: what was detected, for the user.
+        classes: names of the classes in order, where a file next to tar files states them.
     """
 
     files: Listing
@@ -58,6 +62,7 @@ class RecordFiles:
     paths: list[str]
     scratch: tempfile.TemporaryDirectory[str] | None
     notes: tuple[str, ...]
+    classes: tuple[str, ...] = ()
 
     def open(self, number: int) -> IO[bytes]:
         """Opens a file, unpacked."""
@@ -65,10 +70,12 @@ class RecordFiles:
 
 
 def holds_records(files: Listing) -> str:
-    """Returns why a listing is one of TFRecord files rather than of images, or nothing; the first files decide."""
+    """Returns why a listing is of TFRecord or tar files, not of images, or nothing; the first files decide."""
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
         if begins_as_records(_start(files, i)):
             return f"{files.keys[i]} begins as a TFRecord file does"
+        if begins_as_tar(_start(files, i)):
+            return f"{files.keys[i]} is a tar file of samples (WebDataset)"
     return ""
 
 
@@ -84,20 +91,33 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         UsageError: no record is a tf.train.Example; or see `detect_roles`.
     """
     files, refused = _record_files(found)
-    samples = _samples(files)
-    roles = detect_roles(samples, task, columns)
     scratch = None
     paths = list(files.names)
-    for i in range(len(files.keys)):
-        if is_compressed(_start(files, i)):
+    starts = [_start(files, i) for i in range(len(files.keys))]
+    tars = [i for i, start in enumerate(starts) if begins_as_tar(start)]
+    for i, start in enumerate(starts):
+        if is_compressed(start) or i in tars:
             scratch = scratch or tempfile.TemporaryDirectory(prefix="shardwright-")
             paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
+            os.makedirs(os.path.dirname(paths[i]))
+    classes = _classes(found) if tars else ()
+
+    def unpack(number: int) -> None:
+        with open_file(files.path(number), files.pin(number)) as file, open(paths[number], "wb") as copy:
+            write_records(file, copy, files.keys[number], classes)
+
+    for _ in map_threads(unpack, tars, _SCANNED_AT_ONCE):
+        pass
+
+    def opened(number: int) -> IO[bytes]:
+        return open(paths[number], "rb") if number in tars else open_file(files.path(number), files.pin(number))
+
+    roles = detect_roles(_samples(files, opened), task, columns)
 
     def scan(number: int) -> FileScan:
-        with open_file(files.path(number), files.pin(number)) as file:
-            if paths[number] == files.names[number]:
+        with opened(number) as file:
+            if paths[number] == files.names[number] or number in tars:
                 return scan_file(file, None, files.keys[number], roles)
-            os.makedirs(os.path.dirname(paths[number]))
             with open(paths[number], "wb") as copy:
                 return scan_file(file, copy, files.keys[number], roles)
 
@@ -107,8 +127,20 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     listing, positions, labeled = whole.sorted(refused)
     notes = (roles.note(), *whole.notes())
     if scratch is not None:
-        notes = (*notes, "tfrecord: compressed files are unpacked to a temporary folder")
-    return RecordFiles(files, listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes)
+        kind = "compressed" if not tars else "tar" if len(tars) == len(files.keys) else "compressed and tar"
+        notes = (*notes, f"tfrecord: {kind} files are unpacked to a temporary folder")
+    if classes:
+        notes = (*notes, f"tfrecord: classes in the order of {CLASSES_FILE}")
+    parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, classes)
+    return RecordFiles(files, *parts)
+
+
+def _classes(found: Listing) -> tuple[str, ...]:
+    """Returns the names in the file of classes that is next to tar files, none where there is not one such file."""
+    files = [i for i, key in enumerate(found.keys) if os.path.basename(key) == CLASSES_FILE]
+    if len(files) != 1:
+        return ()
+    return read_classes(read_bytes(found.path(files[0]), found.pin(files[0])), found.path(files[0]))
 
 
 def _start(files: Listing, position: int) -> bytes:
@@ -125,9 +157,10 @@ def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
     for i, key in enumerate(found.keys):
         if shards and key not in shards:
             continue
-        if found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(_start(found, i)):
+        start = _start(found, i)
+        if found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(start) or begins_as_tar(start):
             kept.append(i)
-        else:
+        elif os.path.basename(key) not in (CLASSES_FILE, RECORD_FILE):
             refused.append(Refusal(key, NOT_RECORDS, "the file is not a TFRecord file"))
     return found.part(kept), refused
 
@@ -143,11 +176,11 @@ def _own_shards(found: Listing) -> frozenset[str]:
     return frozenset(shard.path for shard in manifest.shards)
 
 
-def _samples(files: Listing) -> list[Sampled]:
+def _samples(files: Listing, opened: Callable[[int], IO[bytes]]) -> list[Sampled]:
     samples = []
     problem = ""
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
-        with open_file(files.path(i), files.pin(i)) as file:
+        with opened(i) as file:
             for record in islice(scan_records(file), _RECORDS_SAMPLED):
                 where = f"{files.keys[i]}, {record.where}"
                 try:

@@ -136,7 +136,8 @@ class TFRecordFormat(AnnotationFormat):
         self._found: RecordFiles = list_records(found, task=task, columns=options.columns)
         keys = self._found.listing.keys
         images = Images(keys, frozenset(), lambda position: None, max_pixels)
-        super().__init__(FormatInput(images, classes, (*notes, *self._found.notes)))
+        stated = classes or dict.fromkeys(self._found.classes) or None
+        super().__init__(FormatInput(images, stated, (*notes, *self._found.notes)))
         self._map = ClassMap((), {})
         self._values = ValueMap((), {})
         self._kinds: dict[str, str] = {}

@@ -128,11 +128,16 @@ def is_compressed(start: bytes) -> bool:
 def begins_as_records(start: bytes) -> bool:
     """Returns whether a file with this beginning is a TFRecord file, compressed or not."""
     if is_compressed(start):
-        try:
-            start = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(start, HEADER_BYTES)
-        except zlib.error:
-            return False
+        start = unpacked_start(start, HEADER_BYTES)
     return len(start) >= HEADER_BYTES and header_is_valid(start[:HEADER_BYTES])
+
+
+def unpacked_start(start: bytes, size: int) -> bytes:
+    """Returns the first `size` unpacked bytes, or fewer, of a compressed file with this beginning; none if damaged."""
+    try:
+        return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(start, size)
+    except zlib.error:
+        return b""
 
 
 class _Stream:

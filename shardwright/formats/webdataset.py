@@ -1,0 +1,290 @@
+"""WebDataset's tar files as TFRecords: members of one name are a sample, and every sample becomes an Example.
+
+The part of a member's name up to the first dot of its file names the sample, the rest is its role:
+
+| role | content |
+|---|---|
+| `jpg`, `png`, …: an ending of images | the image |
+| `cls` | its class: a number or a name |
+| `txt` | a caption |
+| `json` | further values; those of `shardwright export --to webdataset` have classes and boxes |
+| `mask0.png`, `mask1.png`, … | the mask of a class, by its place in `classes.json` next to the tar files |
+| `ignored.png` | pixels that do not count |
+| `mask.png`, `seg.png` | a mask of all classes, by value |
+
+Nothing is unpacked under the name of a member. Links, special files and damaged archives are refused as a whole.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import IO, Any, cast
+
+from shardwright.dataset.manifest import IGNORED
+from shardwright.errors import UsageError
+from shardwright.formats.candidates import IMAGE_ENDINGS
+from shardwright.images.boxes import LABEL, TEXT, XMAX, XMIN, YMAX, YMIN
+from shardwright.images.header import ImageError
+from shardwright.images.read_header import read_header
+from shardwright.tfrecords.encode import FeatureValue, RecordError, byte_strings, encode_example, floats, ints
+from shardwright.tfrecords.records import frame
+from shardwright.tfrecords.scan import is_compressed, unpacked_start
+
+CLASSES_FILE = "classes.json"
+
+_MAGIC = slice(257, 262)
+_BLOCK = 512
+_CHUNK = 1 << 20
+# A record cannot be larger, nor can an image be processed.
+_LARGEST = 1 << 30
+_LARGEST_TEXT = 16 << 20
+# The ingest itself limits the pixels.
+_ANY_SIZE = 1 << 62
+_MASKS_BY_VALUE = ("mask.png", "seg.png")
+_EDGES = (XMIN, YMIN, XMAX, YMAX)
+# The keys of the JSON that `shardwright export` writes.
+_EXPORTED = frozenset(("key", "labels", "classes", "boxes", "box_classes"))
+# Features that members are.
+_RESERVED = ("image/", "segmentation_mask/")
+_DAMAGED = (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError, RecursionError)
+
+
+def begins_as_tar(start: bytes) -> bool:
+    """Returns whether a file with this beginning is a tar file, compressed by gzip or not."""
+    if is_compressed(start):
+        start = unpacked_start(start, _BLOCK)
+    return start[_MAGIC] == b"ustar"
+
+
+def write_records(file: IO[bytes], copy: IO[bytes], name: str, classes: Sequence[str]) -> None:
+    """Writes the samples of a tar file as TFRecords, in their order.
+
+    Args:
+        file: the tar file, open for reading.
+        copy: receives the records.
+        name: what messages call the file.
+        classes: names of the classes by number; empty where none are stated.
+
+    Raises:
+        UsageError: it is damaged, has a member that is neither a file nor a folder, or a sample cannot be understood.
+    """
+    for sample, members in _samples(file, name):
+        try:
+            copy.write(frame(encode_example(_features(sample, members, classes))))
+        except (_SampleError, RecordError) as error:
+            raise UsageError(f"{name}, sample {sample!r}: {error}") from None
+
+
+def read_classes(text: bytes, name: str) -> tuple[str, ...]:
+    """Returns the names in `classes.json`.
+
+    Raises:
+        UsageError: it is not a list of different names.
+    """
+    names = _json(text)
+    if not isinstance(names, list) or not all(isinstance(found, str) for found in names) or len({*names}) < len(names):
+        raise UsageError(f"{name}: is not a JSON list of different names. Delete it, or list the classes in order.")
+    return tuple(names)
+
+
+class _SampleError(ValueError):
+    """A sample cannot be understood; the message has the fix."""
+
+
+def _samples(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yields the name of every sample and its members by role."""
+    current, members, size = "", dict[str, bytes](), 0
+    for path, data in _members(file, name):
+        folder, slash, base = path.rpartition("/")
+        stem, dot, role = base.partition(".")
+        role = role.lower()
+        if not stem or not dot or not _is_role(role):
+            continue
+        sample = folder + slash + stem
+        if sample != current and members:
+            yield current, members
+            members, size = {}, 0
+        current = sample
+        if role in members:
+            raise UsageError(f"{name}: {path!r} is there twice. Give every sample a different name.")
+        members[role] = data()
+        size += len(members[role])
+        if size > _LARGEST:
+            raise UsageError(
+                f"{name}, sample {sample!r}: it has more than {_LARGEST} bytes. Leave its largest files out."
+            )
+    if members:
+        yield current, members
+
+
+def _members(file: IO[bytes], name: str) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yields path and reader of the files in a tar file; every header and the end are checked."""
+    start = file.read(_BLOCK)
+    file.seek(0)
+    stream = cast(IO[bytes], gzip.GzipFile(fileobj=file)) if is_compressed(start) else file
+    try:
+        with tarfile.open(fileobj=stream, mode="r:") as tar:
+            while (member := tar.next()) is not None:
+                cast(Any, tar).members = []  # Else it keeps all of them.
+                if member.isdir():
+                    continue
+                if not member.isreg() or member.issparse():
+                    kind = "a link" if member.issym() or member.islnk() else "not a plain file"
+                    problem = f"{member.name!r} is {kind}"
+                    raise UsageError(f"{name}: {problem}. Write the archive with plain files (tar --dereference).")
+                if not 0 <= member.size <= _LARGEST:
+                    problem = f"{member.name!r} has {member.size} bytes; at most {_LARGEST} are read"
+                    raise UsageError(f"{name}: {problem}. Leave the file out.")
+                yield member.name, partial(_content, tar, member, name)
+            _check_end(stream, tar.offset)
+    except _DAMAGED as error:
+        raise _damaged(name, error) from None
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> bytes:
+    try:
+        file = tar.extractfile(member)
+        data = b"" if file is None else file.read()
+        if len(data) < member.size:
+            raise EOFError("unexpected end of data")
+    except _DAMAGED as error:
+        raise _damaged(name, f"{member.name!r}: {error}") from None
+    return data
+
+
+def _damaged(name: str, problem: object) -> UsageError:
+    return UsageError(f"{name}: the tar file is damaged: {problem}. Copy or write it again.")
+
+
+def _check_end(stream: IO[bytes], offset: int) -> None:
+    """Checks that zeros, and nothing else, are at the end: `tarfile` takes a damaged header for the end.
+
+    Raises:
+        EOFError: the file is cut off.
+        ValueError: there is something else.
+    """
+    stream.seek(offset)
+    rest = stream.read(_BLOCK)
+    if not rest:
+        raise EOFError("its end is missing")
+    while rest:
+        if rest.count(0) < len(rest):
+            raise ValueError(f"no header of a file is at byte {offset}")
+        rest = stream.read(_CHUNK)
+
+
+def _is_role(role: str) -> bool:
+    return role in ("cls", "txt", "json") or f".{role.rpartition('.')[2]}" in IMAGE_ENDINGS
+
+
+def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str]) -> dict[str, FeatureValue]:
+    """Returns the features of a sample."""
+    found: dict[str, FeatureValue] = {"image/key": sample.encode("utf-8", "surrogateescape")}
+    images = []
+    for role, data in members.items():
+        if role == "cls":
+            text = _text(role, data)
+            found["class"] = int(text) if _is_number(text) else text.encode()
+        elif role == "txt":
+            found["caption"] = _text(role, data).encode()
+        elif role in _MASKS_BY_VALUE:
+            found["mask"] = data
+        elif role == "ignored.png":
+            found[f"segmentation_mask/{IGNORED}"] = data
+        elif match := re.fullmatch(r"mask([0-9]{1,6})\.png", role):
+            found[f"segmentation_mask/{_mask_class(int(match[1]), classes)}"] = data
+        elif role != "json":
+            images.append(role)
+    if len(images) > 1:
+        problem = f"there are several images: {', '.join(images)}"
+        raise _SampleError(f"{problem}. Name masks mask.png, or mask0.png, mask1.png, … by class.")
+    if images:
+        found["image/encoded"] = members[images[0]]
+    row = _json(members.get("json", b"{}"))
+    if not isinstance(row, dict):
+        raise _SampleError("json is not a JSON object. Write one, or leave the file out.")
+    if row.keys() == _EXPORTED:
+        return found | _exported(row, members[images[0]] if images else b"", classes)
+    values = {name: value for name, listed in row.items() if (value := _value(listed)) is not None}
+    return {name: value for name, value in values.items() if not name.startswith(_RESERVED)} | found
+
+
+def _exported(row: Mapping[str, Any], image: bytes, classes: Sequence[str]) -> dict[str, FeatureValue]:
+    """Returns the features of the JSON that `shardwright export` writes; edges of boxes are in pixels there."""
+    key, names, boxes, texts = row["key"], row["classes"], row["boxes"], row["box_classes"]
+    if not (isinstance(key, str) and _are_texts(names) and _are_texts(texts) and _are_boxes(boxes)):
+        raise _SampleError("json has values of another kind than the export writes. Export the dataset again.")
+    found: dict[str, FeatureValue] = {"image/key": key.encode("utf-8", "replace")}
+    if names or not texts:
+        found["image/class/text"] = byte_strings([name.encode("utf-8", "replace") for name in names])
+    if not boxes and not texts:
+        return found
+    if len(boxes) != len(texts):
+        raise _SampleError(f"json has {len(boxes)} boxes and {len(texts)} classes of boxes. Export the dataset again.")
+    unknown = [name for name in texts if name not in classes]
+    if unknown:
+        problem = f"the class {unknown[0]!r} of a box is not in {CLASSES_FILE} next to the tar files"
+        raise _SampleError(f"{problem}. Copy that file there.")
+    with suppress(ImageError):  # The ingest rejects such an image.
+        header = read_header(image, max_pixels=_ANY_SIZE)
+        sides = (header.width, header.height) * 2
+        for name, side, edges in zip(_EDGES, sides, zip(*boxes, strict=True), strict=True):
+            found[name] = floats([edge / side for edge in edges])
+        found[LABEL] = ints([classes.index(name) + 1 for name in texts])
+        found[TEXT] = byte_strings([name.encode("utf-8", "replace") for name in texts])
+    return found
+
+
+def _mask_class(number: int, classes: Sequence[str]) -> str:
+    """Returns the class of a mask as a part of a feature's name; see `manifest.mask_class`."""
+    if classes and number >= len(classes):
+        raise _SampleError(
+            f"mask{number}.png: {CLASSES_FILE} has {len(classes)} classes, from 0. Add the missing names."
+        )
+    return (classes[number] if classes else str(number)).replace("%", "%25").replace("/", "%2F")
+
+
+def _value(value: Any) -> FeatureValue | None:
+    """Returns a value of JSON as a feature; `None` where it cannot be one."""
+    listed = value if isinstance(value, list) else [value]
+    if listed and all(isinstance(one, str) for one in listed):
+        return byte_strings([one.encode("utf-8", "replace") for one in listed])
+    if not listed or not all(isinstance(one, int | float) for one in listed):
+        return None
+    if all(isinstance(one, int) for one in listed):
+        return ints([int(one) for one in listed]) if all(-(2**63) <= one < 2**63 for one in listed) else None
+    return floats([float(one) for one in listed])
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text) if len(text) <= _LARGEST_TEXT else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(role: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise _SampleError(f"{role} is not UTF-8. Write it as UTF-8.") from None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _are_boxes(values: Any) -> bool:
+    boxes = isinstance(values, list) and all(isinstance(box, list) and len(box) == len(_EDGES) for box in values)
+    return boxes and all(isinstance(edge, int | float) and abs(edge) < 2**31 for box in values for edge in box)
