@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 from ingesting import examples, run
+from PIL import Image
 from recording import picture
 
 from shardwright.errors import UsageError
@@ -128,3 +129,21 @@ def test_classes_are_checked(tmp_path):
         (tmp_path / "in/classes.json").write_text(text)
         with pytest.raises(UsageError, match=message):
             ingested(tmp_path / "in", tmp_path / "out")
+
+
+def test_other_names_of_classes_are_another_dataset(tmp_path):
+    (tmp_path / "in").mkdir()
+    # The masks are of class 1 only, so the records of both builds differ in the name of a class alone.
+    file = io.BytesIO()
+    Image.new("L", Image.open(io.BytesIO(IMAGE)).size, 255).save(file, "png")
+    (tmp_path / "in/a.tar").write_bytes(tar([("a.jpg", IMAGE), ("a.mask1.png", file.getvalue())]))
+    raw = {"task": "segmentation", "input": {"images": str(tmp_path / "in")}}
+    found = []
+    for names in (["cat", "dog"], ["dog", "cat"], ["cat", "dog"]):
+        (tmp_path / "in/classes.json").write_text(json.dumps(names))
+        found.append(run(raw, tmp_path / f"out{len(found)}", workers=1))
+    assert found[0].digest == found[2].digest
+    assert found[0].fingerprint != found[1].fingerprint
+    (tmp_path / "in/classes.json").write_text('["dog", "cat"]')
+    with pytest.raises(UsageError):
+        run(raw, tmp_path / "out0", workers=1)
