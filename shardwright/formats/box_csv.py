@@ -73,21 +73,29 @@ class _Columns:
 
 def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns | None:
     """Returns the columns, `None` where four of a box, or those of images and classes, are not there."""
-    header = [name for name in header if name]
-    reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header)}
-    edges = next((names for names in (*_EDGES, *_SIDES) if all(name in reduced for name in names)), None)
-    if edges is None:
+    edges, found = _find_edges(header)
+    if not found:
         return None
-    taken = {reduced[name] for name in edges}
-    rest = [name for name in header if name not in taken]
+    rest = [name for name in header if name and name not in found]
     whole = {reduce_header(name): name for name in reversed(rest)}
     size = next((names for names in _SIZES if all(name in whole for name in names)), ())
     label = choose_role(LABEL, rest, given) or whole.get("labelname", "")
     image = choose_role(IMAGE, [name for name in rest if name != label], given)
     if not (image and label) or choose_role(MASK, rest, {}):
         return None
-    found = tuple(reduced[name] for name in edges)
     return _Columns(image, label, found, edges in _SIDES, tuple(whole[name] for name in size))
+
+
+def _find_edges(header: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the usual names of the four columns of a box and those in the header; nothing if one is missing."""
+    reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header) if name}
+    edges = next((names for names in (*_EDGES, *_SIDES) if all(name in reduced for name in names)), ())
+    return edges, tuple(reduced[name] for name in edges)
+
+
+def box_columns(header: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of the four columns of a box; empty where one is missing."""
+    return _find_edges(header)[1]
 
 
 def is_box_csv(text: str) -> bool:

@@ -41,7 +41,8 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml", "
 _OF_IMAGES, _YAML = (".txt", ".json", ".xml"), (".yaml", ".yml")
 # Tables of files to predict (Kaggle), and files that no one annotates with.
 _NO_ANNOTATIONS = re.compile(
-    r"submission|requirements|package|dataset_info|metadata\.json$|class-descriptions|licen[cs]e", re.IGNORECASE
+    r"submission|requirements|package|dataset_info|metadata\.json$|^classes\.json$|class-descriptions|licen[cs]e",
+    re.IGNORECASE,
 )
 _MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|(?:^|[_-])gt|^gt", re.IGNORECASE)
 _VOC_IMAGES = "JPEGImages"

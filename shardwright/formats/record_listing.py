@@ -94,7 +94,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     scratch = None
     paths = list(files.names)
     starts = [_start(files, i) for i in range(len(files.keys))]
-    tars = [i for i, start in enumerate(starts) if begins_as_tar(start)]
+    tars = {i for i, start in enumerate(starts) if begins_as_tar(start)}
     for i, start in enumerate(starts):
         if is_compressed(start) or i in tars:
             scratch = scratch or tempfile.TemporaryDirectory(prefix="shardwright-")
@@ -106,7 +106,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         with open_file(files.path(number), files.pin(number)) as file, open(paths[number], "wb") as copy:
             write_records(file, copy, files.keys[number], classes)
 
-    for _ in map_threads(unpack, tars, _SCANNED_AT_ONCE):
+    for _ in map_threads(unpack, sorted(tars), _SCANNED_AT_ONCE):
         pass
 
     def opened(number: int) -> IO[bytes]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from shardwright.config.input import FLOAT, LabelsConfig
 from shardwright.errors import ConfigError, Reading, UsageError
+from shardwright.formats.box_csv import box_columns
 from shardwright.formats.image_names import quoted
 from shardwright.formats.numbers import are_fractions, find_numbers
 from shardwright.formats.one_hot import OneHot, detect_one_hot
@@ -90,6 +91,12 @@ def detect_table(request: TableRequest, table: Table) -> TableFormat:
         numbers = find_number_columns(request, table, found)
         assert numbers is not None, "the format is set"
         return numbers
+    if wanted == "auto" and IMAGE in found and LABEL not in found and (boxes := box_columns(table.header)):
+        raise UsageError(
+            f"{table.path}: the columns {shown_header(boxes)} are boxes, but none has their classes. Add a column "
+            "`class`, with the same name in every row if there is one class; or, for four numbers an image, set "
+            "input.labels.format: numbers."
+        )
     if IMAGE in found and LABEL not in found and wanted != CAPTIONS:
         asked = [table.header.index(name) for name in options.features if name in table.header]
         taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}

@@ -42,8 +42,8 @@ CLASSES_FILE = "classes.json"
 _MAGIC = slice(257, 262)
 _BLOCK = 512
 _CHUNK = 1 << 20
-# A record cannot be larger, nor can an image be processed.
-_LARGEST = 1 << 30
+# Bytes of a sample: it is in memory as a whole, and so are others at the same time.
+_LARGEST = 256 << 20
 _LARGEST_TEXT = 16 << 20
 # The ingest itself limits the pixels.
 _ANY_SIZE = 1 << 62

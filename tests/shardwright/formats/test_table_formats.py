@@ -72,6 +72,14 @@ def test_tables_without_masks_are_none_for_segmentation(tmp_path, text):
         survey(tmp_path, text, task="segmentation")
 
 
+def test_boxes_without_classes_are_named_as_what_they_are(tmp_path):
+    text = "image,xmin,ymin,xmax,ymax\na,0,0,1,1\nb,1,0,3,2\n"
+    with pytest.raises(UsageError, match="'xmin', 'ymin', 'xmax', 'ymax' are boxes, but none has their classes. Add"):
+        survey(tmp_path, text)
+    found, _ = survey(tmp_path, text, format="numbers")
+    assert "image/meta/xmax" in "".join(found.notes)
+
+
 def test_captions_that_are_asked_for_must_be_there(tmp_path):
     with pytest.raises(UsageError, match="expected one column for the image and one or more for its captions"):
         survey(tmp_path, "image,label\na,x\n", format="captions")
