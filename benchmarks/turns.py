@@ -164,9 +164,12 @@ def main(way: str, folder: str, images: str, height: str, width: str, out: str) 
     """Takes one turn, and prints the processor time before it and the wall time of it."""
     source = photographs(Path(folder), int(images), height=int(height), width=int(width))
     if way == "notebook":
+        # Its imports are no work of the notebook: some seconds, whatever the number of photographs.
         import tensorflow
 
-        del tensorflow
+        import benchmarks.transform
+
+        del benchmarks, tensorflow
     used = resource.getrusage(resource.RUSAGE_SELF)
     started = time.perf_counter()
     WAYS[way](source, Path(out))
