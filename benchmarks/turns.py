@@ -164,7 +164,7 @@ def main(way: str, folder: str, images: str, height: str, width: str, out: str) 
     """Takes one turn, and prints the processor time before it and the wall time of it."""
     source = photographs(Path(folder), int(images), height=int(height), width=int(width))
     if way == "notebook":
-        # Its imports are no work of the notebook: some seconds, whatever the number of photographs.
+        # Its imports take some seconds, which count much with few photographs and are not its work.
         import tensorflow
 
         import benchmarks.transform
