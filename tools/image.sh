@@ -35,6 +35,8 @@ base=localhost/debian13
 build() {
     [ "$(id -u)" = 0 ] || fail 2 "the image can only be built by root here. Run it as root, use a Docker engine, or leave it to CI."
     need_packages buildah podman runc
+    # The folder's database knows only containers, and none is kept. One that was made with other options refuses ours.
+    podman "${store[@]}" info >/dev/null 2>&1 || rm -rf "$cache/images/libpod"
     local scratch
     scratch="$(mktemp -d)"
     trap 'rm -rf "$scratch"' RETURN
