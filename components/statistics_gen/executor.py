@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import apache_beam as beam
 import pyarrow as pa
 import tensorflow_data_validation as tfdv
-from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx.components.util import tfxio_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
@@ -26,6 +27,8 @@ SliceFunction = Callable[[pa.RecordBatch], Iterator[tuple[str, pa.RecordBatch]]]
 # The most slices by class (the first classes) and by source (the largest): each slice counts its images again.
 MOST = 24
 CLASS, SOURCE = "class/", "source/"
+# The name that TFDV gives to the data set of all examples.
+WHOLE = "All Examples"
 _CLASSES, _KEY, _PIXELS = "image/class/text", "image/key", "image/encoded"
 
 
@@ -120,8 +123,20 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     pipeline
                     | f"Read[{split}]" >> source.BeamSource()
                     | f"StatisticsOf[{split}]" >> tfdv.GenerateStatistics(options)
+                    | f"Sorted[{split}]" >> beam.Map(in_order)
                     | f"Write[{split}]" >> tfdv.WriteStatisticsToBinaryFile(file)
                 )
+
+
+def in_order(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> statistics_pb2.DatasetFeatureStatisticsList:
+    """Sorts data sets by name, that of all examples first, and features by path; their order depends on the runner."""
+    datasets = sorted(statistics.datasets, key=lambda dataset: (dataset.name != WHOLE, dataset.name))
+    made = statistics_pb2.DatasetFeatureStatisticsList(datasets=datasets)
+    for dataset in made.datasets:
+        features = sorted(dataset.features, key=lambda feature: (feature.name, *feature.path.step))
+        del dataset.features[:]
+        dataset.features.extend(features)
+    return made
 
 
 def _features(asked: str, dataset: ImageDataset) -> list[str]:

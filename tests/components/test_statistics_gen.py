@@ -14,7 +14,7 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import channel_utils, standard_artifacts
 
 from shardwright.components.statistics_gen.component import StatisticsGen
-from shardwright.components.statistics_gen.executor import MOST, Executor, slices, sources
+from shardwright.components.statistics_gen.executor import MOST, Executor, in_order, slices, sources
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema, render_schema
 from shardwright.tfrecords.records import decode_example
@@ -51,6 +51,19 @@ def written(small_dataset, root, **options):
 @pytest.fixture(scope="module")
 def counted(small_dataset, tmp_path_factory):
     return written(small_dataset, tmp_path_factory.mktemp("statistics"), counts={"train": [20, 15], "eval": [9]})
+
+
+def test_another_order_of_a_runner_changes_nothing(counted):
+    for statistics in counted[1].values():
+        other = statistics_pb2.DatasetFeatureStatisticsList(datasets=reversed(statistics.datasets))
+        for dataset in other.datasets:
+            features = list(reversed(dataset.features))
+            del dataset.features[:]
+            dataset.features.extend(features)
+        assert len(other.datasets) > 2
+        assert other != statistics
+        assert in_order(other) == in_order(statistics) == statistics
+        assert statistics.datasets[0].name == "All Examples"
 
 
 def brightness(examples):
