@@ -134,6 +134,20 @@ def test_any_text_is_shown_as_it_is(text):
     assert image == {"src": "data:,", "alt": display_html.plain(text, 240)}
 
 
+def test_templates_escape_text():
+    text = '"><script>'
+    pieces = [
+        display_html.picture("data:,", text),
+        display_html.section("here", text, text, lead=text),
+        display_html.card(text, text, note=text),
+        display_html.table([text], [[text]], caption=text),
+        display_html.document(text, text, text, text, text, title=text, links=[("main", text)], ending=text),
+    ]
+    for piece in pieces:
+        assert "<script" not in piece
+        assert "&lt;script" in piece
+
+
 def test_images_that_cannot_be_decoded_are_named(small_dataset, tmp_path):
     def broken(number, example):
         return {**example, "image/encoded": example["image/encoded"][:60]}
