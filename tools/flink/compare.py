@@ -1,0 +1,336 @@
+"""Runs three components on a Flink cluster of this machine, and compares what they write with a local run.
+
+The cluster has two task managers of two slots, and workers in processes of their own. One task manager is killed while
+ImageExampleGen writes shards: Flink gives its tasks to the other one. Wants Java 11 or 17. The exit code is 1 when
+files differ, and 2 when a part of the cluster cannot be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from apache_beam.utils.subprocess_server import JavaJarServer
+from apache_beam.version import __version__ as beam_version
+
+_FLINK = "1.18"
+_PACKAGE = f"apache-flink-libraries=={_FLINK}.1"
+_DRIVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
+_MASTER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+_TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+_RESOURCES = "org.apache.flink.runtime.util.bash.BashJavaUtils"
+_OUTPUTS = {
+    "ImageExampleGen": ["examples"],
+    "StatisticsGen": ["statistics"],
+    "ImageTransform": ["transformed_examples", "post_transform_stats", "post_transform_schema", "transform_graph"],
+}
+# Java keeps these to itself; Flink's own start scripts open them.
+_OPENED = (
+    "lang",
+    "lang.reflect",
+    "io",
+    "net",
+    "nio",
+    "text",
+    "time",
+    "util",
+    "util.concurrent",
+    "util.concurrent.atomic",
+)
+_SECONDS = 120
+
+
+class Missing(Exception):
+    """A part of the cluster cannot be had; the message says which and what to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(prog="tools/flink.sh", description=__doc__)
+    parser.add_argument("--cache", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--job-server",
+        type=Path,
+        metavar="JAR",
+        help=f"Beam's job server for Flink {_FLINK} (default: that of Beam {beam_version}, from Maven Central)",
+    )
+    parser.add_argument("--images", type=int, default=120, metavar="N", help="number of images (default 120)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="empty folder for results and logs, kept afterwards")
+    options = parser.parse_args(arguments)
+    try:
+        java = _java()
+        flink = _flink(options.cache)
+        job_server = _job_server(options.job_server)
+    except Missing as error:
+        print(f"tools/flink.sh: {error}", file=sys.stderr)
+        return 2
+    with ExitStack() as stack:
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flink-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        return _compare(folder.resolve(), options.images, java, flink, job_server)
+
+
+def _java() -> str:
+    java = shutil.which("java")
+    if java is None:
+        raise Missing("there is no Java. Install it: apt-get install openjdk-17-jre-headless.")
+    return java
+
+
+def _flink(cache: Path) -> Path:
+    """Returns the folder of Flink's libraries; the package index has them for PyFlink."""
+    folder = cache / _PACKAGE.replace("==", "-")
+    if not folder.exists():
+        print(f"flink: installing {_PACKAGE} (230 MB)", flush=True)
+        with tempfile.TemporaryDirectory(prefix="flink-") as temporary:
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", temporary, _PACKAGE]
+            if subprocess.run(command, check=False).returncode:
+                raise Missing(f"{_PACKAGE} cannot be installed. Check that the package index can be reached.")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(Path(temporary) / "pyflink", folder)
+    return folder
+
+
+def _job_server(given: Path | None) -> Path:
+    if given is not None:
+        if not given.is_file():
+            raise Missing(f"--job-server: {given} is no file. Give the path of the jar.")
+        return given.resolve()
+    url = JavaJarServer.path_to_beam_jar(f"runners:flink:{_FLINK}:job-server:shadowJar")
+    try:
+        return Path(JavaJarServer.local_jar(url))
+    except (OSError, urllib.error.URLError, RuntimeError) as error:
+        raise Missing(
+            f"Beam's job server cannot be fetched from {url}: {error}. Fetch it on another machine, and give its path "
+            "with --job-server."
+        ) from None
+
+
+def _compare(folder: Path, images: int, java: str, flink: Path, job_server: Path) -> int:
+    sample = [str(Path(sys.executable).with_name("shardwright")), "sample", "--quiet", "--out", str(folder / "input")]
+    subprocess.run([*sample, "--count", str(images), "--height", "525", "--width", "788"], check=True)
+    print("flink: the local run", flush=True)
+    local = _started_pipeline(folder, "local", [])
+    if local.wait():
+        return _failed(folder / "logs/local.log")
+    print("flink: the run on Flink", flush=True)
+    with _cluster(folder, java, flink, job_server) as cluster:
+        remote = _started_pipeline(folder, "remote", cluster.options)
+        _wait_for(lambda: remote.poll() is not None or any(_shards(folder / "staging/remote")), "a shard")
+        cluster.kill_one()
+        if remote.wait():
+            return _failed(folder / "logs/remote.log")
+        jobs, restarted = cluster.jobs()
+    if not restarted:
+        print("flink: the task manager was killed after its tasks. Use more --images.", file=sys.stderr)
+        return 1
+    files, differing = _differences(folder / "local", folder / "remote")
+    for name in differing:
+        print(f"flink: {name} differs")
+    print(
+        f"flink: {jobs} jobs, {restarted} continued after a task manager was killed; {files} files compared, ", end=""
+    )
+    print(f"{len(differing)} differ" if differing else "the same bytes as in the local run")
+    return 1 if differing or not files else 0
+
+
+def _started_pipeline(folder: Path, name: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    (folder / name).mkdir()
+    command = [sys.executable, str(Path(__file__).with_name("pipeline.py")), str(folder / "input"), str(folder / name)]
+    environment = {**os.environ, "SHARDWRIGHT_STAGING": str(folder / "staging" / name)}
+    return _started([*command, *options], folder / f"logs/{name}.log", environment)
+
+
+def _started(command: Sequence[str], log: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as out:
+        return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
+
+
+def _failed(log: Path) -> int:
+    print(log.read_text(encoding="utf-8", errors="replace")[-3000:], file=sys.stderr)
+    return 1
+
+
+def _shards(staging: Path) -> Iterator[Path]:
+    return staging.rglob("*.tfrecord*")
+
+
+class _Cluster:
+    """A cluster that runs.
+
+    Args:
+        rest: port of its REST interface.
+        options: Beam's options for a pipeline that is to run on it.
+        victim: the task manager to kill.
+    """
+
+    def __init__(self, rest: int, options: Sequence[str], victim: subprocess.Popen[bytes]) -> None:
+        self._rest = rest
+        self.options = options
+        self._victim = victim
+
+    def kill_one(self) -> None:
+        """Kills a task manager as a machine dies: it says nothing to anybody."""
+        self._victim.send_signal(signal.SIGKILL)
+        self._victim.wait()
+
+    def get(self, path: str) -> Any:
+        """Returns what the REST interface answers."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._rest}/{path}", timeout=30) as answer:
+            return json.load(answer)
+
+    def task_managers(self) -> int:
+        """Returns how many task managers have joined."""
+        try:
+            return int(self.get("overview")["taskmanagers"])
+        except (OSError, ValueError):
+            return 0
+
+    def jobs(self) -> tuple[int, int]:
+        """Returns the number of finished jobs, and of those that lost a task manager on the way."""
+        finished = [job["jid"] for job in self.get("jobs/overview")["jobs"] if job["state"] == "FINISHED"]
+        return len(finished), sum(
+            bool(self.get(f"jobs/{job}/exceptions")["exceptionHistory"]["entries"]) for job in finished
+        )
+
+
+@contextmanager
+def _cluster(folder: Path, java: str, flink: Path, job_server: Path) -> Iterator[_Cluster]:
+    """Starts a cluster with two task managers, Beam's job server and a pool of workers, and stops all at the end."""
+    master, rest, jobs, pool = _free_ports(4)
+    settings = folder / "flink"
+    _write_settings(settings, master, rest)
+    opened = [option for name in _OPENED for option in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
+    begin = [java, *opened, f"-Dlog4j.configurationFile=file:{settings}/log4j.properties"]
+    place = ["-cp", f"{flink}/lib/*"]
+    memory, resources = _task_manager_options(java, flink, settings)
+    task_manager = [*begin, *memory, *place, _TASK_MANAGER, "--configDir", str(settings), *resources]
+    server = [*begin, "-cp", str(job_server), _DRIVER, "--flink-master", f"127.0.0.1:{rest}"]
+    server += ["--job-port", str(jobs), "--artifact-port", "0", "--expansion-port", "-1"]
+    commands = {
+        "jobmanager": [*begin, *place, _MASTER, "--configDir", str(settings)],
+        "taskmanager-1": task_manager,
+        "taskmanager-2": task_manager,
+        "jobserver": [*server, "--artifacts-dir", str(folder / "artifacts")],
+        "workers": [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={pool}"],
+    }
+    # The pool starts its workers as `python`.
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name, command in commands.items():
+            processes[name] = _started(command, folder / f"logs/{name}.log", {**os.environ, "PATH": search})
+        options = ["--runner=PortableRunner", f"--job_endpoint=localhost:{jobs}", "--environment_type=EXTERNAL"]
+        options += [f"--environment_config=localhost:{pool}", "--parallelism=2", "--sdk_location=container"]
+        cluster = _Cluster(rest, options, processes["taskmanager-1"])
+        _wait_for(lambda: cluster.task_managers() == 2 and _listens(jobs) and _listens(pool), "the cluster")
+        yield cluster
+    finally:
+        for process in reversed(processes.values()):
+            process.terminate()
+        for process in processes.values():
+            process.wait()
+
+
+def _write_settings(settings: Path, master: int, rest: int) -> None:
+    """Writes Flink's settings: small, restarting, and on this machine only."""
+    values = {
+        "jobmanager.rpc.address": "127.0.0.1",
+        "jobmanager.rpc.port": master,
+        "jobmanager.memory.process.size": "1024m",
+        "taskmanager.host": "127.0.0.1",
+        "taskmanager.memory.process.size": "1500m",
+        # The statistics of ImageTransform are some 300 tasks, each of which wants 512 buffers otherwise.
+        "taskmanager.network.sort-shuffle.min-buffers": 64,
+        "taskmanager.memory.network.min": "384m",
+        "taskmanager.memory.network.max": "384m",
+        "taskmanager.memory.managed.size": "128m",
+        "taskmanager.numberOfTaskSlots": 2,
+        "rest.address": "127.0.0.1",
+        "rest.port": rest,
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 10,
+        "heartbeat.interval": 2000,
+        "heartbeat.timeout": 10000,
+    }
+    logging = (
+        "rootLogger.level = INFO\nrootLogger.appenderRef.out.ref = out\nappender.out.type = CONSOLE\n"
+        "appender.out.name = out\nappender.out.layout.type = PatternLayout\n"
+        "appender.out.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n\n"
+    )
+    settings.mkdir()
+    text = "".join(f"{key}: {value}\n" for key, value in values.items())
+    (settings / "flink-conf.yaml").write_text(text, encoding="utf-8")
+    (settings / "log4j.properties").write_text(logging, encoding="utf-8")
+
+
+def _task_manager_options(java: str, flink: Path, settings: Path) -> tuple[list[str], list[str]]:
+    """Returns options of Java and of a task manager, as Flink divides the memory among its uses."""
+    place = f"{flink}/bin/bash-java-utils.jar{os.pathsep}{flink}/lib/*"
+    command = [java, "-cp", place, _RESOURCES, "GET_TM_RESOURCE_PARAMS", "--configDir", str(settings)]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True).stdout
+    found = [line.partition(":")[2].split() for line in printed.splitlines() if line.startswith("BASH_JAVA_UTILS_EXEC")]
+    return found[0], found[1]
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("localhost", port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def _wait_for(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + _SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f"flink: no sign of {what} after {_SECONDS} s; --keep keeps the logs")
+        time.sleep(0.05)
+
+
+def _differences(local: Path, remote: Path) -> tuple[int, list[str]]:
+    """Returns the number of files of both runs, and the names of those that are not the same bytes.
+
+    Left out is the graph's SavedModel: TensorFlow numbers its functions by what the process traced before.
+    """
+    names = {
+        str(file.relative_to(root))
+        for root in (local, remote)
+        for component, outputs in _OUTPUTS.items()
+        for output in outputs
+        for file in (root / component / output).rglob("*")
+        if file.is_file() and "transform_fn" not in file.parts
+    }
+    return len(names), sorted(name for name in names if _content(local / name) != _content(remote / name))
+
+
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
