@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -96,7 +97,10 @@ def _loader(options: argparse.Namespace) -> list[Figure]:
     if options.images < options.batch:
         raise UsageError(f"--images: {options.images} do not fill a batch of {options.batch}. Give more.")
     from shardwright.pipelines.runs.logs import log_to_file
+    from shardwright.processes import keep_tensors
 
+    # As in the process of the Trainer.
+    os.environ.update(keep_tensors(os.environ))
     with _kept(options) as folder, log_to_file(folder / _LOG):
         from benchmarks.loader import loader_figures
 

@@ -244,7 +244,7 @@ def _measured(recipe: TrainRecipe, dataset: Path, backend: str) -> dict[str, Any
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         spec_of(recipe, dataset, place, place).write(place / SPEC_FILE)
-        environment = {**Placement("cpu", backend).to_environment({}), ROUNDS: str(_ROUNDS[backend])}
+        environment = {**Placement("cpu", backend).to_environment(os.environ), ROUNDS: str(_ROUNDS[backend])}
         run_worker((_WORKER,), place / SPEC_FILE, place / "speed.log", environment=environment, on_message=found.update)
     return found
 

@@ -1,7 +1,7 @@
 """Worker processes: the pool for all work on whole shards, and the memory and garbage collection of a process.
 
-`trim_heap` and `keep_heap` return freed memory to the system, or keep it for the next file. `gc_paused` imports large
-packages, TFX above all, without garbage collection.
+`trim_heap` and `keep_heap` return freed memory to the system, or keep it for the next file. `keep_tensors` keeps that
+of TensorFlow's tensors. `gc_paused` imports large packages, TFX above all, without garbage collection.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from shardwright.escaping import escaping
 # Numbers of glibc's mallopt(3); the largest that it takes for the second.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT, _IN_ONE_HEAP = 64 << 20, 32 << 20
+# TensorFlow's allocator for GPUs, for the CPU too. Its limit, in MB, would be 64 GB; this is more than any host has.
+_TENSORS = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(1 << 24)}
 
 
 def trim_heap() -> None:
@@ -51,6 +53,19 @@ def keep_heap() -> None:
     if set_option is not None:
         set_option(_TRIM_THRESHOLD, _KEPT)
         set_option(_MMAP_THRESHOLD, _IN_ONE_HEAP)
+
+
+def keep_tensors(environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns variables by which TensorFlow keeps the memory of deleted tensors for its next ones.
+
+    Otherwise a batch of more than 32 MB is new memory each time, of which the system has to clear every page: more work
+    than decoding its images. TensorFlow reads the variables when it makes the first tensor of a process. The process
+    then never returns this memory, so they are only for processes that load batches until they end.
+
+    Args:
+        environment: `os.environ`; values that it has remain.
+    """
+    return {name: environment.get(name, value) for name, value in _TENSORS.items()}
 
 
 _In = TypeVar("_In")

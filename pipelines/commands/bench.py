@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ def add(commands: Commands) -> None:
 def _loader(options: argparse.Namespace) -> int:
     from shardwright.errors import DatasetError, UsageError
     from shardwright.pipelines.runs.logs import log_to_file
+    from shardwright.processes import keep_tensors
 
     for name, count in {"--batch-size": options.batch_size, "--rounds": options.rounds}.items():
         if count < 1:
@@ -43,6 +45,8 @@ def _loader(options: argparse.Namespace) -> int:
     if not options.read_rate > 0:
         raise UsageError(f"--read-rate: {options.read_rate:g} is not a rate. Give MB/s above 0.")
     augment = _FLIPS if options.augment is None else tuple(options.augment)
+    # As in the process of the Trainer.
+    os.environ.update(keep_tensors(os.environ))
     # TensorFlow's messages go to a file.
     with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, log_to_file(Path(folder, "bench.log")):
         from shardwright.loader.error_context import error_message

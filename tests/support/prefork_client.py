@@ -19,6 +19,8 @@ SAME = ("LANG", "LC_", "PYTHON", "KERAS_", "JAX_", "XLA_", "TF_", "OMP_", "MALLO
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL", "LC_CTYPE", "KERAS_BACKEND")
 # JAX and XLA read these when they first need a device.
 FREE += ("JAX_PLATFORMS", "XLA_FLAGS")
+# TensorFlow reads these when it makes its first tensor.
+FREE += ("TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB")
 # TFX sets these when it is imported, and its processes inherit them.
 FREE += ("TF2_BEHAVIOR", "TF_USE_LEGACY_KERAS")
 # Modules that `python -m` runs in forks: ours, TFX's executors, Beam's workers, the kernels of notebooks.

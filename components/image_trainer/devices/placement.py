@@ -28,6 +28,7 @@ from typing import Any
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.image_trainer.keras_compat import all_layers
 from shardwright.errors import ConfigError
+from shardwright.processes import keep_tensors
 
 ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
 CPU_DEVICES = "SHARDWRIGHT_CPU_DEVICES"
@@ -123,8 +124,8 @@ class Placement:
     cpu_devices: int = 0
 
     def to_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Returns variables to add to a worker's environment, before it imports Keras and JAX."""
-        variables = {BACKEND: self.backend}
+        """Returns variables to add to a worker's environment, before it imports TensorFlow, Keras and JAX."""
+        variables = {BACKEND: self.backend, **keep_tensors(environment)}
         if self.backend == _JAX:
             # All named platforms must exist, and cuda and rocm never both do: JAX detects the kind of GPU.
             variables["JAX_PLATFORMS"] = {"gpu": "", "tpu": "tpu,cpu"}.get(self.accelerator, "cpu")

@@ -101,7 +101,11 @@ def test_the_environment_of_a_worker():
     assert Placement("cpu", "tensorflow").to_environment({}) == {
         "KERAS_BACKEND": "tensorflow",
         "CUDA_VISIBLE_DEVICES": "-1",
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": "16777216",
     }
+    off = {"TF_CPU_ALLOCATOR_USE_BFC": "false"}
+    assert off.items() <= Placement("tpu", "jax").to_environment(off).items()
     virtual = Placement("cpu", "jax", 1, 8).to_environment(
         {"XLA_FLAGS": "--xla_force_host_platform_device_count=2 --xla_dump_to=x"}
     )

@@ -1,7 +1,10 @@
 """Freed memory goes back to the system, also from between live objects, or is kept where that is wanted."""
 
+import os
 import subprocess
 import sys
+
+from shardwright.processes import keep_tensors
 
 HELD = """
 import re
@@ -35,6 +38,18 @@ for count in range(12):
 print(faults() - begun)
 """
 
+BATCHES = """
+import resource
+import tensorflow as tf
+
+faults = []
+for count in range(6):
+    batch = tf.fill([40_000_000], count / 10)
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+    del batch
+print(faults[-1] - faults[1])
+"""
+
 
 def test_memory_below_a_live_object_goes_back_to_the_system():
     freed = subprocess.run([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -47,6 +62,14 @@ def test_what_is_kept_is_used_again_without_asking_the_system():
         for way in ("kept", "not")
     }
     assert asked["kept"] < 100 < asked["not"]
+
+
+def test_a_batch_gets_the_memory_of_an_earlier_one():
+    """Without the variables each of these batches costs 39,000 pages."""
+    environment = {**os.environ, **keep_tensors({})}
+    command = [sys.executable, "-c", BATCHES]
+    asked = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment).stdout
+    assert int(asked) < 10_000
 
 
 def test_without_glibc_nothing_happens(monkeypatch):
