@@ -241,8 +241,12 @@ def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
 
 def _counted(mask: MaskImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     if mask.colored:
-        values, counts = np.unique(mask.values, return_counts=True)
-        return values.astype(np.int64), counts.astype(np.int64)
+        # Sorting the runs of equal colors takes a tenth of sorting the pixels.
+        flat = mask.values.reshape(-1)
+        begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+        colors, color_of_run = np.unique(flat[begins], return_inverse=True)
+        pixels = np.bincount(color_of_run.reshape(-1), weights=np.diff(begins, append=flat.size))
+        return colors.astype(np.int64), pixels.astype(np.int64)
     counts = np.bincount(mask.values.reshape(-1)).astype(np.int64)
     values = np.flatnonzero(counts).astype(np.int64)
     return values, counts[values]
