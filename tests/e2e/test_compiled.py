@@ -15,6 +15,7 @@ import pytest
 import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
 from killed_tasks import FirstAttemptsKilled, contents
+from sandbox import training_model
 
 from shardwright.components.runtime.mounts import folder_of
 from shardwright.dataset.reader import ImageDataset
@@ -37,7 +38,7 @@ CONFIG = {
     "gate": {"drift": {"reference": "blessed"}},
     "transform": {"size": [32, 48]},
     # A small model: most of the time of a short training goes into tracing and exporting one.
-    "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4},
+    "trainer": {"model": training_model(), "epochs": 1, "batch_size": 4},
     "evaluator": {"min_dice": 0},
     "vertex": {
         "project": "my-project",

@@ -9,6 +9,7 @@ import yaml
 from clusters import FakeCluster
 from emulator import RAN, Emulator
 from kubernetes_rules import check_jobset
+from sandbox import training_model
 
 from shardwright.components.image_trainer.training.history import read_summary
 from shardwright.components.runtime.jobset import PROXY_VARIABLE
@@ -23,7 +24,12 @@ CONFIG = {
     "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
     "split": {"ratios": {"train": 0.8, "eval": 0.2}},
     "transform": {"size": [32, 32]},
-    "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 8, "hosts": 2},
+    "trainer": {
+        "model": training_model(),
+        "epochs": 1,
+        "batch_size": 8,
+        "hosts": 2,
+    },
     "evaluator": {"split": "eval"},
     "kubeflow": {
         "image": "registry.example/shardwright:1.0",

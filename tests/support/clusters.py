@@ -1,14 +1,13 @@
 """A Kubernetes that knows JobSets and nothing else: each pod is a process of this machine."""
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from sandbox import start_container
 
 from shardwright.components.image_trainer.devices.hosts import COORDINATOR
 
@@ -51,16 +50,15 @@ class FakeCluster:
         # The name of pod 0 is one of the cluster's, which this machine does not know.
         assert variables[COORDINATOR].endswith(":8476")
         variables |= {COORDINATOR: here, "JOB_COMPLETION_INDEX": str(index)}
+        mounts = [Path(one["mountPath"]) for one in container["volumeMounts"]]
         Path(self.logs).mkdir(parents=True, exist_ok=True)
-        program, *command = container["command"]
-        assert program == "python"
         with Path(self.logs, f"pod-{index}.log").open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, *command, *container["args"]],
-                env={**os.environ, **self.environment, **variables},
-                cwd=self.logs,
+            return start_container(
+                [*container["command"], *container["args"]],
+                environment={**self.environment, **variables},
+                folder=Path(self.logs, f"pod-{index}"),
+                writable=[place for place in mounts if place.is_dir()],
                 stdout=log,
-                stderr=subprocess.STDOUT,
             )
 
     def status(self, name):

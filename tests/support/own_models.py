@@ -1,5 +1,7 @@
 """Models as users write them, right and wrong; named by `trainer.model: own_models:<function>`."""
 
+import os
+
 import keras
 from keras import layers, ops
 
@@ -32,6 +34,14 @@ def normed(height, width, classes, **others):
     inputs = keras.Input((height, width, 3))
     x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(4, 3, padding="same")(inputs)))
     return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(x))
+
+
+def in_container(**others):
+    """As `normed`, but only as the user and on the read-only root of a task's container."""
+    user, writable_root = os.getuid(), not os.statvfs("/").f_flag & os.ST_RDONLY
+    if user != 1000 or writable_root:
+        raise RuntimeError(f"the worker is not in the sandbox: {user=}, {writable_root=}")
+    return normed(**others)
 
 
 def label(height, width, classes, multi, **others):

@@ -73,8 +73,13 @@ def is_available():
     return not subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode
 
 
+def training_model():
+    """Names a model that is trained in a container only, or one for anywhere if containers have no sandbox here."""
+    return "own_models:in_container" if is_available() else "own_models:normed"
+
+
 def run_container(command, *, log, environment, folder, writable=()):
-    """Runs `python …` in a new folder; returns its exit code, 128 and the signal's number if one ended it.
+    """Runs `python …` as `start_container` does; returns its exit code, 128 and the signal's number if one ended it.
 
     Args:
         command: of the container.
@@ -82,6 +87,18 @@ def run_container(command, *, log, environment, folder, writable=()):
         environment: its variables; the others are those of the tests.
         folder: its working folder and home, which are empty and part of the root.
         writable: folders that it may write to: its mounts. Temporary files have one of their own.
+    """
+    with log.open("w", encoding="utf-8") as output:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output}
+        code = start_container(command, environment=environment, folder=folder, writable=writable, **streams).wait()
+    return code if code >= 0 else 128 - code
+
+
+def start_container(command, *, environment, folder, writable=(), **options):
+    """Starts `python …` in a new folder; returns its process. See `run_container`.
+
+    Args:
+        options: further ones of `Popen`; its errors go to its standard output.
     """
     assert command[0] == "python"
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,18 +109,14 @@ def run_container(command, *, log, environment, folder, writable=()):
         own |= {"HOME": str(folder), "TMPDIR": str(temporary)}
         records = [own[_PREFORK]] if _PREFORK in own else []
         own[VARIABLE] = json.dumps([str(temporary), *map(str, writable), *records])
-    with log.open("w", encoding="utf-8") as output:
-        code = subprocess.run(
-            [sys.executable, *command[1:]],
-            cwd=folder,
-            env=own,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-            preexec_fn=None if _PREFORK in own else functools.partial(enter_as_asked, own),
-        ).returncode
-    return code if code >= 0 else 128 - code
+    return subprocess.Popen(
+        [sys.executable, *command[1:]],
+        cwd=folder,
+        env=own,
+        stderr=subprocess.STDOUT,
+        preexec_fn=None if _PREFORK in own else functools.partial(enter_as_asked, own),
+        **options,
+    )
 
 
 def _mount_points():

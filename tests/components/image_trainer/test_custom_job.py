@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from sandbox import start_container, training_model
 from tfx.extensions.google_cloud_ai_platform import training_clients
 from tfx.types import standard_artifacts
 from tfx.utils import json_utils
@@ -25,7 +26,12 @@ IMAGE = "registry.example/shardwright:1.0"
 CONFIG = {
     "name": "clouds",
     "input": {"images": "gs://bucket/x"},
-    "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4, "hosts": 2},
+    "trainer": {
+        "model": training_model(),
+        "epochs": 1,
+        "batch_size": 4,
+        "hosts": 2,
+    },
     "loader": {"normalize": "unit"},
     "vertex": {
         "image": IMAGE,
@@ -86,8 +92,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     (pool,) = job["job_spec"]["worker_pool_specs"]
     assert (pool["container_spec"]["image_uri"], pool["replica_count"]) == (IMAGE, 1)
     assert pool["machine_spec"] == {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x4"}
-    program, *command = pool["container_spec"]["command"]
-    assert program == "python"
+    command = pool["container_spec"]["command"]
     variables = {one["name"]: one["value"] for one in pool["container_spec"]["env"]}
     assert variables["SHARDWRIGHT_STAGING"] == "gs://bucket/runs/staging"
     variables["SHARDWRIGHT_STAGING"] = str(tmp_path / "staging")
@@ -197,7 +202,7 @@ def test_a_compiled_pipeline_trains_with_a_function_of_the_user_in_a_job(tmp_pat
     assert container.main(arguments) == 0
     ((_, wanted),) = asked
     (pool,) = wanted["job_spec"]["worker_pool_specs"]
-    process = start(pool["container_spec"]["command"][1:], {}, tmp_path)
+    process = start(pool["container_spec"]["command"], {}, tmp_path)
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 0, output[-3000:]
     model = tmp_path / "model"
@@ -218,11 +223,12 @@ def slice_of_two():
 
 
 def start(command, environment, folder):
-    return subprocess.Popen(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **environment},
+    """Starts a container of the job; its bucket and its working folder are in `folder`."""
+    return start_container(
+        command,
+        environment={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **environment},
+        folder=folder.with_name(f"{folder.name}-machine-{environment.get('TPU_WORKER_ID', 0)}"),
+        writable=[folder],
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
         text=True,
     )
