@@ -2,17 +2,25 @@
 
 import json
 
+import apache_beam as beam
 import pytest
 from apache_beam.internal import pickler
 from apache_beam.internal.gcp import auth
 from apache_beam.io.gcp import gcsio
-from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, SetupOptions, StandardOptions
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    PortableOptions,
+    SetupOptions,
+    StandardOptions,
+)
 from apache_beam.runners.dataflow import dataflow_runner
 from apache_beam.runners.dataflow.internal import apiclient
 from example_gen import execute, input_on, parameters
 from google.protobuf import json_format
 from object_stores import running_stores
 from recording import labeled, write_records
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.types import standard_artifacts
 from vertex_section import IMAGE, VERTEX
 
@@ -21,11 +29,15 @@ from shardwright.components.image_transform import executor, plan
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import manifest_recipe, read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform
+from shardwright.components.runtime.tfx_compat import run_task
 from shardwright.config import parse_config
+from shardwright.config.vertex import ON_DATAFLOW
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import shard_path
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.pipelines.cli import main
 from shardwright.pipelines.vertex import dataflow_options
+from shardwright.sample import write_sample
 from shardwright.staging.commit import DatasetPlan
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage.mirror import Mirror
@@ -76,12 +88,12 @@ def arguments():
     return [*dataflow_options(config.vertex, "gs://bucket/runs"), "--dry_run=True", "--no_auth"]
 
 
-def check(job, *steps, size=100_000):
+def check(job, *steps, size=100_000, workers=7):
     """Holds a job against the configuration; `size` is the most bytes that it may have."""
     environment, description, pipeline, options = job
     (pool,) = environment["workerPools"]
     assert pool["machineType"] == "n2-standard-8"
-    assert pool["autoscalingSettings"]["maxNumWorkers"] == 7
+    assert pool["autoscalingSettings"]["maxNumWorkers"] == workers
     assert pool["ipConfiguration"] == "WORKER_IP_PRIVATE"
     assert pool["subnetwork"] == "regions/europe-west4/subnetworks/ml"
     # Separate threads write a shard, and it stays on the worker's disk until it is whole.
@@ -111,6 +123,48 @@ def test_the_request_for_image_example_gen(jobs, arguments, tmp_path, image_inpu
         assert not stores.tree(f"{bucket}/examples")
     (job,) = jobs
     check(job, "ShardNumbers", "Spread", "WriteShard")
+
+
+def test_the_options_of_a_compiled_pipeline_reach_each_job(jobs, tmp_path, monkeypatch):
+    """The arguments of the document's containers, in a pipeline that Beam's own runner describes and does not send."""
+    write_sample(str(tmp_path / "data"), images=4, height=64, width=64, seed=3)
+    key = "projects/my-project/locations/europe-west4/keyRings/ml/cryptoKeys/runs"
+    config = {
+        "name": "clouds",
+        "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
+        "transform": {"size": [16, 16]},
+        "vertex": {
+            **SECTION,
+            "data_root": "gs://bucket/clouds",
+            "dataflow": {**SECTION["dataflow"], "components": list(ON_DATAFLOW)},
+        },
+        "beam": {
+            "options": [f"--dataflow_kms_key={key}", "--disk_size_gb=250"],
+            "per_component": {"StatisticsGen": ["--experiments=enable_secure_boot", "--max_num_workers=3"]},
+        },
+    }
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clouds.yaml").write_text(json.dumps(config), encoding="utf-8")
+    assert main(["compile", "clouds.yaml", "--target", "vertex", "--out", "clouds.json"]) == 0
+    spec = json.loads((tmp_path / "clouds.json").read_text(encoding="utf-8"))["pipelineSpec"]
+    parsed = []
+    monkeypatch.setattr(kubeflow_v2_run_executor, "main", parsed.append)
+    for name in ON_DATAFLOW:
+        how, _, *given = spec["deploymentSpec"]["executors"][f"{name}_executor"]["container"]["args"]
+        assert how == "--artifacts"
+        run_task(given)
+        _, options = parsed.pop()
+        with beam.Pipeline(argv=[*options, "--dry_run=True", "--no_auth"]) as pipeline:
+            _ = pipeline | beam.Create([1]) | beam.Map(str)
+        environment, _, _, read = job = jobs[-1]
+        own = name == "StatisticsGen"
+        check(job, workers=3 if own else 7)
+        assert environment["serviceKmsKeyName"] == key
+        assert environment["workerPools"][0]["diskSizeGb"] == 250
+        assert ("enable_secure_boot" in environment["experiments"]) == own
+        cloud = read.view_as(GoogleCloudOptions)
+        assert (cloud.project, cloud.region) == ("my-project", "europe-west4")
+    assert len(jobs) == len(ON_DATAFLOW)
 
 
 @pytest.mark.parametrize("where", ["input", "staging"])
