@@ -122,7 +122,9 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
         # The tables may be about something else, unless nothing else states classes.
         alone = _Trials()
         _try(alone, {_IMAGES: folder, **options})
-        first = next((one.error for one in trials.values() if one.error is not None), None)
+        # An error of a file helps more than one of a folder, whose images were tried as masks.
+        files_first = sorted(trials, key=lambda path: path is not None and is_folder(_absolute(path)))
+        first = next((error for path in files_first if (error := trials[path].error) is not None), None)
         if first is not None and alone.detected is not None and _in_one_place(alone.detected):
             raise _not_read(folder, first)
         trials[None] = alone

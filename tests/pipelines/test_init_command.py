@@ -295,3 +295,19 @@ def test_folders_of_files_of_one_kind_are_not_classes_where_annotations_cannot_b
     assert "holds datumaro JSON" in error
     assert "input.labels.format=none" in error
     assert not (here / "c.yaml").exists()
+
+
+def test_files_that_a_downloader_wrote_next_to_images_are_named(here, capsys):
+    from PIL import Image
+
+    folder = here / "downloaded/00000"
+    folder.mkdir(parents=True)
+    for number in range(4):
+        Image.new("RGB", (48, 32), (number * 9, 0, 99)).save(folder / f"{number}.jpg")
+        (folder / f"{number}.txt").write_text("a cloud")
+        (folder / f"{number}.json").write_text(json.dumps({"caption": "a cloud", "width": 48, "status": "success"}))
+    assert init("downloaded", "--out", "c.yaml") == 2
+    message = capsys.readouterr().err
+    assert "0.json: is JSON, but has no list 'images' (it holds 'caption', 'width', 'status')" in message
+    assert "input.labels.format=none" in message
+    assert "no images below" not in message
