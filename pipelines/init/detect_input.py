@@ -205,11 +205,10 @@ def _candidates(folder: str, labels: str | None) -> list[tuple[str, str | None]]
     """Images and annotations to try, as paths for the configuration."""
     if has_wildcard(folder) or "{" in folder:
         return [(folder, labels)]
-    if not is_remote(folder) and os.path.isfile(folder):
-        raise UsageError(
-            f"{folder}: is a file. Give the folder of the images, or of TFRecords, and the annotations after it."
-        )
-    keys = list_inputs(_absolute(folder)).keys
+    listing = list_inputs(_absolute(folder), one_file=True)
+    if len(listing.keys) == 1 and listing.path(0) == _absolute(folder):
+        return [(folder, labels)]
+    keys = listing.keys
     below = None if labels is None else _below(folder, labels)
     found = find_candidates(keys, below)
     return [_named(folder, labels, candidate) for candidate in dict.fromkeys(found)]
@@ -295,14 +294,16 @@ def _task(options: Mapping[str, Any]) -> tuple[str | None, str]:
     images = str(options[_IMAGES])
     if path is None or "{" in images:
         return detect_task(None if path is None else _absolute(path), section)
-    listing = list_inputs(_absolute(images))
+    listing = list_inputs(_absolute(images), one_file=True)
     return detect_task(_absolute(path), section, listing.root, listing.keys)
 
 
 def _has_images(images: str) -> bool:
     if "{" in images:
         return True
-    return any(os.path.splitext(key)[1].lower() in IMAGE_ENDINGS for key in list_inputs(_absolute(images)).keys)
+    return any(
+        os.path.splitext(key)[1].lower() in IMAGE_ENDINGS for key in list_inputs(_absolute(images), one_file=True).keys
+    )
 
 
 def _several(folder: str, paths: list[str]) -> UsageError:

@@ -1,8 +1,8 @@
 """The records of TFRecord files as a listing: an image is a part of a file, and every record an input.
 
 A key is the record's own feature, where it is safe and not yet taken; else `<file>/<number>`.
-Compressed files, and WebDataset's tar files, are unpacked to a temporary folder, since nothing in them can be read by
-its place.
+Compressed files, and other containers (`record_containers`), are unpacked to a temporary folder, since nothing in them
+can be read by its place.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from itertools import islice
 from typing import IO
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
+from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE
 from shardwright.errors import DatasetError, UsageError
 from shardwright.formats.export_record import RECORD_FILE
+from shardwright.formats.record_containers import Container, Packed, container_of, read_class_names
 from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
 from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
-from shardwright.formats.webdataset import CLASSES_FILE, begins_as_tar, read_classes, write_records
+from shardwright.formats.webdataset import CLASSES_FILE
 from shardwright.storage import Listing, Refusal, map_threads, open_file, part_path, read_bytes, read_start
 from shardwright.tfrecords.scan import begins_as_records, is_compressed, scan_records
 
@@ -31,6 +33,9 @@ _LOOK_INTO = 4096
 _FILES_SAMPLED, _RECORDS_SAMPLED = 8, 8
 # Files read concurrently. To unpack an image takes ten times as long as to scan past one, so threads share the work.
 _SCANNED_AT_ONCE = max(4, os.cpu_count() or 1)
+# Files next to records that describe them: those of exports and of TFDS.
+_DESCRIPTIONS = (CLASSES_FILE, RECORD_FILE, FEATURES_FILE, INFO_FILE)
+_NAMES = ".labels.txt"
 _ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records", ".gz")
 
 
@@ -49,7 +54,7 @@ class RecordFiles:
         paths: for each file, where its unpacked bytes are: its name, or an absolute path.
         scratch: holds what was unpacked until it is dropped.
         notes: what was detected, for the user.
-        classes: names of the classes in order, where a file next to tar files states them.
+        classes: names of the classes in order, where the files, or one next to them, state them.
     """
 
     files: Listing
@@ -70,12 +75,19 @@ class RecordFiles:
 
 
 def holds_records(files: Listing) -> str:
-    """Returns why a listing is of TFRecord or tar files, not of images, or nothing; the first files decide."""
+    """Returns why a listing is of TFRecord files or other containers, not of images, or nothing.
+
+    The first files decide.
+
+    Raises:
+        UsageError: see `container_of`.
+    """
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
-        if begins_as_records(_start(files, i)):
+        start = _start(files, i)
+        if begins_as_records(start):
             return f"{files.keys[i]} begins as a TFRecord file does"
-        if begins_as_tar(_start(files, i)):
-            return f"{files.keys[i]} is a tar file of samples (WebDataset)"
+        if container := container_of(_packed(files, i), start):
+            return f"{files.keys[i]} {container.means}"
     return ""
 
 
@@ -90,33 +102,32 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     Raises:
         UsageError: no record is a tf.train.Example; or see `detect_roles`.
     """
-    files, refused = _record_files(found)
+    files, containers, refused = _record_files(found)
     scratch = None
     paths = list(files.names)
-    starts = [_start(files, i) for i in range(len(files.keys))]
-    tars = {i for i, start in enumerate(starts) if begins_as_tar(start)}
-    for i, start in enumerate(starts):
-        if is_compressed(start) or i in tars:
+    for i in range(len(files.keys)):
+        if i in containers or is_compressed(_start(files, i)):
             scratch = scratch or tempfile.TemporaryDirectory(prefix="shardwright-")
             paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
             os.makedirs(os.path.dirname(paths[i]))
-    classes = _classes(found) if tars else ()
+    packed = [(_packed(files, i), container) for i, container in containers.items()]
+    classes, stated = read_class_names(found, packed)
 
     def unpack(number: int) -> None:
-        with open_file(files.path(number), files.pin(number)) as file, open(paths[number], "wb") as copy:
-            write_records(file, copy, files.keys[number], classes)
+        with open(paths[number], "wb") as copy:
+            containers[number].write(_packed(files, number), copy, classes)
 
-    for _ in map_threads(unpack, sorted(tars), _SCANNED_AT_ONCE):
+    for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
         pass
 
     def opened(number: int) -> IO[bytes]:
-        return open(paths[number], "rb") if number in tars else open_file(files.path(number), files.pin(number))
+        return open(paths[number], "rb") if number in containers else open_file(files.path(number), files.pin(number))
 
     roles = detect_roles(_samples(files, opened), task, columns)
 
     def scan(number: int) -> FileScan:
         with opened(number) as file:
-            if paths[number] == files.names[number] or number in tars:
+            if paths[number] == files.names[number] or number in containers:
                 return scan_file(file, None, files.keys[number], roles)
             with open(paths[number], "wb") as copy:
                 return scan_file(file, copy, files.keys[number], roles)
@@ -127,20 +138,18 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     listing, positions, labeled = whole.sorted(refused)
     notes = (roles.note(), *whole.notes())
     if scratch is not None:
-        kind = "compressed" if not tars else "tar" if len(tars) == len(files.keys) else "compressed and tar"
-        notes = (*notes, f"tfrecord: {kind} files are unpacked to a temporary folder")
+        kinds = {container.kind for container in containers.values()}
+        if any(i not in containers and path != files.names[i] for i, path in enumerate(paths)):
+            kinds.add("compressed")
+        notes = (*notes, f"tfrecord: {' and '.join(sorted(kinds))} files are unpacked to a temporary folder")
     if classes:
-        notes = (*notes, f"tfrecord: classes in the order of {CLASSES_FILE}")
+        notes = (*notes, f"tfrecord: classes in the order of {stated}")
     parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, classes)
     return RecordFiles(files, *parts)
 
 
-def _classes(found: Listing) -> tuple[str, ...]:
-    """Returns the names in the file of classes that is next to tar files, none where there is not one such file."""
-    files = [i for i, key in enumerate(found.keys) if os.path.basename(key) == CLASSES_FILE]
-    if len(files) != 1:
-        return ()
-    return read_classes(read_bytes(found.path(files[0]), found.pin(files[0])), found.path(files[0]))
+def _packed(files: Listing, position: int) -> Packed:
+    return Packed(files.path(position), files.pin(position), files.keys[position])
 
 
 def _start(files: Listing, position: int) -> bytes:
@@ -150,19 +159,25 @@ def _start(files: Listing, position: int) -> bytes:
         return b""
 
 
-def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
-    """Returns the files to be scanned, and the refused rest. Only shards of a dataset of ours are input."""
+def _record_files(found: Listing) -> tuple[Listing, dict[int, Container], list[Refusal]]:
+    """Returns the files to be scanned, which of them are containers, and the refused rest.
+
+    Only shards of a dataset of ours are input.
+    """
     shards = _own_shards(found)
-    kept, refused = [], list(found.refused)
+    kept, containers, refused = list[int](), dict[int, Container](), list(found.refused)
     for i, key in enumerate(found.keys):
         if shards and key not in shards:
             continue
         start = _start(found, i)
-        if found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(start) or begins_as_tar(start):
+        if container := container_of(_packed(found, i), start):
+            containers[len(kept)] = container
             kept.append(i)
-        elif os.path.basename(key) not in (CLASSES_FILE, RECORD_FILE):
+        elif found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(start):
+            kept.append(i)
+        elif os.path.basename(key) not in _DESCRIPTIONS and not key.endswith(_NAMES):
             refused.append(Refusal(key, NOT_RECORDS, "the file is not a TFRecord file"))
-    return found.part(kept), refused
+    return found.part(kept), containers, refused
 
 
 def _own_shards(found: Listing) -> frozenset[str]:

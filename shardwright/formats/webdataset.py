@@ -23,17 +23,23 @@ import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import IO, Any, cast
 
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import UsageError
 from shardwright.formats.candidates import IMAGE_ENDINGS
-from shardwright.images.boxes import LABEL, TEXT, XMAX, XMIN, YMAX, YMIN
-from shardwright.images.header import ImageError
-from shardwright.images.read_header import read_header
-from shardwright.tfrecords.encode import FeatureValue, RecordError, byte_strings, encode_example, floats, ints
+from shardwright.formats.sample_features import (
+    CLASS_TEXT,
+    MASK_FOLDER,
+    SampleError,
+    are_boxes,
+    box_features,
+    mask_name,
+    texts,
+    value_feature,
+)
+from shardwright.tfrecords.encode import FeatureValue, RecordError, encode_example
 from shardwright.tfrecords.records import frame
 from shardwright.tfrecords.scan import is_compressed, unpacked_start
 
@@ -45,14 +51,11 @@ _CHUNK = 1 << 20
 # Bytes of a sample: it is in memory as a whole, and so are others at the same time.
 _LARGEST = 256 << 20
 _LARGEST_TEXT = 16 << 20
-# The ingest itself limits the pixels.
-_ANY_SIZE = 1 << 62
 _MASKS_BY_VALUE = ("mask.png", "seg.png")
-_EDGES = (XMIN, YMIN, XMAX, YMAX)
 # The keys of the JSON that `shardwright export` writes.
 _EXPORTED = frozenset(("key", "labels", "classes", "boxes", "box_classes"))
 # Features that members are.
-_RESERVED = ("image/", "segmentation_mask/")
+_RESERVED = ("image/", MASK_FOLDER)
 _DAMAGED = (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError, RecursionError)
 
 
@@ -78,7 +81,7 @@ def write_records(file: IO[bytes], copy: IO[bytes], name: str, classes: Sequence
     for sample, members in _samples(file, name):
         try:
             copy.write(frame(encode_example(_features(sample, members, classes))))
-        except (_SampleError, RecordError) as error:
+        except (SampleError, RecordError) as error:
             raise UsageError(f"{name}, sample {sample!r}: {error}") from None
 
 
@@ -92,10 +95,6 @@ def read_classes(text: bytes, name: str) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(found, str) for found in names) or len({*names}) < len(names):
         raise UsageError(f"{name}: is not a JSON list of different names. Delete it, or list the classes in order.")
     return tuple(names)
-
-
-class _SampleError(ValueError):
-    """A sample cannot be understood; the message has the fix."""
 
 
 def _samples(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, bytes]]]:
@@ -197,70 +196,43 @@ def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str])
         elif role in _MASKS_BY_VALUE:
             found["mask"] = data
         elif role == "ignored.png":
-            found[f"segmentation_mask/{IGNORED}"] = data
+            found[mask_name(IGNORED)] = data
         elif match := re.fullmatch(r"mask([0-9]{1,6})\.png", role):
-            found[f"segmentation_mask/{_mask_class(int(match[1]), classes)}"] = data
+            found[mask_name(_mask_class(int(match[1]), classes))] = data
         elif role != "json":
             images.append(role)
     if len(images) > 1:
         problem = f"there are several images: {', '.join(images)}"
-        raise _SampleError(f"{problem}. Name masks mask.png, or mask0.png, mask1.png, … by class.")
+        raise SampleError(f"{problem}. Name masks mask.png, or mask0.png, mask1.png, … by class.")
     if images:
         found["image/encoded"] = members[images[0]]
     row = _json(members.get("json", b"{}"))
     if not isinstance(row, dict):
-        raise _SampleError("json is not a JSON object. Write one, or leave the file out.")
+        raise SampleError("json is not a JSON object. Write one, or leave the file out.")
     if row.keys() == _EXPORTED:
         return found | _exported(row, members[images[0]] if images else b"", classes)
-    values = {name: value for name, listed in row.items() if (value := _value(listed)) is not None}
+    values = {name: value for name, listed in row.items() if (value := value_feature(listed)) is not None}
     return {name: value for name, value in values.items() if not name.startswith(_RESERVED)} | found
 
 
 def _exported(row: Mapping[str, Any], image: bytes, classes: Sequence[str]) -> dict[str, FeatureValue]:
     """Returns the features of the JSON that `shardwright export` writes; edges of boxes are in pixels there."""
-    key, names, boxes, texts = row["key"], row["classes"], row["boxes"], row["box_classes"]
-    if not (isinstance(key, str) and _are_texts(names) and _are_texts(texts) and _are_boxes(boxes)):
-        raise _SampleError("json has values of another kind than the export writes. Export the dataset again.")
+    key, labels, boxes, names = row["key"], row["classes"], row["boxes"], row["box_classes"]
+    if not (isinstance(key, str) and _are_texts(labels) and _are_texts(names) and are_boxes(boxes)):
+        raise SampleError("json has values of another kind than the export writes. Export the dataset again.")
     found: dict[str, FeatureValue] = {"image/key": key.encode("utf-8", "replace")}
-    if names or not texts:
-        found["image/class/text"] = byte_strings([name.encode("utf-8", "replace") for name in names])
-    if not boxes and not texts:
-        return found
-    if len(boxes) != len(texts):
-        raise _SampleError(f"json has {len(boxes)} boxes and {len(texts)} classes of boxes. Export the dataset again.")
-    unknown = [name for name in texts if name not in classes]
-    if unknown:
-        problem = f"the class {unknown[0]!r} of a box is not in {CLASSES_FILE} next to the tar files"
-        raise _SampleError(f"{problem}. Copy that file there.")
-    with suppress(ImageError):  # The ingest rejects such an image.
-        header = read_header(image, max_pixels=_ANY_SIZE)
-        sides = (header.width, header.height) * 2
-        for name, side, edges in zip(_EDGES, sides, zip(*boxes, strict=True), strict=True):
-            found[name] = floats([edge / side for edge in edges])
-        found[LABEL] = ints([classes.index(name) + 1 for name in texts])
-        found[TEXT] = byte_strings([name.encode("utf-8", "replace") for name in texts])
-    return found
+    if labels or not names:
+        found[CLASS_TEXT] = texts(labels)
+    return found | box_features(image, boxes, names, classes, f"{CLASSES_FILE} next to the tar files")
 
 
 def _mask_class(number: int, classes: Sequence[str]) -> str:
-    """Returns the class of a mask as a part of a feature's name; see `manifest.mask_class`."""
+    """Returns the class of a mask."""
     if classes and number >= len(classes):
-        raise _SampleError(
+        raise SampleError(
             f"mask{number}.png: {CLASSES_FILE} has {len(classes)} classes, from 0. Add the missing names."
         )
-    return (classes[number] if classes else str(number)).replace("%", "%25").replace("/", "%2F")
-
-
-def _value(value: Any) -> FeatureValue | None:
-    """Returns a value of JSON as a feature; `None` where it cannot be one."""
-    listed = value if isinstance(value, list) else [value]
-    if listed and all(isinstance(one, str) for one in listed):
-        return byte_strings([one.encode("utf-8", "replace") for one in listed])
-    if not listed or not all(isinstance(one, int | float) for one in listed):
-        return None
-    if all(isinstance(one, int) for one in listed):
-        return ints([int(one) for one in listed]) if all(-(2**63) <= one < 2**63 for one in listed) else None
-    return floats([float(one) for one in listed])
+    return classes[number] if classes else str(number)
 
 
 def _json(text: bytes) -> Any:
@@ -274,7 +246,7 @@ def _text(role: str, data: bytes) -> str:
     try:
         return data.decode("utf-8").strip()
     except UnicodeDecodeError:
-        raise _SampleError(f"{role} is not UTF-8. Write it as UTF-8.") from None
+        raise SampleError(f"{role} is not UTF-8. Write it as UTF-8.") from None
 
 
 def _is_number(text: str) -> bool:
@@ -283,8 +255,3 @@ def _is_number(text: str) -> bool:
 
 def _are_texts(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
-
-
-def _are_boxes(values: Any) -> bool:
-    boxes = isinstance(values, list) and all(isinstance(box, list) and len(box) == len(_EDGES) for box in values)
-    return boxes and all(isinstance(edge, int | float) and abs(edge) < 2**31 for box in values for edge in box)

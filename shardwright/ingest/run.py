@@ -74,7 +74,7 @@ def ingest(
     _check_call(config, out, workers)
     recipe, location, staging_root = IngestRecipe.of(config), locate(config), _staging_root(config, out)
     surveyed = survey_input(recipe, location)
-    if is_inside(out, surveyed.listing.root):
+    if is_inside(out, surveyed.listing.root) and not os.path.isfile(location.images):
         raise UsageError(
             f"{out}: is inside the input folder {surveyed.listing.root} and would become input. Name another --out."
         )

@@ -76,7 +76,7 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
         fixed = (TablePart(location.labels),)
     if images is None:
         if labels is None:
-            return MergedSpans(list_inputs(location.images, leave_out=location.labels), fixed)
+            return MergedSpans(list_inputs(location.images, leave_out=location.labels, one_file=True), fixed)
         found = labels.find(list_names)
         chosen = _chosen_tables(labels, found, location)
         listing = list_inputs(location.images, leave_out=chosen[-1].path)

@@ -275,6 +275,10 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
         guard = guard.with_files(listing)
         records = _open_records(recipe, listing, evidence)
         return _OpenedInput(records.listing, records, guard, {}, notes, records, further)
+    if len(listing.keys) == 1 and listing.path(0) == location.images:
+        raise UsageError(
+            f"input.images: {location.images} is a file, and not one of records. Give the folder of the images."
+        )
     listing = _within(listing, recipe.images.max_bytes)
     listing, not_images, note = _without_sidecars(listing, _not_images(listing))
     notes = (*notes, note) if note else notes

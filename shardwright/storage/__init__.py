@@ -51,7 +51,7 @@ _LOCAL_READERS = 8
 _Item = TypeVar("_Item")
 
 
-def list_inputs(images: str, leave_out: str | None = None) -> Listing:
+def list_inputs(images: str, leave_out: str | None = None, *, one_file: bool = False) -> Listing:
     """Lists a folder (with all folders in it) or a glob (`**` crosses folders).
 
     Hidden files are not inputs. A symbolic link counts when it leads to a file below the same root; links to folders
@@ -60,13 +60,14 @@ def list_inputs(images: str, leave_out: str | None = None) -> Listing:
     Args:
         images: absolute folder or glob, or a URL of either.
         leave_out: absolute path of a file in the folder that is not an input: the table of labels.
+        one_file: whether the path may be that of a file; its key is its name.
 
     Raises:
         EmptyListing: the folder is missing or empty, or the glob matches nothing.
         UsageError: the path is of a kind that is not read, or the bucket is missing or closed to us.
         StorageError: the bucket does not answer.
     """
-    return (remote if is_remote(images) else local).list_files(images, leave_out)
+    return (remote if is_remote(images) else local).list_files(images, leave_out, one_file)
 
 
 def list_names(folder: str) -> list[str]:

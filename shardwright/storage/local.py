@@ -24,9 +24,9 @@ from shardwright.storage.listing import (
 )
 
 
-def list_files(images: str, leave_out: str | None) -> Listing:
+def list_files(images: str, leave_out: str | None, one_file: bool) -> Listing:
     """See `shardwright.storage.list_inputs`."""
-    root, pattern = (images, EVERYTHING) if os.path.isdir(images) else _split(images)
+    root, pattern = (images, EVERYTHING) if os.path.isdir(images) else _split(images, one_file)
     found, refused = _walk(root, pattern, _LeftOut(leave_out))
     return make_listing(images, os.path.abspath(root), pattern, found, refused)
 
@@ -57,8 +57,11 @@ def open_text(path: str, most: int | None) -> IO[str]:
     return file
 
 
-def _split(images: str) -> tuple[str, tuple[str, ...]]:
+def _split(images: str, one_file: bool) -> tuple[str, tuple[str, ...]]:
     if not has_wildcard(images):
+        if one_file and os.path.isfile(images):
+            folder, name = os.path.split(images)
+            return folder or ".", (name,)
         if os.path.exists(images):
             raise UsageError(f"input.images: {images} is a file. Give its folder, or a glob.")
         raise EmptyListing(f"input.images: {images} does not exist. Check the path.")

@@ -30,7 +30,7 @@ from shardwright.storage.objects import ObjectInfo
 from shardwright.storage.paths import split_url
 
 
-def list_files(images: str, leave_out: str | None) -> Listing:
+def list_files(images: str, leave_out: str | None, one_file: bool) -> Listing:
     """See `shardwright.storage.list_inputs`."""
     images = _trimmed(images)
     if has_wildcard(split_url(images)[1]):
@@ -38,6 +38,10 @@ def list_files(images: str, leave_out: str | None) -> Listing:
     globbed = has_wildcard(images) and not is_folder(images)
     root, pattern = split_glob(images) if globbed else (images, EVERYTHING)
     listed = _Listed(root, pattern, leave_out)
+    if not listed.any and one_file and not globbed and split_url(images)[2] and buckets.stat(images) is not None:
+        root, _, name = images.rpartition("/")
+        pattern = (name,)
+        listed = _Listed(root, pattern, leave_out)
     if not listed.any:
         _check_exists(images, root)
     return make_listing(images, root, pattern, listed.found, listed.refused)

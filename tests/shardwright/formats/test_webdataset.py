@@ -58,6 +58,19 @@ def test_samples_of_other_programs(tmp_path, pack):
     assert [found[f"part/000{i}"]["image/encoded"] for i in range(3)] == [[picture(i, "jpeg")] for i in range(3)]
 
 
+def test_one_file_is_an_input(tmp_path, capsys):
+    (tmp_path / "a.tar").write_bytes(tar(samples()))
+    (tmp_path / "b.tar").write_bytes(b"not looked at")
+    assert len(ingested(tmp_path / "a.tar", tmp_path / "out")) == 3
+    assert main(["init", str(tmp_path / "a.tar"), "--out", str(tmp_path / "c.yaml")]) == 0
+    assert f"images: {tmp_path / 'a.tar'}" in (tmp_path / "c.yaml").read_text()
+    (tmp_path / "c.png").write_bytes(picture(0))
+    with pytest.raises(UsageError, match=r"c\.png is a file, and not one of records\. Give the folder"):
+        ingested(tmp_path / "c.png", tmp_path / "other")
+    assert main(["init", str(tmp_path / "c.png"), "--out", str(tmp_path / "d.yaml")]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
 def test_init_names_the_archive(tmp_path, capsys):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.tar").write_bytes(tar(samples()))
