@@ -1,5 +1,6 @@
 """Reading WebDataset's tar files: samples of other programs, and files that are damaged or made to do harm."""
 
+import gc
 import gzip
 import io
 import json
@@ -12,6 +13,7 @@ from recording import picture
 
 from shardwright.errors import UsageError
 from shardwright.formats.record_listing import holds_records
+from shardwright.formats.webdataset import write_records as write_samples
 from shardwright.pipelines.cli import main
 from shardwright.storage import list_inputs
 
@@ -79,6 +81,22 @@ def test_init_names_the_archive(tmp_path, capsys):
     shown = "".join(capsys.readouterr()) + (tmp_path / "c.yaml").read_text()
     assert "is a tar file of samples (WebDataset)" in shown
     assert "not read as annotations" not in shown
+
+
+def test_a_long_archive_is_not_kept_in_memory():
+    """`tarfile` keeps the header of every member, unless its list is emptied, which it does not document."""
+    before = {id(info) for info in gc.get_objects() if isinstance(info, tarfile.TarInfo)}
+    known = []
+
+    class Copy(io.BytesIO):
+        def write(self, data):
+            infos = [info for info in gc.get_objects() if isinstance(info, tarfile.TarInfo)]
+            known.append(sum(id(info) not in before for info in infos))
+            return len(data)
+
+    write_samples(io.BytesIO(tar(samples(8))), Copy(), "a.tar", ())
+    assert len(known) == 8
+    assert max(known) < 4
 
 
 GOOD = tar(samples())
