@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from shardwright.config import Config, LabelsConfig, parse_section
+from shardwright.config.input import TFRECORD
 from shardwright.config.load import label_options, parse_config
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.candidates import IMAGE_ENDINGS, Candidate, find_candidates
@@ -146,7 +147,9 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     passed_over = [
         one.error for path, one in trials.items() if path is not None and not one.possible and not is_several(path)
     ]
-    notes = [f"not read as annotations: {error}" for error in passed_over if labels is None and error is not None]
+    if labels is not None or chosen.detected.surveyed.source.format == TFRECORD:
+        passed_over = []  # Records hold their annotations.
+    notes = [f"not read as annotations: {error}" for error in passed_over if error is not None]
     return replace(chosen.detected, notes=(*chosen.detected.notes, *notes))
 
 

@@ -65,7 +65,7 @@ _LABEL_LINES = KnownTool("JSON lines with a class or boxes for each image", "", 
 _PANOPTIC = KnownTool("COCO panoptic JSON", "", "panoptic")
 _CAPTIONS = KnownTool("COCO captions JSON", "", "captions")
 _PARQUET = KnownTool(
-    "Parquet with the images in it", "Write the images as files, and a metadata.csv with their names and labels."
+    "Parquet with the images in it", "Give the file as input.images, without annotations; or write the images as files."
 )
 _DATUMARO = KnownTool("datumaro JSON", "Export COCO or CVAT from datumaro.")
 _CREATE_ML = KnownTool("CreateML JSON", "Export COCO from the tool that wrote it.")

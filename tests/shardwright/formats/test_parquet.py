@@ -171,7 +171,7 @@ def test_a_table_with_images_inside_is_no_table_of_labels(tmp_path):
     images = pyarrow.array([{"bytes": b"x", "path": "a.jpg"}], kind)
     tool = name_tool(write(tmp_path / "a.parquet", {"image": images, "label": [1]}))
     assert tool.format == ""
-    assert "Write the images as files" in tool.fix
+    assert "Give the file as input.images" in tool.fix
 
 
 def test_without_pyarrow_the_message_has_the_command(tmp_path, monkeypatch):

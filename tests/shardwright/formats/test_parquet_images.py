@@ -43,7 +43,9 @@ def test_a_data_set_of_hugging_face(tmp_path, capsys):
     assert [found[f"{i}.png"]["image/encoded"] for i in range(3)] == [[picture(i)] for i in range(3)]
     assert [list(found[f"{i}.png"]["depth"]) for i in range(3)] == [[1.5], [2.5], [3.5]]
     assert main(["init", str(tmp_path / "in"), "--out", str(tmp_path / "c.yaml")]) == 0
-    assert "is a Parquet file with images inside" in "".join(capsys.readouterr()) + (tmp_path / "c.yaml").read_text()
+    shown = "".join(capsys.readouterr()) + (tmp_path / "c.yaml").read_text()
+    assert "is a Parquet file with images inside" in shown
+    assert "not read as annotations" not in shown
 
 
 def test_a_bad_file_is_one_error(tmp_path):
