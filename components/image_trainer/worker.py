@@ -15,6 +15,7 @@ operations are seeded or deterministic.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import signal
@@ -135,6 +136,7 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
     work = jobs if callable(jobs) else jobs[options.job]
     spec = TrainSpec.read(options.spec)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    _write_whole_lines()
     sys.stderr = escaping(sys.stderr)
     _silence_tensorflow()
     code = 1
@@ -159,6 +161,13 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
 def send(message: Message) -> None:
     """Sends a message to the process that started this one."""
     print(json.dumps(message), flush=True)
+
+
+def _write_whole_lines() -> None:
+    """Lets a line reach the pipe or the log in one call, so that two lines never mix; unbuffered, `print` needs two."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
 
 
 def _end_with_parent() -> None:

@@ -62,6 +62,20 @@ def test_messages_arrive_in_order_and_other_output_goes_to_the_log(run, tmp_path
     assert {"noise", "more noise", "3"} <= set((tmp_path / "worker.log").read_text().splitlines())
 
 
+def test_a_line_reaches_the_log_in_one_piece(run, tmp_path):
+    """Both processes write to the log: a line in two pieces would be torn by a line of the other."""
+    messages = run(
+        """
+        print("begun", end="", file=sys.stderr)
+        half = os.fstat(2).st_size
+        print(", ended", file=sys.stderr)
+        worker.send({"half": half, "whole": os.fstat(2).st_size})
+        """
+    )
+    assert messages == [{"half": 0, "whole": len("begun, ended\n")}]
+    assert (tmp_path / "worker.log").read_text() == "begun, ended\n"
+
+
 def test_an_error_of_ours_comes_back_with_its_own_message(run):
     with pytest.raises(ShardwrightError) as caught:
         run("raise DatasetError('the split train is empty')")
