@@ -1,0 +1,118 @@
+"""Searches the built site for the terms below, as its search field does, and fails where the right page is not first.
+
+`.tools/docs/bin/python tools/site_search.py [TERM...]` prints the first hits of other terms.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from pathlib import Path
+
+from lunr import get_default_builder
+from lunr.index import Index
+from lunr.stop_word_filter import WORDS
+
+SITE = Path(__file__).parents[1] / "build/site"
+# A term that newcomers search for -> the page, or the section of one, that must come first.
+TERMS: dict[str, str] = {
+    "Kaggle RLE to TFRecord": "tutorials/kaggle-segmentation.html",
+    "COCO to TFRecord": "formats/coco.html",
+    "parse segmentation TFRecord": "reference/tfrecord-features.html#parse-a-segmentation-tfrecord-with-tensorflow",
+    "parquet": "formats/parquet.html",
+    "yolo": "formats/annotation-tools.html#yolo",
+    "webdataset": "formats/tfrecords.html#webdatasets-tar-files",
+    "bounding boxes": "formats/box-csv.html",
+    "image classification": "tutorials/image-folders.html",
+    "duplicate images": "how-to/duplicates.html",
+    "data leakage": "how-to/splits.html#prevent-data-leakage",
+    "split by patient": "how-to/splits.html#split-by-patient-class-or-fold",
+    "corrupted images": "how-to/images.html#find-damaged-or-corrupted-images",
+    "rejected images": "how-to/commands.html#what-was-rejected-retry-rejects",
+    "data augmentation": "how-to/loader.html#data-augmentation",
+    "pytorch": "how-to/other-programs.html",
+    "tfds": "how-to/other-programs.html#tfds",
+    "resume training": "how-to/training.html#resume-a-training-after-a-preemption",
+    "warm start": "how-to/training.html#warm-start",
+    "class weights": "how-to/training.html#class-weights-for-unbalanced-classes",
+    "unbalanced classes": "how-to/training.html#class-weights-for-unbalanced-classes",
+    "custom model": "how-to/own-model.html",
+    "mlflow": "how-to/own-model.html",
+    "onnx": "how-to/predict.html",
+    "submission": "tutorials/kaggle-segmentation.html",
+    "drift": "how-to/drift.html",
+    "retrain every month": "tutorials/monthly-retraining.html",
+    "blessed": "explain/blessing.html",
+    "determinism": "explain/determinism.html",
+    "TPU node pool": "tutorials/gke-tpu.html",
+    "Vertex AI quota": "deploy/vertex.html#quota-on-vertex-ai",
+    "dataflow": "deploy/dataflow.html",
+    "docker image": "deploy/image.html",
+    "costs": "deploy/costs.html",
+    "kfp component": "reference/kfp-components.html",
+    "ImageExampleGen": "reference/tfx-components.html#imageexamplegen",
+    "out of memory": "reference/messages.html#out-of-memory",
+    "permission denied": "reference/messages.html#buckets-and-disks",
+    "exit code": "reference/exit-codes.html",
+    "environment variables": "reference/environment-variables.html",
+    "GPU": "get-started/installation.html#install-for-a-gpu",
+}
+
+
+class Search:
+    """The index of the site, with the fields, boosts and scores of the theme's own search."""
+
+    def __init__(self, site: Path) -> None:
+        """Reads the index of a built site."""
+        stored = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+        separator = re.compile(stored["config"]["separator"])
+        builder = get_default_builder()
+        for function in (*builder.pipeline._stack, *builder.search_pipeline._stack):
+            if function.label not in stored["config"]["pipeline"]:
+                builder.pipeline.remove(function)
+                builder.search_pipeline.remove(function)
+        builder.ref("location")
+        builder.b(0)
+        for name, options in stored["config"]["fields"].items():
+            builder.field(name, boost=options["boost"])
+        for page in stored["docs"]:
+            text = {name: html.unescape(re.sub("<[^>]*>", " ", page.get(name, ""))) for name in ("title", "text")}
+            words = {name: [word for word in separator.split(one) if word] for name, one in text.items()}
+            builder.add({"location": page["location"], "tags": [], **words}, {"boost": page.get("boost", 1)})
+        self.index: Index = builder.build()
+
+    def find(self, term: str) -> list[str]:
+        """Returns the best place of each page, the best page first."""
+        words = term.lower().split()
+        scores: dict[str, float] = {}
+        for hit in self.index.search(" ".join(f"{word}*" for word in words)):
+            found = [word for word in words if any(one.startswith(word) for one in hit["match_data"].metadata)]
+            asked = [word for word in words if word in found or word not in WORDS]
+            share = ("#" not in hit["ref"]) + len(found) / len(asked)
+            scores[hit["ref"]] = hit["score"] * (1 + share**2)
+        best: dict[str, str] = {}
+        for place in sorted(scores, key=lambda one: -scores[one]):
+            best.setdefault(place.partition("#")[0], place)
+        return list(best.values())
+
+
+def main() -> None:
+    """Prints the hits of the terms that were given, or checks the table."""
+    search = Search(SITE)
+    for term in sys.argv[1:]:
+        print(f"{term}: {', '.join(search.find(term)[:4])}")
+    if sys.argv[1:]:
+        return
+    wrong = []
+    for term, page in TERMS.items():
+        first = search.find(term)[0]
+        if not first.startswith(page):
+            wrong.append(f"site: a search for {term!r} leads to {first}, not to {page}")
+    if wrong:
+        raise SystemExit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
