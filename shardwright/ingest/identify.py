@@ -4,14 +4,16 @@ The content ID of a local file is its checksum. An object on a bucket is identif
 with the MD5, or with CRC-32C and generation. It is read once, when it is written, and compared with that. An object
 without a usable checksum is read before.
 
-A CRC-32C cannot prove that two objects are equal, so one is usable only for an object whose size no other has.
+A CRC-32C cannot prove that two objects are equal, so one is usable only for an object whose size no other has. A local
+file is no duplicate either if its size, or some of its bytes, are unlike those of all others. `pin_input` lets its
+writer make the content ID, so that it is read once, too; until then its state identifies it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -28,18 +30,20 @@ from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import (
+    LOCAL_TOGETHER,
     FileHash,
     Listing,
     hash_bytes,
     hash_file,
     is_remote,
+    look_at_files,
     map_threads,
     read_bytes,
     readers,
 )
 from shardwright.storage.limits import MOST_BYTES
+from shardwright.storage.listing import StringArray
 
-_LOCAL_TOGETHER = 16
 MD5, CRC32C = "md5:", "crc32c:"
 
 
@@ -49,7 +53,7 @@ class HashedInput:
 
     Attributes:
         contents: hashes of the files that were read, or are known from a previous dataset.
-        identified: whether a file has a content ID, bool (n,): those that can be read, as far as is known.
+        identified: whether a file is identified, bool (n,): those that can be read, as far as is known.
         same: equal for files of the same bytes, uint8 (n, 32).
         attached: hashes of the files of `AnnotationFormat.attachments`, if it has any.
         attached_later: which of these are read by the writers, and are identified by what the store lists.
@@ -73,6 +77,31 @@ class HashedInput:
         return bool((self.identified & ~self.contents.known).any() or self.attached_later.any())
 
 
+def pin_input(surveyed: SurveyedInput) -> SurveyedInput:
+    """Returns an input of which writers read most files for the first time, if the plan allows that.
+
+    The fingerprint of such an input is valid on this machine until a file's times change, so it may name a staging
+    folder, and no more.
+    """
+    listing = surveyed.listing
+    if (
+        is_remote(listing.root)
+        or surveyed.records is not None
+        or surveyed.previous is not None
+        or surveyed.recipe.duplicates.looks_at_pixels
+    ):
+        return surveyed
+    sizes = np.asarray(listing.sizes, np.int64)
+    readable = sizes <= MOST_BYTES
+    states, samples = look_at_files(listing, readable & ~_alone(sizes))
+    sizes_and_samples = np.hstack([sizes.view(np.uint8).reshape(-1, sizes.itemsize), samples])
+    first_read = readable & _alone(
+        np.ascontiguousarray(sizes_and_samples).view(f"V{sizes_and_samples.shape[1]}").ravel()
+    )
+    pins = StringArray(state if first_read[i] else "" for i, state in enumerate(states))
+    return replace(surveyed, listing=replace(listing, pins=pins), pinned=True)
+
+
 def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
     """Identifies an input: keys, sizes, contents; never times or its location.
 
@@ -84,7 +113,7 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
         hashed: hashes of the images where they have been read already.
     """
     listing = surveyed.listing
-    listed = _usable(listing)
+    listed = _usable(surveyed)
     contents, digests = _identify(surveyed, listed, progress) if hashed is None else (hashed, {})
     # Without listed checksums both are the same.
     some_listed = bool(listed.any())
@@ -186,14 +215,22 @@ def _listed_identity(listing: Listing, position: int) -> str:
     return checksum if checksum.startswith(MD5) else f"{checksum}@{listing.pin(position)}"
 
 
-def _usable(listing: Listing) -> npt.NDArray[np.bool_]:
-    """Returns which objects are identified by what the store lists."""
+def _usable(surveyed: SurveyedInput) -> npt.NDArray[np.bool_]:
+    """Returns which objects are identified by what the store lists, and which local files by their states."""
+    listing = surveyed.listing
+    if surveyed.pinned:
+        return np.array(list(map(bool, listing.pins)), np.bool_)
     if not is_remote(listing.root) or not listing.checksums:
         return np.zeros(len(listing.keys), np.bool_)
-    _, inverse, counts = np.unique(np.asarray(listing.sizes), return_inverse=True, return_counts=True)
-    alone = counts[inverse] == 1
+    alone = _alone(np.asarray(listing.sizes))
     kinds = ((checksum.startswith(MD5), checksum.startswith(CRC32C)) for checksum in listing.checksums)
     return np.array([md5 or (crc32c and alone[i]) for i, (md5, crc32c) in enumerate(kinds)], np.bool_)
+
+
+def _alone(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Returns which values occur once, bool (n,)."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] == 1)
 
 
 def _identify(
@@ -213,7 +250,9 @@ def _identify(
     wanted = np.ones(len(listing.keys), np.bool_)
     wanted[list(surveyed.rejected)] = False
     digests: dict[int, bytes] = {}
-    if (wanted & listed & ~contents.known).any():
+    if not is_remote(listing.root):
+        wanted &= ~listed
+    elif (wanted & listed & ~contents.known).any():
         todo = np.flatnonzero(wanted & ~listed).tolist()
         found = map_threads(
             lambda i: _hash_twice(listing, i, algorithm), todo, readers(listing.root), listing.sizes.__getitem__
@@ -242,6 +281,11 @@ def _same(
     """Returns `HashedInput.same`. It splits the files as their content IDs do, from listed MD5 where there are any."""
     if not (listed & ~contents.known).any():
         return contents.content_ids
+    if not is_remote(listing.root):
+        same = contents.content_ids.copy()
+        for i in np.flatnonzero(listed).tolist():
+            same[i] = np.frombuffer(_digest(listing.pin(i), listing.sizes[i]), np.uint8)
+        return same
     same = np.zeros((len(listing.keys), DIGEST_BYTES), np.uint8)
     for i in range(len(listing.keys)):
         # No other object has the size of one that is identified by its CRC-32C.
@@ -257,9 +301,9 @@ def _digest(checksum: str, size: int) -> bytes:
 def _hash_into(contents: FileHashes, listing: Listing, todo: Sequence[int], algorithm: str, progress: Progress) -> None:
     """Hashes the files at some positions of a listing; the hashes of those that cannot be read stay unknown."""
     threads = readers(listing.root)
-    # From a bucket each is a request. Passing small local files to a thread one by one would take a tenth of the time.
+    # From a bucket each is a request.
     remote = is_remote(listing.root)
-    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(todo) // (threads * threads)))
+    together = 1 if remote else max(1, min(LOCAL_TOGETHER, len(todo) // (threads * threads)))
     hashed = map_threads(
         # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.
         lambda some: [

@@ -14,6 +14,7 @@ and files of masks were local or on a bucket.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -121,12 +122,13 @@ def rest_lines(surveyed: SurveyedInput, hashed: HashedInput) -> Iterator[str]:
             yield canonical_json([key, size, content.content_id.hex() if content else None]) + "\n"
 
 
-def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...]) -> str:
-    """Writes `origins/inputs.jsonl` into staging.
+def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...], *, keep: bool) -> str:
+    """Joins the rows of all files.
 
     Args:
         staging: where all shards are finished.
         shards: every shard.
+        keep: whether `origins/inputs.jsonl` is written, into staging.
 
     Returns:
         The fingerprint of the input.
@@ -140,10 +142,13 @@ def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...]) -> str:
             if row.same:
                 row = contents[row.same]._replace(key=row.key, listed=row.listed)
             add_file(total, row.key, row.size, row.content_id if row.content_id and row.counts else None)
-            if row.content_id:
+            if row.content_id and keep:
                 yield input_line(row.key, row.size, row.content_id, row.crc32c, row.listed, row.probe)
 
-    staging.write_lines(INPUTS_FILE, checksummed_lines(lines()))
+    if keep:
+        staging.write_lines(INPUTS_FILE, checksummed_lines(lines()))
+    else:
+        deque(lines(), maxlen=0)
     return input_fingerprint_of(total, _rest_of(staging, shards))
 
 

@@ -361,8 +361,11 @@ def _ingest_plan(
         notes: what was detected.
     """
     examples = _example_spec(recipe, surveyed)
-    recorded = hashed.read_later or (recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels)
-    dataset = _dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), recorded or probed)
+    measured = recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels
+    recorded = hashed.read_later or measured
+    # Kept where it can spare the next dataset any work.
+    keep_inputs = probed or measured or (hashed.read_later and not surveyed.pinned) or bool(surveyed.listing.checksums)
+    dataset = _dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), keep_inputs)
     return IngestPlan(
         dataset=dataset,
         root=surveyed.listing.root,
@@ -400,9 +403,9 @@ def _dataset_plan(
         rows=(_PLAN_ROWS,),
         max_rejects=recipe.rejects.max_fraction,
         further_parents={} if recipe.split.keep_from is None else {"previous": recipe.split.keep_from},
-        # Kept where it can spare the next dataset any work.
-        kept=(INPUTS_FILE,) if keep_inputs or len(listing.checksums) else (),
+        kept=(INPUTS_FILE,) if keep_inputs else (),
         content="" if hashed.read_later else hashed.content,
+        listed=not surveyed.pinned,
     )
 
 

@@ -17,6 +17,7 @@ from shardwright.config import Config, load_config, parse_config
 from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
+from shardwright.ingest.identify import pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
@@ -79,6 +80,8 @@ def ingest(
             f"{out}: is inside the input folder {surveyed.listing.root} and would become input. Name another --out."
         )
     manifest, fingerprint = _open_same(out, recipe, surveyed)
+    if _may_pin(config, out):
+        surveyed = pin_input(surveyed)
     if manifest is None:
         if _processes(sum(surveyed.listing.sizes), workers) > 1:
             warm_up(write_shard)  # Their imports take as long as hashing a thousand photographs, which comes first.
@@ -146,6 +149,14 @@ def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None
     for previous in (config.reuse_from, config.split.keep_from):
         if previous is not None:
             check_not_inside(out, previous)
+
+
+def _may_pin(config: Config, out: str | os.PathLike[str]) -> bool:
+    """Returns whether times of files may name the staging folder: it is next to the output, and for this run alone.
+
+    If a dataset is at the output already, the content of all files decides whether it is this one.
+    """
+    return config.run.staging is None and not is_remote(str(out)) and not is_committed(out)
 
 
 def _open_same(

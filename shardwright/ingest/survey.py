@@ -150,6 +150,7 @@ class SurveyedInput:
         records: the source, where images are parts of TFRecord files.
         previous: the dataset that images may be copied from.
         further: absolute paths of files with more annotations, or on how to read them.
+        pinned: whether states identify files of this machine; see `shardwright.ingest.identify.pin_input`.
     """
 
     recipe: IngestRecipe
@@ -164,6 +165,7 @@ class SurveyedInput:
     records: TFRecordFormat | None = None
     previous: PreviousDataset | None = None
     further: tuple[str, ...] = ()
+    pinned: bool = False
 
     @cached_property
     def known(self) -> KnownFiles | None:

@@ -20,12 +20,10 @@ from shardwright.config.images import FULL
 from shardwright.dataset.ledger import REJECTED, RowSorter
 from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
-from shardwright.errors import CheckFailed
-from shardwright.formats.base import ImageSample
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
-from shardwright.ingest.copying import CopySource, Image, Stored, StoredRecord, images_of, probe_json
+from shardwright.ingest.copying import INPUTS_FILE, CopySource, Image, Stored, StoredRecord, images_of, probe_json
 from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
 from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
@@ -35,7 +33,7 @@ from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
-from shardwright.storage import display_path, is_remote, map_threads, matches_listed, read_each, readers
+from shardwright.storage import file_changed, is_remote, map_threads, matches_listed, read_each, readers
 from shardwright.storage.listing import key_of
 
 _UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
@@ -55,7 +53,9 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
     planned = plan.dataset.shards[number]
     tasks = ShardTasks(staging, planned, plan.root, plan.tasks)
     options = plan.recipe.images
-    images = _measured(_checked(_images(tasks, plan.examples, plan.source, options), options.checksum), options)
+    kept = INPUTS_FILE in plan.dataset.kept
+    checked = _checked(_images(tasks, plan.examples, plan.source, options), options.checksum, with_crc32c=kept)
+    images = _measured(checked, options)
     inputs = staging.sorter() if plan.recorded else None
     results = _results(images, plan.examples, options, plan.tools, inputs)
     name = inputs_of(planned)
@@ -80,7 +80,7 @@ def commit_ingest(
     dataset = plan.dataset
     if plan.recorded and open_if_committed(out, dataset.fingerprint) is None:
         completed_shards(staging, dataset.shards)
-        dataset = replace(dataset, content=record_inputs(staging, dataset.shards))
+        dataset = replace(dataset, content=record_inputs(staging, dataset.shards, keep=INPUTS_FILE in dataset.kept))
     return commit(staging, dataset, out, build)
 
 
@@ -88,7 +88,7 @@ class _Checked(NamedTuple):
     """An image whose bytes are those that were planned.
 
     Attributes:
-        task: what to write; its content ID and CRC-32C are known. Empty where the file cannot be read.
+        task: what to write; its content ID is known, but for a file that cannot be read.
         image: the image.
         row: the results of decoding it, where it was decoded here.
         error: why it is rejected, if it is.
@@ -134,8 +134,14 @@ def _with_masks(todo: Iterator[Task], dialect: ReadsFiles) -> Iterator[Task]:
     return map_threads(fetched, todo, readers(files.root), lambda task: task.sample.size)
 
 
-def _checked(images: Iterator[tuple[Task, Image]], algorithm: str) -> Iterator[_Checked]:
-    """Compares the bytes of each image with the plan: those that are written are those that were hashed or listed."""
+def _checked(images: Iterator[tuple[Task, Image]], algorithm: str, *, with_crc32c: bool) -> Iterator[_Checked]:
+    """Compares the bytes of each image with the plan: those that are written are those that were hashed or listed.
+
+    Args:
+        images: tasks and what was read.
+        algorithm: of the content IDs of images that are read for the first time.
+        with_crc32c: whether these get a CRC-32C as well, for the next dataset.
+    """
     for task, image in images:
         data = image.data
         if image.stored is not None:
@@ -143,15 +149,18 @@ def _checked(images: Iterator[tuple[Task, Image]], algorithm: str) -> Iterator[_
         elif data is None and not task.file.content_id:
             yield _Checked(task, image, error=ImageError(*_UNREADABLE))
         elif data is None:
-            raise _changed(task.sample)
+            raise file_changed(task.sample.path)
         elif task.file.content_id:
             if google_crc32c.value(data) != task.file.crc32c:
-                raise _changed(task.sample)
+                raise file_changed(task.sample.path)
             yield _Checked(task, image)
         else:
-            if len(data) != task.sample.size or not matches_listed(data, task.file.listed):
-                raise _changed(task.sample)
-            hashed = task.file._replace(content_id=checksum_of(data, algorithm), crc32c=google_crc32c.value(data))
+            # A local file has nothing listed; its state was compared when it was read.
+            listed = task.file.listed
+            if len(data) != task.sample.size or (listed and not matches_listed(data, listed)):
+                raise file_changed(task.sample.path)
+            crc32c = google_crc32c.value(data) if with_crc32c else 0
+            hashed = task.file._replace(content_id=checksum_of(data, algorithm), crc32c=crc32c)
             yield _Checked(task._replace(file=hashed), image)
 
 
@@ -236,9 +245,3 @@ def _recorded(
     """Yields results, and then writes the file of the input rows."""
     yield from results
     staging.write_lines(name, inputs.lines(), flushed=False)
-
-
-def _changed(sample: ImageSample) -> CheckFailed:
-    return CheckFailed(
-        f"{display_path(sample.path)}: the file has changed while the run was reading the input. Run it again."
-    )

@@ -59,6 +59,7 @@ class DatasetPlan:
         labels: the annotations of an image, as `Manifest.labels` has them; by default the usual ones of the task.
         content: fingerprint of the input by the checksums of its files, where `parent` was made of what a store lists;
             it takes the place of `parent` in the manifest. Empty where `parent` is that already.
+        listed: whether `lineage.json` has `parent` as well, by which later runs recognize the input.
     """
 
     kind: str
@@ -76,6 +77,7 @@ class DatasetPlan:
     further_parents: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
     content: str = ""
+    listed: bool = True
 
     @property
     def fingerprint(self) -> str:
@@ -305,7 +307,7 @@ def _assemble(
         parents={"input": plan.content or plan.parent, **plan.further_parents},
         recipe=plan.recipe,
         listed={"fingerprint": plan.fingerprint, "input": plan.parent}
-        if plan.dataset_fingerprint != plan.fingerprint
+        if plan.listed and plan.dataset_fingerprint != plan.fingerprint
         else {},
     )
     for name in plan.kept:

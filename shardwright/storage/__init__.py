@@ -6,20 +6,27 @@ A path is one of this machine or a URL, `gs://bucket/name` or `s3://bucket/name`
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from typing import IO, TypeVar
 
 import google_crc32c
+import numpy as np
+import numpy.typing as npt
 
 from shardwright.checksum import BLAKE3, digest_of, md5_of, new_checksum
 from shardwright.storage import buckets, local, remote
-from shardwright.storage.hash_cache import FileHash, cached_hashes, hash_cached, states_of
+from shardwright.storage.file_pins import KEY_BYTES, check_state, file_changed, look, states_of
+from shardwright.storage.hash_cache import FileHash, cached_hashes, hash_cached
 from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
-from shardwright.storage.listing import EmptyListing, Listing, Refusal
+from shardwright.storage.listing import EmptyListing, Listing, Refusal, StringArray
 from shardwright.storage.parallel import map_threads, prefetch
 from shardwright.storage.paths import Part, display_path, is_remote, part_path, split_part
 
 __all__ = [
+    "LOCAL_TOGETHER",
     "EmptyListing",
     "FileHash",
     "Listing",
@@ -27,6 +34,7 @@ __all__ = [
     "cached_hashes",
     "check_table",
     "display_path",
+    "file_changed",
     "file_states",
     "hash_bytes",
     "hash_file",
@@ -34,6 +42,7 @@ __all__ = [
     "is_remote",
     "list_inputs",
     "list_names",
+    "look_at_files",
     "map_threads",
     "matches_listed",
     "open_file",
@@ -47,6 +56,8 @@ __all__ = [
 
 _CHUNK = 1 << 20
 _LOCAL_READERS = 8
+# Small local files that a thread gets together: passing them one by one would take a tenth of the time.
+LOCAL_TOGETHER = 16
 
 _Item = TypeVar("_Item")
 
@@ -118,11 +129,11 @@ def read_bytes(path: str, pin: str = "", most: int = MOST_BYTES) -> bytes:
 
     Args:
         path: the file.
-        pin: the version of an object that it must be (`Listing.pin`).
+        pin: the version of an object, or the state of a local file, that it must be (`Listing.pin`).
         most: bytes that it may have; of a larger file nothing is read, and that is an `OSError`, too.
 
     Raises:
-        CheckFailed: the object is another version.
+        CheckFailed: the object is another version, or the file has changed.
     """
     return _read(split_part(path), pin, most)
 
@@ -178,6 +189,32 @@ def file_states(listing: Listing) -> bytes:
     return b"" if is_remote(listing.root) else states_of(listing.path(i) for i in range(len(listing.keys)))
 
 
+def look_at_files(listing: Listing, sampled: npt.NDArray[np.bool_]) -> tuple[StringArray, npt.NDArray[np.uint8]]:
+    """Returns the states of this machine's files, to be pins of a listing, and digests of samples of their bytes.
+
+    Args:
+        listing: the files.
+        sampled: of which files bytes are read, bool (n,).
+
+    Returns:
+        The state of each file; empty for one that cannot be opened, or has changed in the last seconds. And digests,
+        uint8 (n, 16): files of one size whose digests differ are not equal; zeros where nothing was read.
+    """
+    now, count = time.time_ns(), len(listing.keys)
+    samples = np.zeros((count, KEY_BYTES), np.uint8)
+
+    def look_at(positions: range) -> list[str]:
+        states = []
+        for i in positions:
+            state, sample = look(listing.path(i), now, sampled=bool(sampled[i]))
+            samples[i] = np.frombuffer(sample, np.uint8)
+            states.append(state)
+        return states
+
+    some = (range(begin, min(count, begin + LOCAL_TOGETHER)) for begin in range(0, count, LOCAL_TOGETHER))
+    return StringArray(chain.from_iterable(map_threads(look_at, some, _LOCAL_READERS))), samples
+
+
 def _hash_all(file: IO[bytes], algorithm: str) -> FileHash:
     digest = new_checksum(algorithm)
     checksum = 0
@@ -189,7 +226,8 @@ def _hash_all(file: IO[bytes], algorithm: str) -> FileHash:
 
 def _read(part: Part, pin: str, most: int) -> bytes:
     if not is_remote(part.path):
-        return read_within(part.path, part.start, part.stop, most)
+        check = partial(check_state, part.path, pin=pin) if pin else None
+        return read_within(part.path, part.start, part.stop, most, check)
     if part.stop is not None:
         check_size(part.path, part.stop - part.start, most)
     return buckets.read(part.path, pin, part.start, part.stop)
@@ -213,9 +251,12 @@ def read_each(
 
     Yields:
         Each item with its bytes, in order; `None` where they cannot be read.
+
+    Raises:
+        CheckFailed: a file or an object has changed.
     """
     if not is_remote(root):
-        return prefetch(items, lambda item: split_part(path_of(item)))
+        return prefetch(items, lambda item: split_part(path_of(item)), pin_of)
 
     def read(item: _Item) -> tuple[_Item, bytes | None]:
         try:

@@ -1,24 +1,20 @@
 """Hashes of this machine's files that were read a moment ago, so that one run reads none of them twice.
 
-A file is identified by the system's metadata: device, inode, size, and the times of its last change (`mtime`, which
-anyone can set back, and `ctime`, which nobody can). A file that changed too recently is not cached: two changes within
-a tick of the clock leave the same times. The cache is in this process, and an entry is used once. Writers compare the
-bytes that they read with the checksum anyway, so wrong times of a file system end a run and never reach a dataset.
+A file is identified by device, inode and its state (`shardwright.storage.file_pins`). One that changed too recently
+is not cached. The cache is in this process, and an entry is used once. Writers compare the bytes that they read with
+the checksum anyway, so wrong times of a file system end a run and never reach a dataset.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from shardwright.checksum import DIGEST_BYTES, digest_of
-
-# File systems and clocks of other machines (NFS) count in up to two seconds.
-_SETTLED_NANOSECONDS = 2_000_000_000
-_KEY_BYTES = 16
+from shardwright.checksum import DIGEST_BYTES
+from shardwright.storage.file_pins import is_settled, short_digest, state_text
 
 
 class FileHash(NamedTuple):
@@ -40,9 +36,8 @@ class _Remembered:
         return FileHash(packed[:DIGEST_BYTES], int.from_bytes(packed[DIGEST_BYTES:], "big"))
 
     def keep(self, before: os.stat_result, after: os.stat_result, file: FileHash, algorithm: str) -> None:
-        changed = max(before.st_mtime_ns, before.st_ctime_ns)
         key = _key(before, algorithm)
-        if key == _key(after, algorithm) and self._clock() - changed > _SETTLED_NANOSECONDS:
+        if key == _key(after, algorithm) and is_settled(before, self._clock()):
             self._hashes[key] = file.content_id + file.crc32c.to_bytes(4, "big")
 
 
@@ -85,29 +80,5 @@ def hash_cached(descriptor: int, algorithm: str, read: Callable[[], FileHash]) -
     return known
 
 
-def states_of(paths: Iterable[str]) -> bytes:
-    """Returns a digest of fixed length for each file of this machine: of its size and the times of its last change.
-
-    A file whose state is the same as before has not changed. Device and inode are left out: mounted buckets change
-    them.
-    """
-    return b"".join(map(_state, paths))
-
-
-def _state(path: str) -> bytes:
-    try:
-        return _digest(_content(os.stat(path)))
-    except OSError:
-        return bytes(_KEY_BYTES)
-
-
 def _key(of: os.stat_result, algorithm: str) -> bytes:
-    return _digest(f"{algorithm} {of.st_dev} {of.st_ino} {_content(of)}")
-
-
-def _content(of: os.stat_result) -> str:
-    return f"{of.st_size} {of.st_mtime_ns} {of.st_ctime_ns}"
-
-
-def _digest(text: str) -> bytes:
-    return digest_of(text.encode())[:_KEY_BYTES]
+    return short_digest(f"{algorithm} {of.st_dev} {of.st_ino} {state_text(of)}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 # Protocol buffers end at 2 GiB, so no larger file can become a record, and no larger record can be read.
@@ -65,7 +65,9 @@ def regular(path: str, flags: int) -> int:
     return descriptor
 
 
-def read_within(path: str, start: int, stop: int | None, most: int) -> bytes:
+def read_within(
+    path: str, start: int, stop: int | None, most: int, check: Callable[[int], None] | None = None
+) -> bytes:
     """Reads a file of this machine, or a part of it.
 
     Args:
@@ -73,6 +75,7 @@ def read_within(path: str, start: int, stop: int | None, most: int) -> bytes:
         start: the first byte.
         stop: the byte after the last, `None` for the end of the file.
         most: bytes that are read at most.
+        check: is called with the descriptor after everything was read.
 
     Raises:
         TooLarge: there is more. Nothing was read.
@@ -81,16 +84,20 @@ def read_within(path: str, start: int, stop: int | None, most: int) -> bytes:
     with open_regular(path, buffered=False) as file:
         end = os.fstat(file.fileno()).st_size
         check_size(path, (end if stop is None else min(stop, end)) - start, most)
-        if stop is None and not start:
-            return file.read()
-        file.seek(start)
-        if stop is None:
-            return file.read()
-        data = file.read(max(0, stop - start))
-        # One call, but for a part of gigabytes.
-        while len(data) < stop - start and (more := file.read(stop - start - len(data))):
-            data += more
+        if start:
+            file.seek(start)
+        data = file.read() if stop is None else _read_part(file, stop - start)
+        if check is not None:
+            check(file.fileno())
         return data
+
+
+def _read_part(file: IO[bytes], size: int) -> bytes:
+    data = file.read(max(0, size))
+    # One call, but for a part of gigabytes.
+    while len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return data
 
 
 def check_size(path: str, size: int, most: int | None) -> None:

@@ -184,8 +184,8 @@ class Listing:
         names: relative file names as the file system spells them, one per key.
         sizes: bytes, one per key.
         refused: files of the folder that cannot be an input.
-        pins: the version of each object that was listed (`shardwright.storage.objects`), one per key on a bucket; empty
-            for local files.
+        pins: the version of each object that was listed (`shardwright.storage.objects`), one per key on a bucket. For
+            local files empty, or the states of some (`shardwright.storage.look_at_files`).
         checksums: the listed checksum of each object (`ObjectInfo.checksum`), one per key; empty where the store lists
             none at all.
     """
@@ -195,7 +195,7 @@ class Listing:
     names: Sequence[str]
     sizes: Sequence[int]
     refused: list[Refusal]
-    pins: tuple[str, ...] = ()
+    pins: Sequence[str] = ()
     checksums: Sequence[str] = ()
 
     def path(self, position: int) -> str:
@@ -203,7 +203,7 @@ class Listing:
         return os.path.join(self.root, self.names[position])
 
     def pin(self, position: int) -> str:
-        """Returns the listed version of the object at a position, empty for a local file."""
+        """Returns the listed version of the object at a position, or the state of a local file; else empty."""
         return self.pins[position] if self.pins else ""
 
     def checksum(self, position: int) -> str:

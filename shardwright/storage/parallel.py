@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
+from shardwright.storage.file_pins import check_state
 from shardwright.storage.limits import MOST_BYTES, check_size, regular
 from shardwright.storage.paths import Part
 
@@ -60,13 +61,16 @@ _Item = TypeVar("_Item")
 
 
 class _Opened(NamedTuple):
-    """A part of a file that is open, or was not to be opened: `None`."""
+    """A part of a file that is open, or was not to be opened: `None`; and the state that the file must have."""
 
     part: Part
+    pin: str
     descriptor: int | None
 
 
-def prefetch(items: Iterable[_Item], part_of: Callable[[_Item], Part]) -> Iterator[tuple[_Item, bytes | None]]:
+def prefetch(
+    items: Iterable[_Item], part_of: Callable[[_Item], Part], pin_of: Callable[[_Item], str] = lambda _: ""
+) -> Iterator[tuple[_Item, bytes | None]]:
     """Reads files of this machine, or parts of them.
 
     The system gets a hint about the next few files and reads them meanwhile. There are no threads: for a file that is
@@ -75,16 +79,20 @@ def prefetch(items: Iterable[_Item], part_of: Callable[[_Item], Part]) -> Iterat
     Args:
         items: what the files are for, taken a few ahead.
         part_of: the file of an item.
+        pin_of: the state that it must have (`shardwright.storage.file_pins`); empty for any.
 
     Yields:
         Each item with its bytes; `None` where they cannot be read.
+
+    Raises:
+        CheckFailed: a file has another state.
     """
     waiting: deque[tuple[_Item, _Opened]] = deque()
     try:
         for item in items:
             if len(waiting) == _AHEAD:
                 yield _taken(waiting)
-            waiting.append((item, _opened(part_of(item))))
+            waiting.append((item, _opened(part_of(item), pin_of(item))))
         while waiting:
             yield _taken(waiting)
     finally:
@@ -94,11 +102,14 @@ def prefetch(items: Iterable[_Item], part_of: Callable[[_Item], Part]) -> Iterat
 
 
 def _taken(waiting: deque[tuple[_Item, _Opened]]) -> tuple[_Item, bytes | None]:
-    item, (part, descriptor) = waiting.popleft()
+    item, (part, pin, descriptor) = waiting.popleft()
     if descriptor is None:
         return item, None
     try:
-        return item, _read(descriptor, part)
+        data = _read(descriptor, part)
+        if pin:
+            check_state(part.path, descriptor, pin)
+        return item, data
     except OSError:
         return item, None
     finally:
@@ -116,12 +127,12 @@ def _read(descriptor: int, part: Part) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _opened(part: Part) -> _Opened:
+def _opened(part: Part, pin: str) -> _Opened:
     try:
         descriptor = regular(part.path, os.O_RDONLY)
     except OSError:
-        return _Opened(part, None)
+        return _Opened(part, pin, None)
     with suppress(OSError):  # It is advice only, and some file systems take none.
         length = 0 if part.stop is None else part.stop - part.start
         os.posix_fadvise(descriptor, part.start, length, os.POSIX_FADV_WILLNEED)
-    return _Opened(part, descriptor)
+    return _Opened(part, pin, descriptor)
