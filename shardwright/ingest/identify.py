@@ -5,7 +5,7 @@ with the MD5, or with CRC-32C and generation. It is read once, when it is writte
 without a usable checksum is read before.
 
 A CRC-32C cannot prove that two objects are equal, so one is usable only for an object whose size no other has. A local
-file is no duplicate either if its size, or some of its bytes, are unlike those of all others. `pin_input` lets its
+file is not a duplicate either if its size, or some of its bytes, are unlike those of all others. `pin_input` lets its
 writer make the content ID, so that it is read once, too; until then its state identifies it.
 """
 

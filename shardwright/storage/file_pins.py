@@ -17,7 +17,7 @@ from shardwright.storage.paths import display_path
 # File systems and clocks of other machines (NFS) count in up to two seconds.
 _SETTLED_NANOSECONDS = 2_000_000_000
 KEY_BYTES = 16
-# Start of a state, which tells it from the version of an object that was unpacked to this machine.
+# Start of a state. The version of an object that was unpacked to this machine has another one.
 _STATE = "state:"
 _SAMPLE = 4096
 
