@@ -80,8 +80,8 @@ class DataGate(base_component.BaseComponent):
         report: BaseChannel | None = None,
     ) -> None:
         for kind in allow:
-            if kind not in _KINDS:
-                close = difflib.get_close_matches(kind, _KINDS, n=1)
+            if not isinstance(kind, str) or kind not in _KINDS:
+                close = difflib.get_close_matches(str(kind), _KINDS, n=1)
                 raise ConfigError(
                     "gate.allow_anomalies",
                     f"{kind!r} is not a known kind of anomaly",

@@ -16,7 +16,7 @@ from shardwright.checksum import checksum_file
 from shardwright.components.image_trainer.executor import Executor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.arguments import check_arguments, check_json
 from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
 from shardwright.config.trainer import BLESSED
@@ -142,6 +142,8 @@ class ImageTrainer(tfx.components.Trainer):
             config = _config(task, loader, evaluator, trainer)
             recipe, run_options = TrainRecipe.from_config(config), _run_options(config)
             recipe = recipe if eval_split else dataclasses.replace(recipe, eval_split="")
+        for option, given in (("custom_config", custom_config), ("custom_job", custom_job)):
+            check_json(given, f"ImageTrainer: {option}")
         values = {RECIPE_KEY: recipe.to_dict(), **(run_options or {}), **(custom_job or {}), **(custom_config or {})}
         if run_fn:
             values |= _source(run_fn)
@@ -202,8 +204,8 @@ def _config(
     given = {name: value for name, value in options.items() if value is not None}
     # The columns are those of ImageTransform, which checks their options.
     text = given.get("text", ())
-    columns = text if isinstance(text, list) else [text] if isinstance(text, str) else []
-    transform: dict[str, Any] = {"text": {column: {} for column in columns}}
+    columns = text if isinstance(text, list) else [text]
+    transform: dict[str, Any] = {"text": {column: {} for column in columns if isinstance(column, str)}}
     return inline_config(
         ".", task=task, transform=transform, trainer=given, loader=loader or {}, evaluator=evaluator or {}
     )

@@ -13,7 +13,9 @@ from tfx.dsl.components.base import base_node
 from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
+from tfx.utils import json_utils
 
+from shardwright.config.calls import bind
 from shardwright.config.inline import as_section
 from shardwright.config.parsing import parse_scalar, section_of
 from shardwright.errors import ConfigError, UsageError
@@ -33,15 +35,25 @@ def check_arguments(init: _Init) -> _Init:
 
     @functools.wraps(init)
     def checked(self: Any, *values: Any, **options: Any) -> None:
-        bound = signature.bind(self, *values, **options)
+        component = type(self).__name__
+        bound = bind(signature, component, (self, *values), options)
         given = {name: hint for name, hint in hinted.items() if name in bound.arguments}
         # The annotations are texts, and those of other parameters may be known to type checkers only.
         hints = typing.get_type_hints(types.SimpleNamespace(__annotations__=given), cast(Any, init).__globals__)
         for name, hint in hints.items():
-            bound.arguments[name] = _checked(hint, bound.arguments[name], name, type(self).__name__)
+            bound.arguments[name] = _checked(hint, bound.arguments[name], name, component)
+            _check_artifacts(type(self).SPEC_CLASS.INPUTS.get(name), bound.arguments[name], name, component)
         init(*bound.args, **bound.kwargs)
 
     return cast(_Init, checked)
+
+
+def check_json(values: Mapping[str, Any] | None, where: str) -> None:
+    """Refuses values that TFX cannot write into a pipeline, as JSON with sorted keys."""
+    try:
+        json_utils.dumps({"": None, **(values or {})})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(where, f"has a value that is not JSON ({error})", "Give texts, numbers, lists.") from None
 
 
 def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
@@ -77,6 +89,18 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
 
 
 _NAMED = {str: "a text", Mapping: "a mapping", Sequence: "a list"}
+
+
+def _check_artifacts(wanted: Any, value: Any, name: str, component: str) -> None:
+    """Refuses an output of another component whose artifacts are of another type, by the rule of TFX."""
+    if wanted is None or not isinstance(value, BaseChannel):
+        return
+    try:
+        wanted.type_check(name, value)
+    except TypeError:
+        problem = f"this channel has artifacts of the type {value.type.__name__}, not {wanted.type.__name__}"
+        fix = f"Write for example {name}=component.outputs[{name!r}]."
+        raise UsageError(f"{component}: {name}: {problem}. {fix}") from None
 
 
 def _channel(value: Any, name: str, component: str) -> Any:

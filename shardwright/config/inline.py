@@ -14,6 +14,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from shardwright.config.calls import check_call, unknown_option
 from shardwright.config.config import Config
 from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, SkewConfig
@@ -23,7 +24,7 @@ from shardwright.config.load import label_options, read_classes, split_options
 from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
 from shardwright.config.split import SplitConfig
 from shardwright.config.transform import TextConfig
-from shardwright.errors import ConfigError
+from shardwright.errors import ConfigError, UsageError
 
 _Section = TypeVar("_Section")
 # Keys of `input.labels` that a constructor sets itself.
@@ -36,6 +37,8 @@ def _constructor(section: type[_Section]) -> Callable[..., _Section]:
 
     @functools.wraps(section, updated=())
     def make(*values: Any, **options: Any) -> _Section:
+        if len(values) > len(names):
+            raise UsageError(f"{make.__name__}: too many positional arguments. Give options by their names.")
         given = {**dict(zip(names, values, strict=False)), **options}
         made: _Section = parse_section(
             section, {name: plain_value(value) for name, value in given.items()}, cast(Any, section).PATH
@@ -56,6 +59,7 @@ Skew = _constructor(SkewConfig)
 Text = _constructor(TextConfig)
 
 
+@check_call
 def RleCsv(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are run lengths in a CSV, a row for each mask.
 
@@ -73,111 +77,133 @@ def RleCsv(path: str, **options: Any) -> LabelsConfig:
     return _labels("rle_csv", path, {**options, "rle": {**options.get("rle", {}), **form}} if form else options)
 
 
+@check_call
 def Coco(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a COCO instances file: polygons, run lengths, and with `boxes=True` boxes."""
     return _labels("coco_json", path, options)
 
 
+@check_call
 def MaskImages(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are mask images in a folder: indices, palettes, colors, or a file for each class."""
     return _labels("mask_images", path, options)
 
 
+@check_call
 def PascalVoc(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC: masks, boxes and lists of splits."""
     return _labels("pascal_voc", path, options)
 
 
+@check_call
 def Yolo(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are YOLO's text files of boxes or polygons: their folder, or the YAML file of the set."""
     return _labels("yolo", path, options)
 
 
+@check_call
 def LabelMe(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are LabelMe's JSON files, one for each image, in a folder."""
     return _labels("labelme", path, options)
 
 
+@check_call
 def Cvat(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are one XML file, 'CVAT for images 1.1'."""
     return _labels("cvat_xml", path, options)
 
 
+@check_call
 def LabelStudio(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are Label Studio's JSON: polygons, boxes, ellipses, brush strokes, choices."""
     return _labels("label_studio", path, options)
 
 
+@check_call
 def Via(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are the JSON of VIA 2; `columns={"label": NAME}` names the attribute of the class."""
     return _labels("via_json", path, options)
 
 
+@check_call
 def LabelJsonl(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are JSON lines with the class of each image, or with boxes, as Hugging Face writes them."""
     return _labels("label_jsonl", path, options)
 
 
+@check_call
 def VertexJsonl(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are JSON lines of Vertex AI: classes or boxes."""
     return _labels("vertex_jsonl", path, options)
 
 
+@check_call
 def Labelbox(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are Labelbox's export as JSON lines: polygons, boxes and classifications."""
     return _labels("labelbox", path, options)
 
 
+@check_call
 def Supervisely(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a project of Supervisely: bitmaps, polygons, rectangles and tags."""
     return _labels("supervisely", path, options)
 
 
+@check_call
 def OpenImages(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a CSV of Open Images: boxes, classes of images, or masks in PNG files next to it."""
     return _labels("open_images", path, options)
 
 
+@check_call
 def BoxCsv(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a CSV with a row for each box: image, class, and four edges or a corner and a size."""
     return _labels("box_csv", path, options)
 
 
+@check_call
 def Panoptic(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a COCO panoptic file; its PNGs are in the folder of the same name next to it."""
     return _labels("panoptic", path, options)
 
 
+@check_call
 def VocBoxes(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks."""
     return _labels("voc_boxes", path, options)
 
 
+@check_call
 def LabelCsv(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are classes in a CSV, one or several for each image."""
     return _labels("label_csv", path, options)
 
 
+@check_call
 def Captions(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are texts for each image, in a CSV, JSONL or COCO captions file."""
     return _labels("captions", path, options)
 
 
+@check_call
 def Numbers(path: str, **options: Any) -> LabelsConfig:
     """Returns labels that are numbers for each image and no classes, in a CSV or JSONL file."""
     return _labels("numbers", path, options)
 
 
+@check_call
 def ClassFolders() -> LabelsConfig:
     """Returns labels that are the names of the folders in which the images are."""
     return LabelsConfig(format="class_folders")
 
 
+@check_call
 def FileNames(regex: str | None = None) -> LabelsConfig:
     """Returns labels that are in the names of the images: before the last `_<number>`, or a regex's group `label`."""
-    return LabelsConfig(format="file_name", regex=regex)
+    return _labels_of({"format": "file_name", "regex": regex})
 
 
+@check_call
 def Unlabeled() -> LabelsConfig:
     """Returns no labels: every image belongs to the dataset, without a class."""
     return LabelsConfig(format="none")
@@ -185,7 +211,11 @@ def Unlabeled() -> LabelsConfig:
 
 def _labels(form: str, path: str, options: Mapping[str, Any]) -> LabelsConfig:
     _check_names(form, options, [name for name in keys_of(LabelsConfig) if name not in _SET])
-    raw = {"format": form, "path": path, **options}
+    return _labels_of({"format": form, "path": path, **options})
+
+
+def _labels_of(raw: dict[str, Any]) -> LabelsConfig:
+    raw = plain_value(raw)
     check_keys(LabelsConfig, raw, LabelsConfig.PATH)
     section: LabelsConfig = parse_section(LabelsConfig, label_options(raw), LabelsConfig.PATH)
     return section
@@ -195,11 +225,11 @@ def _check_names(form: str, options: Mapping[str, Any], names: Sequence[str]) ->
     """Refuses an option that a constructor of labels does not have."""
     for name in options:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            fix = f"Did you mean {close[0]}?" if close else f"Use: {', '.join(names)}."
-            raise ConfigError(f"{LabelsConfig.PATH}.{name}", f"is not an option of labels of the format {form}", fix)
+            problem = f"is not an option of labels of the format {form}"
+            raise unknown_option(f"{LabelsConfig.PATH}.{name}", name, names, problem)
 
 
+@check_call
 def Split(**options: Any) -> SplitConfig:
     """Returns how images are divided: `Split(train=0.8, eval=0.2)`, with options of the section `split` if wanted.
 
@@ -207,6 +237,7 @@ def Split(**options: Any) -> SplitConfig:
         ConfigError: an option is unknown or wrong.
     """
     known = keys_of(SplitConfig)
+    options = plain_value(options)
     shares = {
         name: value
         for name, value in options.items()
@@ -300,9 +331,11 @@ def inline_config(
         if value is not None:
             made[name] = as_section(types[name], value, name)
     if verify is not None:
-        made["images"] = dataclasses.replace(made.get("images", ImagesConfig()), verify=verify)
+        made["images"] = dataclasses.replace(made.get("images", ImagesConfig()), verify=plain_value(verify))
     names = made.get("split", SplitConfig()).names
     if "evaluator" not in made and EvaluatorConfig().split not in names:
         made["evaluator"] = EvaluatorConfig(split=names[0])
-    source = InputConfig(images, labels or LabelsConfig(), None if classes is None else read_classes(classes, base))
+    source = InputConfig(
+        images, labels or LabelsConfig(), None if classes is None else read_classes(plain_value(classes), base)
+    )
     return Config(name="examples", task=task, input=source, base=base, **made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import re
 import types
 import typing
@@ -34,6 +35,8 @@ def between(path: str, value: float, low: float, high: float) -> None:
 def plain_value(value: Any, of_section: Callable[[Any], Any] | None = None) -> Any:
     """Returns a value of the configuration as YAML has it: sections and mappings as dicts, tuples as lists.
 
+    Paths become texts, numbers and arrays of NumPy those of Python.
+
     Args:
         value: the value.
         of_section: makes the dict of a section; by default of all its fields.
@@ -44,6 +47,10 @@ def plain_value(value: Any, of_section: Callable[[Any], Any] | None = None) -> A
         return {field.name: plain_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {name: plain_value(inner, of_section) for name, inner in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return value.tolist()
     return [plain_value(inner, of_section) for inner in value] if isinstance(value, (tuple, list)) else value
 
 

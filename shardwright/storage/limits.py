@@ -49,6 +49,8 @@ def open_regular(path: str, *, buffered: bool = True) -> IO[bytes]:
     Raises:
         OSError: it cannot be opened, or is not a regular file.
     """
+    if "\0" in path:
+        raise OSError(errno.EINVAL, "a path cannot have a null character", path)
     return open(path, "rb", buffering=-1 if buffered else 0, opener=regular)
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from tfx.types.experimental import simple_artifacts
 import shardwright.components as public
 from shardwright.components import (
     BaselineResolver,
+    ClassFolders,
     DataGate,
     Drift,
+    FileNames,
     ImageEvaluator,
     ImageExampleGen,
     ImageTrainer,
@@ -26,6 +29,8 @@ from shardwright.components import (
     Predictor,
     Pusher,
     Report,
+    RleCsv,
+    Shards,
     Skew,
     StatisticsGen,
     Text,
@@ -33,9 +38,11 @@ from shardwright.components import (
 from shardwright.components.image_trainer.component import TrainerOptions
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.config import load_config, parse_config
+from shardwright.config.input import LabelsConfig
+from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig
 from shardwright.config.transform import TransformConfig
-from shardwright.errors import ConfigError, UsageError
+from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.identify import IngestSource
 
 COMPONENTS = [
@@ -219,6 +226,15 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
         (lambda: ingest(split={"methd": "hash", "train": 1}), "split.methd: unknown key. Did you mean split.method?"),
         (lambda: ingest(split={"keep_from": "blessed"}), "split.keep_from: 'blessed' needs a push folder."),
         (lambda: ImageExampleGen(["a"]), "ImageExampleGen: images: ['a'] is not a text."),
+        (lambda: ingest(shrads=Shards(count=2)), "ImageExampleGen: shrads: is not an option. Did you mean shards?"),
+        (lambda: ImageTransform(schema), "ImageTransform: examples: this channel has artifacts of the type Schema, not "
+                                         "Examples. Write for example examples=component.outputs['examples']."),
+        (lambda: DataGate(anomalies, examples), "DataGate: schema is missing. Give the option schema."),
+        (lambda: ImageTransform(), "ImageTransform: examples is missing."),
+        (lambda: RleCsv(), "RleCsv: path is missing. Give the option path."),
+        (lambda: ClassFolders(regex="x"), "ClassFolders: regex: is not an option. It has none."),
+        (lambda: FileNames(regx="x"), "FileNames: regx: is not an option. Did you mean regex?"),
+        (lambda: Shards(*range(9)), "Shards: too many positional arguments. Give options by their names."),
         (lambda: ImageTransform(examples, size=96), "size: 96 is not a pair of numbers, height and width. "
                                                     "Write size=(96, 96)."),
         (lambda: ImageTransform(examples, text="note"), "text: 'note' has the wrong type. Give a mapping."),
@@ -247,21 +263,52 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
     assert '"foo"' in ingest(split={"foo": 1}).exec_properties["recipe"]
 
 
-@pytest.mark.parametrize("component", [ImageTransform, Report, DataGate, ImageTrainer, ImageEvaluator, StatisticsGen])
-def test_no_option_of_a_wrong_type_ends_in_a_traceback(component):
-    kinds = {"schema": "Schema", "anomalies": "ExampleAnomalies", "model": "Model"}
-    parameters = [one for one in list(inspect.signature(component.__init__).parameters.values())[1:]
-                  if one.kind is not one.VAR_KEYWORD]  # fmt: skip
-    needed = {
-        one.name: channel(kinds.get(one.name, "Examples"))
-        for one in parameters
-        if one.default is inspect.Parameter.empty
-    }
-    for one in parameters:
-        for value in ("x", 7, ["x"], {"x": 1}):
-            if one.name != "checks":
-                with contextlib.suppress(UsageError):
-                    component(**{**needed, one.name: value})
+# A value of each type that a user may write, fitting or not.
+ANY = (
+    None, "", "x", "\0", b"x", 7, -1, 0.5, float("nan"), True, 1j, [], ["x"], [7], [[1]], ("a", "b"), {}, {"x": 1},
+    {1: 2}, {None: {}}, {"x"}, range(3), print, object(), Path("x"), np.float32(0.5), np.zeros((2, 2)), "gs://",
+)  # fmt: skip
+
+
+def calls(name, photographs):
+    """A constructor, arguments that it needs, and the names of all its options."""
+    make = getattr(public, name)
+    kinds = {"schema": "Schema", "anomalies": "ExampleAnomalies", "model": "Model", "evaluation": "ModelEvaluation",
+             "model_blessing": "ModelBlessing", "examples": "Examples"}  # fmt: skip
+    given = {"images": str(photographs / "images"), "data_root": str(photographs), "path": "x.csv"}
+    needed = {"ImageExampleGen": {"images": given["images"]}, "InputResolver": {"images": "images"}}.get(name, {})
+    options = []
+    for one in inspect.signature(make).parameters.values():
+        if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+            more = {
+                "ImageTrainer": TrainerOptions.__annotations__,
+                "InputResolver": inspect.signature(ImageExampleGen).parameters,
+                "Split": SplitConfig.__annotations__,
+            }
+            options += more.get(name, LabelsConfig.__annotations__)
+            continue
+        options.append(one.name)
+        if one.default is one.empty:
+            needed[one.name] = channel(kinds[one.name]) if one.name in kinds else given.get(one.name, "x")
+    if name in ("ImageExampleGen", "InputResolver"):
+        needed |= {"task": "classification", "labels": LabelCsv(str(photographs / "labels.csv"))}
+    return make, needed, options
+
+
+@pytest.mark.parametrize("name", [name for name in public.__all__ if name not in ("IngestSource", "correct_document")])
+def test_no_wrong_argument_ends_in_a_traceback(name, photographs):
+    make, needed, options = calls(name, photographs)
+    others = [channel(kind) for kind in ("Examples", "Schema", "Model")]
+    for option in [*options, "an_option"]:
+        for value in [*ANY, *others]:
+            with contextlib.suppress(UsageError, CheckFailed):
+                make(**{**needed, option: value})
+    for option in needed:
+        rest = {other: value for other, value in needed.items() if other != option}
+        with contextlib.suppress(UsageError):
+            make(**rest)
+    with pytest.raises(UsageError):
+        make(*[channel("Examples")] * 30)
 
 
 @pytest.fixture
