@@ -30,6 +30,7 @@ BASE = [
     "rich>=13.4",  # Earlier ones do not draw the tables of Markdown.
 ]
 TENSORFLOW = [
+    "absl-py>=1.4",
     "tensorflow>=2.16,<2.17; python_version < '3.11'",
     "tensorflow>=2.21,<2.22; python_version >= '3.11'",
 ]
@@ -45,7 +46,6 @@ PARQUET = ["pyarrow>=10"]
 TFX = [
     *TENSORFLOW,
     *PARQUET,
-    "absl-py>=1.4",
     "apache-beam>=2.59,<2.60; python_version < '3.11'",  # Beam 2.60 to 2.76 is in neither stack.
     "apache-beam>=2.77,<2.78; python_version >= '3.11'",
     "h5py>=3.10",

@@ -7,6 +7,7 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -82,7 +83,10 @@ def _run_command(arguments: Sequence[str] | None) -> int:
             parse(build_parser(), sys.argv[1:] if arguments is None else arguments, options)
             command: Callable[[argparse.Namespace], int] = options.command
             # Notes would be in the middle of what a script reads.
-            with quiet_output(options.quiet or getattr(options, "json", False)):
+            with warnings.catch_warnings(), quiet_output(options.quiet or getattr(options, "json", False)):
+                if not sys.warnoptions:
+                    # Google's clients write a screen of their plans on Python 3.10.
+                    warnings.simplefilter("ignore", FutureWarning)
                 return command(options)
         finally:
             # A failure to write is reported here, before Python reports it at exit.

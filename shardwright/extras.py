@@ -9,9 +9,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "gcs": ("google.api_core", "google.auth", "google.cloud.storage", "google.resumable_media", "requests", "urllib3"),
     "s3": ("boto3", "botocore"),
     "parquet": ("pyarrow",),
-    "tf": ("tensorflow",),
+    "tf": ("absl", "tensorflow"),
     "tfx": (
-        "absl",
         "apache_beam",
         "google.protobuf",
         "h5py",

@@ -282,7 +282,7 @@ def test_extras_for_one_kind_of_machine_are_not_part_of_all(wheel: zipfile.ZipFi
         ("tensorflow", "vertex", "vertex"),
         ("kfp", "submit", "vertex"),
         ("kfp", "kubeflow", "kubeflow"),
-        ("absl", "bench", "tfx"),
+        ("absl", "bench", "tf"),  # TensorFlow brings it
     ],
 )
 def test_a_missing_package_names_the_extra_that_its_command_needs(module: str, command: str | None, extra: str) -> None:

@@ -14,6 +14,10 @@ ROOT = Path(__file__).parents[1]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+# A registry's images, by digest: what a release is built from.
+IMAGES = {name: f"docker.io/{name.lower()}@sha256:{'0' * 64}" for name in ("BASE", "BEAM_SDK")}
+
+
 def git(folder: Path, *arguments: str) -> str:
     names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     env = {**os.environ, **names}
@@ -47,7 +51,8 @@ def test_a_dry_run_prints_every_step_and_changes_nothing(project: Path) -> None:
     assert steps == [
         *("make test", "make test-all", "make test-full", "audit", "build"),
         *(f"env ACCELERATOR={name} tools/image.sh try" for name in ("gpu", "tpu")),
-        f"git tag --annotate v{__version__} --message Shardwright {__version__}",
+        f"git tag --annotate v{__version__} --message Shardwright {__version__}"
+        " --message Images from BASE and BEAM_SDK",
     ]
     assert sorted(path for path in project.rglob("*") if ".git" not in path.parts) == before
     assert git(project, "tag") == ""
@@ -55,7 +60,7 @@ def test_a_dry_run_prints_every_step_and_changes_nothing(project: Path) -> None:
 
 def test_the_first_step_that_fails_ends_a_release(project: Path) -> None:
     # There is no Makefile.
-    done = release(project)
+    done = release(project, env={**os.environ, **IMAGES})
     assert done.returncode != 0
     assert "release: make test\n" in done.stderr
     assert "release: make test-all" not in done.stderr
@@ -73,9 +78,12 @@ def test_a_release_makes_the_packages_and_the_tag(project: Path, tmp_path_factor
     git(project, "add", "--all")
     git(project, "commit", "--quiet", "--message", "tools")
     names = {f"GIT_COMMITTER_{what}": "x" for what in ("NAME", "EMAIL")}
-    done = release(project, env={**os.environ, **names, "PATH": f"{tools}:{os.environ['PATH']}"})
+    done = release(project, env={**os.environ, **names, **IMAGES, "PATH": f"{tools}:{os.environ['PATH']}"})
     assert done.returncode == 0, done.stderr
     assert git(project, "tag").split() == [f"v{__version__}"]
+    assert f"Images from {IMAGES['BASE']} and {IMAGES['BEAM_SDK']}" in git(
+        project, "cat-file", "tag", f"v{__version__}"
+    )
     assert (project / "dist/made.whl").exists()
     called = [
         line.split()[0] for line in log.read_text().splitlines() if not line.startswith(("uv --version", "uv cache"))
@@ -95,6 +103,16 @@ def test_everything_that_is_not_ready_is_reported_at_once(project: Path) -> None
         "The checkout has changes",
     ):
         assert part in done.stderr
+    assert "release: make" not in done.stderr
+
+
+@pytest.mark.parametrize("given", [{}, {**IMAGES, "BASE": "debian:trixie-slim"}, {**IMAGES, "BEAM_SDK": ""}])
+def test_images_of_a_release_are_built_from_images_by_digest(project: Path, given: dict[str, str]) -> None:
+    """A tag can move, and without Beam's image a stand-in for its launcher would be published."""
+    done = release(project, env={**os.environ, **given})
+    assert done.returncode == 2
+    missing = [name for name in IMAGES if "@" not in given.get(name, "")]
+    assert [name for name in IMAGES if f"{name}: name the image" in done.stderr] == missing
     assert "release: make" not in done.stderr
 
 

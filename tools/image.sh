@@ -11,7 +11,8 @@
 #
 # ACCELERATOR=gpu and ACCELERATOR=tpu build localhost/shardwright-gpu and -tpu, and try what can be tried without a device:
 # everything imports, and a run that asks for the accelerator ends at once with a message that names what is missing.
-# BEAM_SDK=docker.io/apache/beam_python3.13_sdk:2.77.0 builds with Beam's own launcher, where a registry can be reached.
+# BEAM_SDK=docker.io/apache/beam_python3.13_sdk:2.77.0 builds with Beam's own launcher, where a registry can be reached, and
+# BASE=docker.io/library/debian:trixie-slim upon a registry's Debian 13. A release needs both by digest.
 set -euo pipefail
 
 tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
@@ -30,7 +31,7 @@ store=(--root "$cache/images" --runroot "$cache/images-run" --storage-driver ove
 accelerator="${ACCELERATOR:-cpu}"
 image=localhost/shardwright
 [ "$accelerator" = cpu ] || image="localhost/shardwright-$accelerator"
-base=localhost/debian13
+base="${BASE:-localhost/debian13}"
 
 build() {
     [ "$(id -u)" = 0 ] || fail 2 "the image can only be built by root here. Run it as root, use a Docker engine, or leave it to CI."
@@ -40,7 +41,7 @@ build() {
     local scratch
     scratch="$(mktemp -d)"
     trap 'rm -rf "$scratch"' RETURN
-    if ! buildah "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; then
+    if [ -z "${BASE:-}" ] && ! buildah "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; then
         need_debian
         ln "$debian_base" "$scratch/base.tar" 2>/dev/null || cp "$debian_base" "$scratch/base.tar"
         printf 'FROM scratch\nADD base.tar /\n' >"$scratch/Dockerfile"
@@ -120,7 +121,15 @@ try_device() {
         sed "s/^trainer: {/&accelerator: $1, /" /checkout/tools/image/small.yaml >small.yaml
         if shardwright run small.yaml >log 2>&1; then echo "a run on a $1 went on without one"; exit 1; fi
         tail -n 1 log
-        grep -q "trainer.accelerator: .$1., but this machine has none" log' sh "$accelerator"
+        grep -q "trainer.accelerator: .$1., but this machine has none" log
+        # The library of the TPU is whole, and JAX loads it: only the device is missing.
+        [ "$1" != tpu ] || python -c "
+import jax, libtpu
+try:
+    jax.devices(\"tpu\")
+except RuntimeError as error:
+    assert \"No jellyfish device found\" in str(error), error
+print(\"libtpu\", libtpu.__version__, \"starts, and finds no TPU\")"' sh "$accelerator"
 }
 
 case "${1:-}" in

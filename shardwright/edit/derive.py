@@ -373,8 +373,9 @@ def _check_same(sources: Sequence[ImageDataset]) -> None:
         for name in ("kind", "task", "classes", "labels", "features", "names"):
             one, other = getattr(first.manifest, name), getattr(source.manifest, name)
             if one != other:
+                differ = "are not those" if name.endswith("s") else "is not that"
                 raise UsageError(
-                    f"{source.root}: its {name} are not those of {first.root}: {_difference(one, other)}. "
+                    f"{source.root}: its {name} {differ} of {first.root}: {_difference(one, other)}. "
                     "Ingest both with the same configuration."
                 )
 

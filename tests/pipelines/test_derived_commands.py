@@ -198,3 +198,6 @@ def test_other_classes_do_not_merge(source, small_dataset, tmp_path, capsys):
     other = small_dataset(tmp_path / "other", task="classification", classes=("Fish", "Salt"))
     assert main(["merge", str(source), str(other), "--out", str(tmp_path / "no")]) == 2
     assert "its classes are not those of" in capsys.readouterr().err
+    masks = small_dataset(tmp_path / "masks", task="segmentation")
+    assert main(["merge", str(source), str(masks), "--out", str(tmp_path / "no")]) == 2
+    assert f"its task is not that of {source}: 'segmentation', not 'classification'." in capsys.readouterr().err

@@ -2,7 +2,12 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+
+import pytest
+
+from shardwright.pipelines.cli import main
 
 SCRIPT = """
 import logging, os, sys, warnings
@@ -64,3 +69,18 @@ def test_imports_are_quiet_unless_one_fails_unexpectedly() -> None:
     assert done.returncode == 1
     assert "noise" not in done.stderr
     assert all(shown in done.stderr for shown in ("ours", "reason", "RuntimeError: broken"))
+
+
+def test_commands_hide_the_plans_of_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google's clients warn fifteen times of the end of a Python version while `compile` loads them."""
+
+    def warn(*_: object) -> None:
+        warnings.warn("support ends", FutureWarning, stacklevel=1)
+        warnings.warn("look at this", UserWarning, stacklevel=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shardwright.config.load_config", warn)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        assert main(["ingest", "c.yaml", "--out", str(tmp_path / "out")]) == 130
+    assert [str(one.message) for one in shown] == ["look at this"]
