@@ -28,6 +28,7 @@ _COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures a subject; returns 1 if a figure misses its target."""
+    from benchmarks.record import record
     from shardwright.errors import ShardwrightError
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measures the promised figures.")
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ShardwrightError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return error.exit_code
+    if options.record:
+        record(options.subject, [vars(figure) for figure in figures])
     return _print(figures, as_json=options.json)
 
 
@@ -61,10 +64,11 @@ def _add_subjects(subjects: _Subjects) -> None:
 
 
 def _add(subjects: _Subjects, name: str, purpose: str, measure: _Measure) -> argparse.ArgumentParser:
-    """Adds a subject, whose figures can be had as JSON."""
+    """Adds a subject, whose figures can be had as JSON or be published."""
     parser = subjects.add_parser(name, help=purpose)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.set_defaults(measure=measure)
+    parser.add_argument("--record", action="store_true", help="store the figures in benchmarks/figures.json")
+    parser.set_defaults(measure=measure, subject=name)
     return parser
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.environments import environment
 from benchmarks.loader import HEIGHT, WIDTH, loader_datasets
+from benchmarks.record import record
 from shardwright.loader.profile import ROUNDS
 
 _HERE = Path(__file__).resolve().parent
@@ -150,17 +151,26 @@ def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
             worker.stop()
 
 
-def table(measured: dict[str, Any]) -> str:
-    """Returns the result as text: ours relative to each, by the medians of paired rounds; also by processor time."""
+def rows(measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns a row for each loader, the fastest first: images/s, and ours relative to it."""
     rates, work = measured["rates"], measured["work"]
-    lines = [f"{'loader':<30}{'images/s':>10}{'ours / it':>11}{'processor':>11}  batch"]
+    made = []
     for name, rounds in sorted(rates.items(), key=lambda item: -median(item[1])):
-        first = measured["batches"][name]
-        own = "ours_float32" if first["dtype"] == "float32" else "ours"
+        dtype = measured["batches"][name]["dtype"]
+        own = "ours_float32" if dtype == "float32" else "ours"
         share = median(ours / theirs for ours, theirs in zip(rates[own], rounds, strict=True))
         spent = median(theirs / ours for ours, theirs in zip(work[own], work[name], strict=True))
-        shares = f"{share:>9.2f} x{spent:>9.2f} x"
-        lines.append(f"{name:<30}{median(rounds):>10,.0f}{shares}  {first['dtype']} {first['shape']}")
+        made.append({"name": name, "rate": median(rounds), "share": share, "processor": spent, "dtype": dtype})
+    return made
+
+
+def table(measured: dict[str, Any]) -> str:
+    """Returns the result as text: ours relative to each, by the medians of paired rounds; also by processor time."""
+    lines = [f"{'loader':<30}{'images/s':>10}{'ours / it':>11}{'processor':>11}  batch"]
+    for row in rows(measured):
+        shares = f"{row['share']:>9.2f} x{row['processor']:>9.2f} x"
+        shape = measured["batches"][row["name"]]["shape"]
+        lines.append(f"{row['name']:<30}{row['rate']:>10,.0f}{shares}  {row['dtype']} {shape}")
     lines += [f"{name:<30}{'-':>10}{'':>22}  left out: {why}" for name, why in measured["left_out"].items()]
     return "\n".join(lines)
 
@@ -172,6 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
     parser.add_argument("--dir", metavar="DIR", help="where all is kept between calls (default: not kept)")
     parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
+    parser.add_argument("--record", action="store_true", help="publish them: store them in benchmarks/figures.json")
     options = parser.parse_args(arguments)
     if options.images < 2 * options.batch:
         parser.error(f"--images {options.images}: give at least two batches of {options.batch}")
@@ -180,6 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         with tempfile.TemporaryDirectory(prefix="shardwright-loaders-") as folder:
             measured = measure(Path(folder), options.images, options.batch)
+    if options.record:
+        record("loaders", rows(measured))
     print(json.dumps(measured, indent=1) if options.json else table(measured))
     return 0
 

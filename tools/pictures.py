@@ -7,7 +7,6 @@ from a sample data set that is always the same.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # for `benchmarks`, which is not installed
 FOLDER = ROOT / "docs" / "pictures"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 TEAL, GRAY, PALE, ORANGE = "#00695c", "#546e7a", "#e0f2f1", "#fff3e0"
@@ -67,26 +67,26 @@ def architecture() -> str:
     shapes = [
         box(16, 20, 170, ["Images", "folder, gs://, s3://"], ORANGE),
         box(16, 96, 170, ["Annotations", "RLE CSV, COCO, masks, …"], ORANGE),
-        box(246, 58, 150, ["ingest", "check, split, shard"]),
-        box(456, 20, 170, ["Dataset", "TFRecord shards, index", "manifest, ledger"], ORANGE, 96),
-        box(686, 20, 150, ["load", "tf.data for Keras"]),
-        box(686, 96, 150, ["report, verify, diff"]),
-        arrow(186, 48, 246, 76),
-        arrow(186, 124, 246, 100),
-        arrow(396, 86, 456, 86),
-        arrow(626, 48, 686, 48),
-        arrow(626, 108, 686, 112),
+        box(256, 58, 150, ["ingest", "check, split, shard"]),
+        box(476, 20, 170, ["Dataset", "TFRecord shards, index", "manifest, ledger"], ORANGE, 96),
+        box(716, 20, 150, ["load", "tf.data for Keras"]),
+        box(716, 96, 150, ["report, verify, diff"]),
+        arrow(186, 48, 256, 76),
+        arrow(186, 124, 256, 100),
+        arrow(406, 86, 476, 86),
+        arrow(646, 48, 716, 48),
+        arrow(646, 108, 716, 112),
     ]
     steps = ["StatisticsGen", "DataGate", "ImageTransform", "Trainer", "Evaluator", "Pusher"]
     for number, step in enumerate(steps):
-        shapes.append(box(16 + 139 * number, 196, 124, [step], height=40))
+        shapes.append(box(16 + 144 * number, 196, 130, [step], height=40))
         if number:
-            shapes.append(arrow(1 + 139 * number, 216, 16 + 139 * number, 216))
+            shapes.append(arrow(2 + 144 * number, 216, 16 + 144 * number, 216))
     shapes.append(
         '<text x="16" y="180" fill="#263238">The same dataset feeds one TFX pipeline, on this machine, on Kubeflow and '
         "on Vertex AI:</text>"
     )
-    return svg(852, 256, "From images and annotations to a dataset, and on to a pushed model", shapes)
+    return svg(882, 256, "From images and annotations to a dataset, and on to a pushed model", shapes)
 
 
 GRAPH_TARGETS = ("local", "kubeflow", "vertex")
@@ -117,13 +117,15 @@ def graph(target: str) -> str:
 
 def bars(name: str) -> str:
     """Returns the bar chart of a group of figures."""
-    group = json.loads((ROOT / "benchmarks/figures.json").read_text(encoding="utf-8"))[name]
+    from benchmarks.record import charts
+
+    group = charts()[name]
     top = max(value for _, value in group["bars"])
     shapes = [f'<text x="16" y="28" font-weight="600" fill="#263238">{escape(group["title"])}</text>']
     for number, (label, value) in enumerate(group["bars"]):
         y = 48 + 34 * number
         fill = TEAL if label.startswith(("Shardwright", "ingest")) else "#b0bec5"
-        width = 400 * value / top
+        width = 380 * value / top
         shapes.append(f'<text x="250" y="{y + 17}" text-anchor="end" fill="#263238">{escape(label)}</text>')
         shapes.append(f'<rect x="260" y="{y}" width="{width:.0f}" height="24" fill="{fill}"/>')
         shapes.append(f'<text x="{268 + width:.0f}" y="{y + 17}" fill="#263238">{value:,}</text>')

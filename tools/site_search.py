@@ -30,19 +30,27 @@ TERMS: dict[str, str] = {
     "data leakage": "how-to/splits.html#prevent-data-leakage",
     "split by patient": "how-to/splits.html#split-by-patient-class-or-fold",
     "corrupted images": "how-to/images.html#find-damaged-or-corrupted-images",
-    "rejected images": "how-to/commands.html#what-was-rejected-retry-rejects",
+    "rejected images": "how-to/relabel.html",
     "data augmentation": "how-to/loader.html#data-augmentation",
     "pytorch": "how-to/other-programs.html",
-    "tfds": "how-to/other-programs.html#tfds",
+    "tfds": "how-to/other-programs.html",
     "resume training": "how-to/training.html#resume-a-training-after-a-preemption",
     "warm start": "how-to/training.html#warm-start",
     "class weights": "how-to/training.html#class-weights-for-unbalanced-classes",
     "unbalanced classes": "how-to/training.html#class-weights-for-unbalanced-classes",
     "custom model": "how-to/own-model.html",
     "mlflow": "how-to/own-model.html",
-    "onnx": "how-to/predict.html",
+    "onnx": "how-to/convert.html",
     "submission": "tutorials/kaggle-segmentation.html",
     "drift": "how-to/drift.html",
+    "tflite": "how-to/convert.html",
+    "export yolo": "how-to/export.html",
+    "delete images of a person": "how-to/forget.html",
+    "GDPR": "how-to/forget.html",
+    "merge datasets": "how-to/subset.html",
+    "disk space": "how-to/clean.html",
+    "lineage": "how-to/lineage.html",
+    "schema": "how-to/schema.html",
     "retrain every month": "tutorials/monthly-retraining.html",
     "blessed": "explain/blessing.html",
     "determinism": "explain/determinism.html",
@@ -107,7 +115,7 @@ def main() -> None:
         return
     wrong = []
     for term, page in TERMS.items():
-        first = search.find(term)[0]
+        first = next(iter(search.find(term)), "nothing")
         if not first.startswith(page):
             wrong.append(f"site: a search for {term!r} leads to {first}, not to {page}")
     if wrong:

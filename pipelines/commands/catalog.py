@@ -30,7 +30,7 @@ START = {
         "Looks at images and annotations and writes a configuration with everything that it detected. Asks where two "
         "readings fit; without a terminal it ends with exit code 2.",
         "init photos photos/labels.csv --out photos.yaml",
-        "how-to/commands.md#to-begin-init",
+        "how-to/configure.md",
     ),
     "init-pipeline": Entry(
         "write a TFX pipeline project of your own",
@@ -43,7 +43,7 @@ START = {
         "check a configuration",
         "Prints everything that is wrong with a configuration at once. Exit code 2 if anything is.",
         "validate photos.yaml --data",
-        "how-to/commands.md#before-anything-runs-validate",
+        "how-to/configure.md",
     ),
     "run": Entry(
         "run the whole pipeline on this machine",
@@ -56,7 +56,7 @@ START = {
         "draw a data set to try things with",
         "Draws images with masks of four classes, and their CSV of run lengths.",
         "sample --out demo-data --count 40",
-        "how-to/commands.md#what-is-in-it-stats-report-drift",
+        "how-to/inspect.md",
     ),
     "docs": Entry(
         "show a page of the documentation",
@@ -68,7 +68,7 @@ START = {
         "print a shell's completion script",
         "Prints a script that completes commands, options and values.",
         "completion bash > ~/.local/share/bash-completion/completions/shardwright",
-        "how-to/commands.md#completion-in-the-shell-completion",
+        "get-started/installation.md#completion-in-the-shell",
     ),
 }
 DATA = {
@@ -89,31 +89,31 @@ DATA = {
         "read all bytes of a dataset and list damage",
         "Compares every record, shard, index and ledger with its checksum. Exit code 1 if anything is damaged.",
         "verify datasets/photos --deep",
-        "how-to/commands.md#what-is-in-it-stats-report-drift",
+        "how-to/inspect.md",
     ),
     "schema": Entry(
         "render, infer or compare schemas",
         "A schema states which features examples have, and in which range.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "how-to/commands.md#schemas-schema-render-infer-diff",
+        "how-to/schema.md",
     ),
     "schema render": Entry(
         "write the schema of a configuration next to it",
         "The file is yours to edit; it is not overwritten without --force.",
         "schema render photos.yaml",
-        "how-to/commands.md#schemas-schema-render-infer-diff",
+        "how-to/schema.md",
     ),
     "schema infer": Entry(
         "infer a schema with domains as narrow as a dataset's values",
         "Reads all records.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "how-to/commands.md#schemas-schema-render-infer-diff",
+        "how-to/schema.md",
     ),
     "schema diff": Entry(
         "compare two schemas",
         "Compares feature by feature. Exit code 1 if they differ.",
         "schema diff old.pbtxt new.pbtxt",
-        "how-to/commands.md#schemas-schema-render-infer-diff",
+        "how-to/schema.md",
     ),
 }
 LOOK = {
@@ -122,13 +122,13 @@ LOOK = {
         "Writes a data card from the manifest and the figures, or a model card from the evaluation and the lineage. "
         "With --croissant, writes Croissant's JSON-LD of a dataset.",
         "card datasets/photos --out CARD.md",
-        "how-to/other-programs.md#cards-and-croissant-card",
+        "how-to/cards.md",
     ),
     "stats": Entry(
         "print the figures of a dataset",
         "Images, classes, sizes, quality and duplicates, for each split.",
         "stats datasets/photos",
-        "how-to/commands.md#what-is-in-it-stats-report-drift",
+        "how-to/inspect.md",
     ),
     "report": Entry(
         "show a dataset as one HTML page",
@@ -146,13 +146,13 @@ LOOK = {
         "find one record of a dataset by its key",
         "Reads that record only, through the index.",
         "get datasets/photos daisy/1.jpg --out daisy.jpg",
-        "how-to/commands.md#what-is-in-it-stats-report-drift",
+        "how-to/inspect.md",
     ),
     "diff": Entry(
         "compare two datasets",
         "Compares images, splits, classes, masks and other features, key by key. Exit code 1 if they differ.",
         "diff datasets/october datasets/november --html changes.html",
-        "how-to/commands.md#what-has-changed-diff",
+        "how-to/compare.md",
     ),
     "drift": Entry(
         "check whether images have changed more than by chance",
@@ -166,43 +166,43 @@ CHANGE = {
         "make a dataset of a part of another one",
         "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
-        "how-to/commands.md#subsets-and-merges-subset-reshard-merge",
+        "how-to/subset.md",
     ),
     "merge": Entry(
         "merge several datasets into one",
         "The datasets need the same task, classes and features, and no key twice.",
         "merge datasets/october datasets/november --out datasets/autumn",
-        "how-to/commands.md#subsets-and-merges-subset-reshard-merge",
+        "how-to/subset.md",
     ),
     "reshard": Entry(
         "write the same records in other shards",
         "Records keep their bytes, splits and order.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
-        "how-to/commands.md#subsets-and-merges-subset-reshard-merge",
+        "how-to/subset.md",
     ),
     "relabel": Entry(
         "give images new annotations",
         "Replaces the annotations of a dataset, without reading the image files again.",
         "relabel datasets/photos corrected.csv --out datasets/corrected",
-        "how-to/commands.md#new-annotations-relabel",
+        "how-to/relabel.md#new-annotations",
     ),
     "forget": Entry(
         "make a dataset without some images",
         "Removes images, and lists every dataset and model that still contains them.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
-        "how-to/commands.md#delete-images-forget",
+        "how-to/forget.md",
     ),
     "retry-rejects": Entry(
         "read again what an ingest rejected",
         "Makes a dataset in which the rejected inputs are read again and all others are copied.",
         "retry-rejects photos.yaml datasets/photos --out datasets/retried",
-        "how-to/commands.md#what-was-rejected-retry-rejects",
+        "how-to/relabel.md#rejected-images",
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
         "Writes files that an ingest reads back without an option.",
         "export datasets/photos --out files",
-        "how-to/commands.md#back-to-files-export",
+        "how-to/export.md",
     ),
 }
 MODEL = {
@@ -216,14 +216,14 @@ MODEL = {
         "show what a model or a dataset was made of",
         "Shows all ancestors with their digests. Exit code 1 if one of them has changed.",
         "lineage runs/photos",
-        "how-to/commands.md#where-it-comes-from-lineage",
+        "how-to/lineage.md",
     ),
     "convert": Entry(
         "convert a model to LiteRT or ONNX",
         "Converts the blessed model, lets the result answer in a clean process, and compares its answers for your "
         "images with those of the SavedModel. Exit code 1 if they differ.",
         "convert runs/photos/pushed photos --to litert --out phone",
-        "how-to/predict.md#on-a-phone-or-without-tensorflow-litert-onnx",
+        "how-to/convert.md",
     ),
     "weights": Entry(
         "fetch published weights of an encoder",
@@ -309,7 +309,7 @@ MAINTENANCE = {
         "Removes what the last runs neither wrote nor read, never what a blessed model descends from. With --target it "
         "cleans the bucket of a compiled pipeline.",
         "clean runs/photos --keep 3 --dry-run",
-        "how-to/commands.md#room-on-the-disk-clean",
+        "how-to/clean.md",
     ),
     "doctor": Entry(
         "check this machine and the installation",

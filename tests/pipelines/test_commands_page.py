@@ -1,4 +1,4 @@
-"""docs/how-to/commands.md: every command does what the page shows."""
+"""The how-to pages of single commands: every command does what the pages show, one page after the other."""
 
 import re
 import shlex
@@ -11,7 +11,9 @@ from descent import Months, record_months
 from shardwright.pipelines.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "how-to" / "commands.md").read_text(encoding="utf-8")
+# A page uses what the pages before it have made.
+PAGES = ("configure", "inspect", "export", "relabel", "subset", "forget", "lineage", "clean", "compare", "schema")
+TEXT = "\n".join((DOCS / "how-to" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 CHECKS = {"diff": 1}
 DAY_TWO = {
     *("verify", "inspect", "get", "export", "diff", "relabel", "reshard", "merge", "retry-rejects", "subset", "stats"),
@@ -19,8 +21,8 @@ DAY_TWO = {
 }
 
 
-def calls(page=PAGE):
-    """Command line and what it prints, in the order of the page."""
+def calls(page=TEXT):
+    """Command line and what it prints, in the order of the pages."""
     for block in map(textwrap.dedent, re.findall(r"^ *```console\n(.*?)^ *```", page, re.DOTALL | re.MULTILINE)):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
@@ -52,10 +54,10 @@ def test_the_first_steps_do_what_the_page_shows(name, tmp_path, monkeypatch, cap
     assert do_all(calls((DOCS / f"{name}.md").read_text(encoding="utf-8")), capsys) >= 4
 
 
-def test_every_command_does_what_the_page_shows(tmp_path, small_dataset, monkeypatch, capsys):
+def test_every_command_does_what_the_pages_show(tmp_path, small_dataset, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     record_months(Months(tmp_path / "shardwright-runs/clouds", small_dataset))
-    (tmp_path / "clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1])
+    (tmp_path / "clouds.yaml").write_text(textwrap.dedent(re.search(r"```yaml\n(.*?)```", TEXT, re.DOTALL)[1]))
     (tmp_path / "keys.txt").write_text("2316a329.jpg\n")
     assert do_all(calls(), capsys) >= 12
     named = {shlex.split(command)[1] for command, _ in calls()}

@@ -9,8 +9,8 @@ from shardwright.pipelines.commands.parsers import Parser
 
 _HEAD = """# Command line
 
-All commands of `shardwright` with all options. [Work with datasets](../how-to/commands.md) shows what the most common
-ones print.
+All commands of `shardwright` with all options. [How-to](../how-to/index.md) shows what the most common ones
+print.
 
 Exit codes: 0 done; 1 the data, the run or the model failed a check; 2 the call or the configuration is wrong; 130
 interrupted. Errors and progress go to the standard error. Notes are indented lines before the result. With `--json` a

@@ -23,7 +23,7 @@ from shardwright.tfrecords.encode import byte_strings, encode_example, floats, i
 CLASSES = ["potted plant", "person", "tv monitor"]
 COUNT, HEIGHT, WIDTH = 6, 10, 12
 
-PAGE = Path(__file__).parents[3] / "docs/how-to/other-programs.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/export.md"
 
 
 def mask(number, i):
