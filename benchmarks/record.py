@@ -19,7 +19,7 @@ from benchmarks.figures import AT_LEAST, Figure
 
 FILE = Path(__file__).with_name("figures.json")
 PAGE = Path(__file__).parents[1] / "docs/trust/benchmarks.md"
-# Figures of the subject `ingest` that have a table of their own: how the names begin.
+# Figures of the subject `ingest` that have a separate table: how the names begin.
 PARTS = (
     *("10,000 RLE", "masks ", "probing", "1,000,000 ", "the same, memory", "objects/s", "ten million", "verify"),
     *("start-up", "ingest: shards"),
