@@ -44,6 +44,7 @@ from PIL import (
     Jpeg2KImagePlugin,
     JpegImagePlugin,
     PngImagePlugin,
+    PpmImagePlugin,
     PsdImagePlugin,
     TiffImagePlugin,
     WebPImagePlugin,
@@ -74,6 +75,7 @@ FORMATS: dict[str, type[ImageFile.ImageFile]] = {
     "AVIF": AvifImagePlugin.AvifImageFile,
     "JPEG 2000": Jpeg2KImagePlugin.Jpeg2KImageFile,
     "Photoshop": PsdImagePlugin.PsdImageFile,
+    "PPM": PpmImagePlugin.PpmImageFile,
 }
 
 _TURNS = {

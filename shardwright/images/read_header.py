@@ -27,6 +27,7 @@ _OTHER_SIGNATURES = (
     (re.compile(rb"\xff\x0a|\0\0\0\x0cJXL "), "JPEG XL"),
     (re.compile(rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51"), "JPEG 2000"),
     (re.compile(rb"8BPS"), "Photoshop"),
+    (re.compile(rb"P[1-6]\s"), "PPM"),
 )
 
 

@@ -108,6 +108,8 @@ CONVERTED = {
     "TIFF with alpha": (saved(picture("RGBA"), "tiff"), "RGB"),
     "AVIF": (saved(picture(), "avif", quality=100, subsampling="4:4:4"), "RGB"),
     "JPEG 2000": (saved(picture(), "jpeg2000"), "RGB"),
+    "PPM": (saved(picture(), "ppm"), "RGB"),
+    "gray PPM": (saved(picture("L"), "ppm"), "L"),
 }
 
 
