@@ -10,12 +10,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from shardwright.config import Config, LabelsConfig, parse_section
 from shardwright.config.input import TFRECORD
 from shardwright.config.load import label_options, parse_config
+from shardwright.config.split import split_word
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.candidates import IMAGE_ENDINGS, Candidate, find_candidates
 from shardwright.formats.detect import (
@@ -30,14 +32,21 @@ from shardwright.formats.split_files import find_files
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.pipelines.init.class_files import find_class_file, numbers_of
+from shardwright.progress import counted
 from shardwright.storage import is_folder, is_remote, list_inputs
 from shardwright.storage.listing import has_wildcard, is_several
 
 _TASK, _IMAGES, _PATH = "task", "input.images", "input.labels.path"
 _LABELS = "input.labels."
 _SHOWN = 3
+_MOST_ERRORS = 2
 # Folders of files of one kind, not of one class.
-_PLACES = re.compile(r"(?:jpeg|png)?(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annotations?|data)", re.I)
+_PLACES = re.compile(
+    r"(?:jpeg|png)?(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annot(?:ation)?s?|data|gt(?:fine|coarse)?|"
+    r"leftimg|ground|truth|input)",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -74,24 +83,31 @@ class _Trials:
     Attributes:
         detected: the best one, or `None`.
         score: of it.
-        error: of the last one that could not be read; one with readings is preferred.
+        error: of one that could not be read; one with readings is preferred.
+        error_score: how well the folder of that one fits once the first reading is chosen.
     """
 
     detected: DetectedInput | None = None
     score: _Score = _NO_SCORE
     error: ShardwrightError | None = None
+    error_score: _Score = _NO_SCORE
 
     def add(self, found: DetectedInput) -> None:
         """Takes a candidate if it is better than those before."""
-        listed = found.surveyed.survey.listed
-        score = _Score(sum(listed), sum(listed) / len(listed))
+        score = _score(found)
         if score > self.score:
             self.detected, self.score = found, score
 
-    def add_error(self, error: ShardwrightError) -> None:
-        """Keeps an error; one with readings may be answered, so it comes before others."""
-        if self.error is None or (error.readings and not self.error.readings):
-            self.error = error
+    def add_error(self, error: ShardwrightError, score: _Score) -> None:
+        """Keeps an error; one with readings may be answered, so it comes before others, as does a better folder."""
+        known = self.error
+        if known is None or (bool(error.readings), score) > (bool(known.readings), self.error_score):
+            self.error, self.error_score = error, score
+
+    @property
+    def whole(self) -> bool:
+        """Returns whether the annotations were read without a question, and every image has some."""
+        return self.detected is not None and self.score.share == 1
 
     @property
     def possible(self) -> bool:
@@ -117,17 +133,19 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     # Several files that are named, as a list or by split, are one choice, which the options contain.
     named = labels is not None and not isinstance(labels, str)
     candidates: list[tuple[str, str | None]] = [(folder, None)] if by_keys or named else _candidates(folder, labels)
+    folders = Counter(path for _, path in candidates)
     for images, path in candidates:
-        _try(trials.setdefault(path, _Trials()), {_IMAGES: images, **({_PATH: path} if path else {}), **options})
+        given = {_IMAGES: images, **({_PATH: path} if path else {}), **options}
+        _try(trials.setdefault(path, _Trials()), given, compared=folders[path] > 1)
     if labels is None and candidates[0][1] is not None and not any(one.possible for one in trials.values()):
         # The tables may be about something else, unless nothing else states classes.
         alone = _Trials()
         _try(alone, {_IMAGES: folder, **options})
         # An error of a file helps more than one of a folder, whose images were tried as masks.
         files_first = sorted(trials, key=lambda path: path is not None and is_folder(_absolute(path)))
-        first = next((error for path in files_first if (error := trials[path].error) is not None), None)
-        if first is not None and alone.detected is not None and _in_one_place(alone.detected):
-            raise _not_read(folder, first)
+        errors = {str(error): error for path in files_first if (error := trials[path].error) is not None}
+        if errors and alone.detected is not None and _in_one_place(alone.detected):
+            raise _not_read(folder, list(errors)[:_MOST_ERRORS])
         trials[None] = alone
     possible = {path: one for path, one in trials.items() if one.possible}
     # A file that is read together with others is not another choice.
@@ -136,6 +154,9 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     possible = {path: one for path, one in possible.items() if not _is_referred_to(path, possible)}
     if len(possible) > 1:
         possible = {path: one for path, one in possible.items() if not _has_numbers(one)} or possible
+    read = {path: one for path, one in possible.items() if one.detected is not None}
+    if len(read) == 1 and all(one.whole for one in read.values()):
+        possible = read
     if len(possible) > 1:
         raise _several(folder, [path for path in possible if path is not None])
     chosen = next(iter(possible.values()), next(iter(trials.values())))
@@ -145,12 +166,42 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
         assert chosen.error is not None, "a candidate is read or has an error"
         raise chosen.error
     passed_over = [
-        one.error for path, one in trials.items() if path is not None and not one.possible and not is_several(path)
+        one.error for path, one in trials.items() if path is not None and one.detected is None and not is_several(path)
     ]
     if labels is not None or chosen.detected.surveyed.source.format == TFRECORD:
         passed_over = []  # Records hold their annotations.
-    notes = [f"not read as annotations: {error}" for error in passed_over if error is not None]
-    return replace(chosen.detected, notes=(*chosen.detected.notes, *notes))
+    detected = _with_names(folder, options, chosen.detected)
+    return replace(detected, notes=(*detected.notes, *_passed_over_notes(passed_over)))
+
+
+def _passed_over_notes(errors: Sequence[ShardwrightError | None]) -> list[str]:
+    """Returns a note for each kind of error: files of one kind have the same one, but for their names."""
+    kinds: dict[str, list[str]] = {}
+    for error in filter(None, errors):
+        kinds.setdefault(re.sub(r"\S*[/.]\S*", "", str(error)), []).append(str(error))
+    return [
+        f"not read as annotations: {same[0]}"
+        + (f" Likewise {counted(len(same) - 1, 'more file')}." if same[1:] else "")
+        for same in kinds.values()
+    ]
+
+
+def _with_names(folder: str, options: Mapping[str, Any], found: DetectedInput) -> DetectedInput:
+    """Takes the names of classes from a file next to the annotations, where these have numbers or colors alone."""
+    path = found.options.get(_PATH)
+    if "input.classes" in options or not isinstance(path, str):
+        return found
+    numbers = numbers_of(found.surveyed.survey.classes, found.options.get("input.classes"))
+    labels = _absolute(path)
+    folders = [_absolute(folder), os.path.dirname(labels.rstrip("/")), *([labels] if is_folder(labels) else [])]
+    named = find_class_file(folders, numbers, [labels]) if numbers else None
+    if named is None:
+        return found
+    try:
+        again = _read({**found.options, "input.classes": named[1]})
+    except ShardwrightError:
+        return found
+    return replace(again, notes=(*again.notes, f"classes: the names are those of {named[0]}"))
 
 
 def _is_referred_to(folder: str | None, possible: Mapping[str | None, _Trials]) -> bool:
@@ -170,7 +221,12 @@ def _is_referred_to(folder: str | None, possible: Mapping[str | None, _Trials]) 
 def _in_one_place(found: DetectedInput) -> bool:
     """Returns whether folders were taken for classes that only hold what a data set consists of, such as `images`."""
     survey = found.surveyed.survey
-    return len(survey.classes) < 2 or all(_PLACES.fullmatch(name) for name in survey.classes)
+    return len(survey.classes) < 2 or all(map(_is_place, survey.classes))
+
+
+def _is_place(folder: str) -> bool:
+    """Returns whether a folder is called after what a data set consists of, as `train_images` or `gtFine` is."""
+    return any(_PLACES.fullmatch(word) or split_word(word) for word in re.findall(r"[A-Za-z]+", folder))
 
 
 def _has_numbers(one: _Trials) -> bool:
@@ -195,8 +251,8 @@ def _check_folders(folder: str, options: Mapping[str, Any], numbers: DetectedInp
     ).with_readings(BY_FOLDER, Reading(f"the annotations are the numbers in {path}", {_PATH: path}))
 
 
-def _not_read(folder: str, error: ShardwrightError) -> UsageError:
-    problem = f"{folder}: its annotations cannot be read, and its folders are not classes. {error}"
+def _not_read(folder: str, errors: Sequence[str]) -> UsageError:
+    problem = f"{folder}: its annotations cannot be read, and its folders are not classes. {' '.join(errors)}"
     return UsageError(problem).with_readings(IMAGES_ALONE, BY_FOLDER)
 
 
@@ -234,11 +290,24 @@ def _absolute(path: str) -> str:
     return path if is_remote(path) else os.path.abspath(os.path.expanduser(path))
 
 
-def _try(trials: _Trials, options: Mapping[str, Any]) -> None:
+def _try(trials: _Trials, options: Mapping[str, Any], *, compared: bool = False) -> None:
     try:
         trials.add(_read(options))
     except ShardwrightError as error:
-        trials.add_error(error)
+        trials.add_error(error, _score_of_answer(options, error) if compared else _NO_SCORE)
+
+
+def _score(found: DetectedInput) -> _Score:
+    listed = found.surveyed.survey.listed
+    return _Score(sum(listed), sum(listed) / len(listed))
+
+
+def _score_of_answer(options: Mapping[str, Any], error: ShardwrightError) -> _Score:
+    """Returns how well a folder fits once the first reading of an error is chosen."""
+    for reading in error.readings[:1]:
+        with suppress(ShardwrightError):
+            return _score(_read({**options, **reading.options}))
+    return _NO_SCORE
 
 
 def _read(options: Mapping[str, Any]) -> DetectedInput:
@@ -248,6 +317,10 @@ def _read(options: Mapping[str, Any]) -> DetectedInput:
         if task is None:
             return _read_records(options)
         options, notes = {**options, _TASK: task}, (f"task: {task}, since {reason}",)
+    return _read_as(options, notes)
+
+
+def _read_as(options: Mapping[str, Any], notes: tuple[str, ...]) -> DetectedInput:
     while True:
         try:
             config = parse_config(nested(options), base=os.getcwd())
@@ -259,7 +332,9 @@ def _read(options: Mapping[str, Any]) -> DetectedInput:
             if len(error.readings) != 1 or options.items() >= error.readings[0].options.items():
                 raise
             (reading,) = error.readings
-            options, notes = {**options, **reading.options}, (*notes, reading.meaning)
+            if _TASK in reading.options:
+                notes = ()  # The first guess was another task.
+            options, notes = {**options, **reading.options}, (*notes, f"detected: {reading.meaning}")
 
 
 def _check_classes(config: Config, surveyed: SurveyedInput) -> None:

@@ -43,6 +43,9 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _ID_HEADERS = frozenset(("id", "classid", "labelid", "categoryid", "index", "idx", "number", "code", "value"))
 _NAME_HEADERS = frozenset(("name", "classname", "labelname", "categoryname", "text", "labeltext", "description"))
 
+_COLOR_HEADERS = (("r", "g", "b"), ("red", "green", "blue"))
+_BYTE = 255
+
 
 def read_classes(raw: object, base: str) -> dict[str, int | None]:
     """Reads the classes.
@@ -125,9 +128,29 @@ def _read_file(name: str, base: str) -> object:
     rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines()) if any(map(str.strip, row))]
     if all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
+    if colors := _colors_of(rows):
+        return colors
     if not all(len(row) == 2 for row in rows):
         raise ConfigError(_PATH, f"{name!r} does not contain `name,id` rows", "Fix the file.")
     return _of_table(name, rows)
+
+
+def _colors_of(rows: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Returns the name -> `#rrggbb` of a table with columns of a name and of red, green and blue; else nothing."""
+    header = [re.sub(r"[^a-z]", "", field.lower()) for field in rows[0]] if rows else []
+    parts = next((names for names in _COLOR_HEADERS if all(name in header for name in names)), ())
+    named = [i for i, name in enumerate(header) if name in (*_NAME_HEADERS, "class", "label")]
+    if not parts or len(named) != 1:
+        return {}
+    places = [header.index(part) for part in parts]
+    found: dict[str, str] = {}
+    for row in rows[1:]:
+        values = [_identity(row[i]) for i in places] if len(row) == len(header) else [None]
+        if not all(value is not None and 0 <= value <= _BYTE for value in values):
+            raise ConfigError(_PATH, f"{row!r} is not a name and a color from 0 to 255", "Fix the file.")
+        _check_unique([*found, row[named[0]]])
+        found[row[named[0]]] = "#" + "".join(f"{value:02x}" for value in values)
+    return found
 
 
 def _of_table(file: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:

@@ -22,8 +22,8 @@ _SYNONYMS = {
     "test": ("test", "testing", "tst"),
 }
 _CANONICAL = {synonym: name for name, synonyms in _SYNONYMS.items() for synonym in synonyms}
-# COCO names its folders train2017, val2017, test2017.
-_YEAR = re.compile(r"[_-]?(?:19|20)[0-9]{2}$")
+# COCO names its folders train2017, val2017, test2017; sets of Kaggle have test1 and train_v2.
+_NUMBER = re.compile(r"[_-]?(?:(?:19|20)[0-9]{2}|v?[0-9])$")
 _EXAMPLE = "Write for example ratios: {train: 0.8, eval: 0.1, test: 0.1}."
 
 
@@ -177,9 +177,9 @@ _METHODS_OF = {
 
 
 def split_word(text: str) -> str | None:
-    """Returns which of `train`, `eval` and `test` a word means, with or without a year, or `None`."""
+    """Returns which of `train`, `eval` and `test` a word means, with or without a year or a number, or `None`."""
     folded = text.strip().lower()
-    return _CANONICAL.get(folded) or _CANONICAL.get(_YEAR.sub("", folded))
+    return _CANONICAL.get(folded) or _CANONICAL.get(_NUMBER.sub("", folded))
 
 
 def stated_split(path: str) -> str | None:

@@ -4,6 +4,7 @@
 |---|---|
 | `xmin`, `ymin`, `xmax`, `ymax`; `x1`, `y1`, `x2`, `y2`; `left`, `top`, `right`, `bottom` | its edges |
 | `x`, `y`, `w`, `h`; `x`, `y`, `width`, `height`; `left`, `top`, `width`, `height` | its first corner and its size |
+| `bbox` or `bounding_box`, four numbers in one field: `[834.0, 222.0, 56.0, 36.0]` (Global Wheat) | the same |
 | no header, and rows of `path,x1,y1,x2,y2,class` (keras-retinanet) | its edges |
 
 The names may begin with `bbox` or `box`.
@@ -11,7 +12,8 @@ The names may begin with `bbox` or `box`.
 Edges are in pixels from the left and the top border, as the TensorFlow Object Detection API reads such files. They are
 fractions of the image where all of them are from 0 to 1, and one is not a whole number. `width` and `height` next to
 four edges are the size of the image, which must be that of the file. A row without class and edges is an image without
-objects. Sources: datitran/raccoon_dataset (xml_to_csv.py), fizyr/keras-retinanet (README, CSV datasets), makesense.ai.
+objects. Without a column of classes, all boxes are of the only class in `input.classes`. Sources:
+datitran/raccoon_dataset (xml_to_csv.py), fizyr/keras-retinanet (README, CSV datasets), makesense.ai.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from shardwright.formats.base import Survey
 from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.object_values import ObjectError, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
+from shardwright.formats.table_values import class_readings
 from shardwright.formats.tables import IMAGE, LABEL, MASK, Table, TableRow, choose_role, reduce_header, shown_header
 from shardwright.images.boxes import Box
 from shardwright.progress import counted
@@ -40,11 +43,14 @@ _SIDES = (
     *(("x", "y", "w", "h"), ("x", "y", "width", "height")),
     *(("left", "top", "width", "height"), ("xmin", "ymin", "width", "height")),
 )
+_LISTS = ("bbox", "boundingbox")
 _SIZES = (("imageheight", "imagewidth"), ("imgheight", "imgwidth"), ("height", "width"))
 _PREFIX = re.compile(r"^(?:bbox|box)(?=.)")
 _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("image", "x1", "y1", "x2", "y2", "class")
 _FRACTIONS = (1, 1)
+_FOUR = ("first", "second", "third", "fourth")
+_ONE_CLASS = "object"
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,8 @@ class _Columns:
 
     Attributes:
         image: name of the column of images.
-        label: name of the column of classes.
-        edges: names of the four columns of a box.
+        label: name of the column of classes; empty where there is none.
+        edges: names of the four columns of a box, or of the one with all four numbers.
         sided: whether the last two of them are width and height.
         size: names of the columns of the image's height and width, or empty.
     """
@@ -70,9 +76,16 @@ class _Columns:
         """Names of all of them."""
         return {self.image, self.label, *self.edges, *self.size}
 
+    def numbers(self, fields: Mapping[str, str]) -> list[str]:
+        """Returns the four numbers of a box as they are written; more or fewer where a list is not one of four."""
+        if len(self.edges) > 1:
+            return [fields.get(name, "") for name in self.edges]
+        text = fields.get(self.edges[0], "").strip("[]() ")
+        return re.split(r"[\s,;]+", text) if text else [""] * 4
+
 
 def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns | None:
-    """Returns the columns, `None` where four of a box, or those of images and classes, are not there."""
+    """Returns the columns, `None` where those of a box or that of images are not there."""
     edges, found = _find_edges(header)
     if not found:
         return None
@@ -81,15 +94,19 @@ def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns |
     size = next((names for names in _SIZES if all(name in whole for name in names)), ())
     label = choose_role(LABEL, rest, given) or whole.get("labelname", "")
     image = choose_role(IMAGE, [name for name in rest if name != label], given)
-    if not (image and label) or choose_role(MASK, rest, {}):
+    if not image or choose_role(MASK, rest, {}):
         return None
-    return _Columns(image, label, found, edges in _SIDES, tuple(whole[name] for name in size))
+    return _Columns(image, label, found, edges in _SIDES or len(found) == 1, tuple(whole[name] for name in size))
 
 
 def _find_edges(header: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the usual names of the four columns of a box and those in the header; nothing if one is missing."""
+    """Returns the usual names of the columns of a box and those in the header; nothing if one is missing."""
     reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header) if name}
     edges = next((names for names in (*_EDGES, *_SIDES) if all(name in reduced for name in names)), ())
+    if not edges:
+        whole = {reduce_header(name): name for name in reversed(header)}
+        listed = tuple(name for name in _LISTS if name in whole)[:1]
+        return listed, tuple(whole[name] for name in listed)
     return edges, tuple(reduced[name] for name in edges)
 
 
@@ -109,7 +126,7 @@ def is_box_csv(text: str) -> bool:
 
 
 def has_box_columns(header: Sequence[str]) -> bool:
-    """Returns whether a header names an image, a class and four edges of a box."""
+    """Returns whether a header names an image and a box."""
     return _find_columns(header, {}) is not None
 
 
@@ -138,6 +155,21 @@ class BoxCsv(ObjectTable):
                 "for the class, and four such as xmin,ymin,xmax,ymax or x,y,width,height. Name the first two by "
                 "input.labels.columns."
             )
+        names = list(given.classes or ())
+        if not columns.label and len(names) != 1:
+            shown = shown_header(columns.edges)
+            raise UsageError(
+                f"{given.path}: {shown} holds boxes, and no column has their classes. Name it by "
+                "input.labels.columns.label, or write the only class there is into input.classes. For numbers that "
+                "are not boxes, set input.labels.format: numbers."
+            ).with_readings(
+                Reading(
+                    "all boxes are of one class",
+                    {"task": "classification", "input.labels.boxes": True, "input.classes": [_ONE_CLASS]},
+                ),
+                *class_readings(self._table, {self._header.index(name) for name in columns.used if name}),
+            )
+        self._only = names[0] if names else ""
         for role, name in given.options.columns.items():
             self._table.find_column(f"input.labels.columns.{role}", name)
         self._columns = columns
@@ -166,9 +198,9 @@ class BoxCsv(ObjectTable):
             fields = dict(zip(self._header, map(str.strip, row.fields), strict=False))
             name = fields.get(self._columns.image, "")
             rows.setdefault(name, []).append((row.line, fields if len(row.fields) == len(self._header) else {}))
-            for edge in self._columns.edges:
+            for text in self._columns.numbers(fields):
                 with suppress(ValueError):
-                    number = float(fields.get(edge, ""))
+                    number = float(text)
                     within, whole = within and 0 <= number <= 1, whole and number.is_integer()
         self._fractions = within and not whole
         for name, found in rows.items():
@@ -185,16 +217,20 @@ class BoxCsv(ObjectTable):
             left_out.update(f"values of column {name!r}" for name in fields if name and name not in self._columns.used)
             if self._columns.size:
                 sizes.add(_whole(fields, self._columns.size, where))
-            edges = [fields[name] for name in self._columns.edges]
-            if any(edges) or fields[self._columns.label]:
-                things.append(Thing(fields[self._columns.label], None, self._edges(fields, where)))
+            label = fields[self._columns.label] if self._columns.label else ""
+            if any(self._columns.numbers(fields)) or label:
+                things.append(Thing(label if self._columns.label else self._only, None, self._edges(fields, where)))
         if len(sizes) > 1:
             raise ObjectError(f"its rows state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
         size = sizes.pop() if sizes else None
         return Content(things, size=size, boxes_in=_FRACTIONS if self._fractions else None, left_out=left_out)
 
     def _edges(self, fields: Mapping[str, str], where: str) -> Box:
-        left, top, right, bottom = (read_text_number(fields[name], f"{where}: {name}") for name in self._columns.edges)
+        numbers, names = self._columns.numbers(fields), self._columns.edges
+        if len(numbers) != len(_FOUR):
+            raise ObjectError(f"{where}: {names[0]} has {len(numbers)} numbers, not 4")
+        places = names if len(names) > 1 else [f"{names[0]}, {which} number" for which in _FOUR]
+        left, top, right, bottom = map(read_text_number, numbers, (f"{where}: {place}" for place in places))
         return Box(left, top, left + right, top + bottom) if self._columns.sided else Box(left, top, right, bottom)
 
     def _check_task(self, survey: Survey) -> list[str]:

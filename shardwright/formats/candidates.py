@@ -3,7 +3,8 @@
 | folder | images | annotations |
 |---|---|---|
 | `JPEGImages/1.jpg`, `SegmentationClass/1.png` | `JPEGImages` | the folder: Pascal VOC |
-| `images/1.jpg`, `masks/1.png` | the folder without the masks' | the folder called after masks, with PNG, BMP or TIFF |
+| `images/1.jpg`, `masks/1.png` | the folder without the masks' | the folder called after masks, if it is lossless |
+| `train/images/1.jpg`, `train/masks/1.png`, `val/images/2.jpg`, … | the folder | the folder: masks of several splits |
 | `1/images/1.png`, `1/masks/1.png`, `1/masks/2.png` | the folder | the folder: a mask for each object |
 | `1.jpg`, `1_mask.png` | the folder | the folder: masks with a suffix |
 | `images/1.jpg`, `labels/1.txt`, `data.yaml` | the images' folder | `data.yaml`, or `labels`: an annotation tool's |
@@ -25,17 +26,17 @@ from typing import NamedTuple
 
 from shardwright.config.split import split_word, stated_split
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
-from shardwright.formats.mask_names import object_masks, suffix_pairs
+from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 
 # Files with these endings count as images; of other files the header decides.
 IMAGE_ENDINGS = frozenset(
     (
         *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
-        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo"),
+        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo", ".ppm", ".pgm", ".pnm"),
     )
 )
-_LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
+_LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml", ".parquet")
 # A tool writes one of these for each image.
 _OF_IMAGES, _YAML = (".txt", ".json", ".xml"), (".yaml", ".yml")
@@ -44,9 +45,10 @@ _NO_ANNOTATIONS = re.compile(
     r"submission|requirements|package|dataset_info|metadata\.json$|^classes\.json$|class-descriptions|licen[cs]e",
     re.IGNORECASE,
 )
-_MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|(?:^|[_-])gt|^gt", re.IGNORECASE)
+_MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|(?:^|[_-])gt|^gt", re.IGNORECASE)
 _VOC_IMAGES = "JPEGImages"
 _SPLIT_WORD = re.compile(r"[^\W_]+")
+_MOST_TABLES = 20
 # More folders than that are classes or patients, not parts of a data set.
 _MOST_PARTS = 8
 
@@ -80,9 +82,21 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in keys if f"/{MASKS}/" in f"/{key}"})
     if voc:
         return [Candidate(_join(folder, _VOC_IMAGES), folder) for folder in voc]
-    if len(masks) > 1 and object_masks(keys):
-        return [Candidate(whole, whole) for whole in [_common_folder([key for key in keys if _is_image(key)])]]
-    found = [Candidate(_common_folder(images), folder) for folder in masks if images]
+    masks = masks or _lossy_masks(keys)
+    inside = object_masks(keys) if len(masks) > 1 else frozenset()
+    if inside:
+        # Images elsewhere, such as those to predict, have no masks.
+        whole = _common_folder([f"{key.rsplit('/', 2)[0]}/" for key in inside])
+        return [Candidate(whole, whole)]
+    pictures = [key for key in keys if _is_image(key)]
+    parallel = parallel_folders(pictures)
+    if parallel and all(_below(folder, masks) for folder in parallel):
+        whole = _common_folder([key for key in pictures if key.rpartition("/")[0] in {*parallel, *parallel.values()}])
+        found = [Candidate(whole, whole)]
+        masks = [folder for folder in masks if not any(_below(one, [folder]) for one in parallel)]
+    else:
+        found = []
+    found += [Candidate(_next_to(folder, images), folder) for folder in masks if images]
     found += [Candidate(folder, folder) for folder in [_common_folder(images)] if _has_pairs(images)]
     ending, labels_of_tool = _of_tool(keys, images)
     if ending:
@@ -90,6 +104,13 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Candidate(folder, table) for folder in _image_folders(images)]
     return found or [Candidate(_without_annotations(keys), None)]
+
+
+def _next_to(masks: str, images: Sequence[str]) -> str:
+    """Returns the folder of the images next to a folder of masks, without images elsewhere, or that of all images."""
+    parent = os.path.dirname(masks)
+    near = [key for key in images if parent and key.startswith(f"{parent}/")]
+    return _common_folder(near or images)
 
 
 def _without_annotations(keys: Sequence[str]) -> str:
@@ -100,13 +121,16 @@ def _without_annotations(keys: Sequence[str]) -> str:
 
 def tables(keys: Iterable[str]) -> list[str]:
     """Returns the files that may be tables of annotations."""
-    return [
+    found = [
         key
         for key in keys
         if key.lower().endswith(_TABLES)
         and os.path.basename(key) not in (RECORD_FILE, FEATURES_FILE)
         and not _NO_ANNOTATIONS.search(os.path.basename(key))
     ]
+    # Many files of a kind are about an image or a folder each.
+    kinds = Counter((os.path.splitext(key)[1].lower(), key.count("/")) for key in found)
+    return [key for key in found if kinds[os.path.splitext(key)[1].lower(), key.count("/")] <= _MOST_TABLES]
 
 
 def _with_joined(found: Sequence[str], keys: Sequence[str]) -> list[str]:
@@ -163,7 +187,24 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     named = {folder for folder, lossless in kinds.items() if lossless and _MASK_WORDS.search(folder.split("/")[-1])}
     highest = {folder for folder in named if not any(above in named for above in _folders(folder))}
     others = any(_is_image(key) and not _below(key, highest) for key in keys)
-    return highest if others else set()
+    return {_deepest(folder, keys) for folder in highest} if others else set()
+
+
+def _lossy_masks(keys: Sequence[str]) -> list[str]:
+    """Returns a folder `masks` of JPEGs next to images of the same names, so that its files are refused by name."""
+    stems: dict[str, set[str]] = {}
+    for key in keys:
+        if _is_image(key):
+            folder, _, name = key.rpartition("/")
+            stems.setdefault(folder, set()).add(os.path.splitext(name)[0])
+    named = [folder for folder in stems if re.search("masks?$", folder, re.IGNORECASE)]
+    return [one for one in named if any(other != one and stems[one] <= names for other, names in stems.items())]
+
+
+def _deepest(masks: str, keys: Sequence[str]) -> str:
+    """Returns the folder in a folder of masks that has them all, if it is called after masks, too, and not a class."""
+    inside = _common_folder([key for key in keys if _is_image(key) and _below(key, [masks])])
+    return inside if all(map(_MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
 
 
 def _has_pairs(images: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
 """Formats without a file of labels: the key of an image states its class, by a folder or by the name of the file.
 
-File names: `cat_0.png` is a cat, or a pattern with a group `label` finds the class.
+File names: `cat_0.png` and `cat.0.png` are cats, or a pattern with a group `label` finds the class.
 
 Class folders: one folder of the key is the class, the first one unless the first ones are splits.
 
@@ -31,8 +31,8 @@ from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, 
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.storage import Refusal
 
-# All before the last `_<number>`.
-_LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)_[0-9]+(?:\.[^./]*)?\Z")
+# All before the last `_<number>` or `.<number>`.
+_LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)[_.][0-9]+(?:\.[^./]*)?\Z")
 _AROUND = "images"
 _PREDEFINED = "  split: {method: predefined}"
 _FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
@@ -238,7 +238,7 @@ def check_either(found: FolderLevel) -> None:
 
 def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
     """Returns whether every image is in a folder `images` at a level, and some in a further folder below."""
-    around = bool(folders) and all(path[level : level + 1] == [_AROUND] for path in folders)
+    around = bool(folders) and all([part.lower() for part in path[level : level + 1]] == [_AROUND] for path in folders)
     return around and any(len(path) > level + 1 for path in folders)
 
 

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardwright.config.input import COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import NONE
@@ -52,6 +52,7 @@ from shardwright.formats.table_formats import (
     find_number_columns,
     is_counts,
 )
+from shardwright.formats.table_values import find_image_column
 from shardwright.formats.tables import (
     CAPTION,
     IMAGE,
@@ -508,6 +509,12 @@ def _open_coco(request: _Request, path: str, reason: str) -> AnnotationFormat:
 
 def _open_table(request: _Request, path: str) -> AnnotationFormat:
     table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(path)
+    options = request.options
+    if IMAGE not in options.columns and options.key_regex is None and request.record is None:
+        column = find_image_column(table, choose_columns(table, options.columns), request.names())
+        if column is not None:
+            named = replace(options, columns={**options.columns, IMAGE: table.header[column]})
+            request = replace(request, options=named)
     return _open_rows(request, table, detect_table(request.of_table, table))
 
 

@@ -1,5 +1,7 @@
 """Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
 
+An extension may differ in upper and lower case, where one image fits then.
+
 If the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
 UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
 at its underscores, and the pieces are searched for in a path, one after the other. The text around and between them,
@@ -101,10 +103,12 @@ class NameIndex:
             found = self._at(below) if below else None
         if found is not None or not name:
             return found
-        for form in (key_stem,) if "/" in name else (_base, key_stem, base_stem):
-            found = self._named(form).get(name)
+        forms = (key_stem, _with_lower_ending) if "/" in name else (_base, key_stem, base_stem, _base_with_lower_ending)
+        for form in forms:
+            sought = _with_lower_ending(name) if form in (_with_lower_ending, _base_with_lower_ending) else name
+            found = self._named(form).get(sought)
             if found == AMBIGUOUS:
-                both = [key for i, key in enumerate(self._keys) if form(key) == name and i not in self._skip]
+                both = [key for i, key in enumerate(self._keys) if form(key) == sought and i not in self._skip]
                 raise UsageError(
                     f"The annotations name {name!r}, which could be {both[0]} or {both[1]}. "
                     "Write the whole relative path."
@@ -191,6 +195,16 @@ def key_stem(key: str) -> str:
 def base_stem(key: str) -> str:
     """Returns the file name of a key without its extension."""
     return key_stem(_base(key))
+
+
+def _with_lower_ending(key: str) -> str:
+    """Returns a key whose extension is in lower case: programs on Windows write `a.jpg` for a file `a.JPG`."""
+    stem, ending = os.path.splitext(key)
+    return stem + ending.lower()
+
+
+def _base_with_lower_ending(key: str) -> str:
+    return _with_lower_ending(_base(key))
 
 
 class KeyPattern(NamedTuple):

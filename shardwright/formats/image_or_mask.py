@@ -5,6 +5,7 @@
 | `images: data`, `labels.path: data/masks` | what is in `data/masks` (the listing of the images leaves it out) |
 | `images: data/img`, `labels.path: data` | what is not in `data/img` |
 | one folder for both | `x_mask.png` and other suffixes of `mask_names`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
+| `train/images/a.png`, `train/masks/a.png`, `val/images/b.png`, … | what is in the folders called after masks |
 | `a/images/a.png`, `a/masks/1.png`, `a/masks/2.png` | what is in folders called `masks`, next to one image each |
 | Pascal VOC's tree as `images` | what is in `SegmentationClass` and `SegmentationObject` |
 
@@ -22,7 +23,7 @@ from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.detect import detect_folder, detect_tool
 from shardwright.formats.mask_images import LOSSY, list_masks
-from shardwright.formats.mask_names import ImageStems, object_masks, pattern_names, suffix_pairs
+from shardwright.formats.mask_names import ImageStems, object_masks, parallel_folders, pattern_names, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS, OBJECTS
 from shardwright.storage import Listing, is_folder
 
@@ -110,8 +111,10 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
         if any(stem.endswith(suffix) and stem[: -len(suffix)] + image in stems for stem in stem_of.values())
     ]
     yield _ending(stem_of, [suffix for suffix, _ in known]), f"by the suffix {' or '.join(name for name, _ in known)}"
+    parallel = parallel_folders(keys)
+    yield {i for i in both if keys[i].rpartition("/")[0] in parallel}, "in a folder of masks for each folder of images"
     lossy = {os.path.splitext(key)[0] for key in keys if key.lower().endswith(LOSSY)}
-    yield {i for i, stem in stem_of.items() if stem in lossy}, "PNG, BMP or TIFF files of JPEG images"
+    yield {i for i, stem in stem_of.items() if stem in lossy}, "PNG, GIF, BMP or TIFF files of JPEG images"
     inside = object_masks(keys)
     yield {i for i in both if keys[i] in inside}, "in a folder of objects for each image"
     yield {i for i, stem in stem_of.items() if any(cut in lossy for cut in _cuts(stem))}, "by a suffix for each class"

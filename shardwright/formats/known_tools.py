@@ -24,7 +24,7 @@ from shardwright.formats.parquet import ParquetFile
 from shardwright.formats.parquet_pages import is_parquet
 from shardwright.formats.supervisely import Supervisely
 from shardwright.formats.tables import LABEL, choose_role
-from shardwright.formats.via import ViaJson
+from shardwright.formats.via import ViaJson, is_via_csv
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.formats.yolo import Yolo
 from shardwright.storage import EmptyListing, is_folder, list_inputs, read_start
@@ -58,6 +58,7 @@ _LABELME = KnownTool("LabelMe JSON, a file for each image", "", "labelme")
 _SUPERVISELY = KnownTool("Supervisely JSON, a file for each image", "", "supervisely")
 _CVAT = KnownTool("CVAT XML", "", "cvat_xml")
 _VIA = KnownTool("VIA (VGG Image Annotator) JSON", "", "via_json")
+_VIA_CSV = KnownTool("a CSV of VIA (VGG Image Annotator)", "", "via_json")
 _LABEL_STUDIO = KnownTool("Label Studio JSON", "", "label_studio")
 _LABELBOX = KnownTool("Labelbox JSON lines", "", "labelbox")
 _VERTEX = KnownTool("Vertex AI JSON lines", "", "vertex_jsonl")
@@ -69,6 +70,9 @@ _PARQUET = KnownTool(
 )
 _DATUMARO = KnownTool("datumaro JSON", "Export COCO or CVAT from datumaro.")
 _CREATE_ML = KnownTool("CreateML JSON", "Export COCO from the tool that wrote it.")
+_CITYSCAPES = KnownTool(
+    "Cityscapes' polygons", "Read the masks of the same name, *_gtFine_labelIds.png, by giving their folder."
+)
 _OPEN_IMAGES = KnownTool("a CSV of Open Images", "", "open_images")
 _BOX_CSV = KnownTool("a CSV of boxes", "", "box_csv")
 READERS: Mapping[str, type[ObjectFormat]] = {
@@ -166,6 +170,8 @@ def _of_parquet(path: str) -> KnownTool | None:
 
 
 def _of_header(header: Sequence[str]) -> KnownTool | None:
+    if is_via_csv(header):
+        return _VIA_CSV
     return _OPEN_IMAGES if is_open_images(header) else _BOX_CSV if has_box_columns(header) else None
 
 
@@ -227,6 +233,7 @@ def _is_via(found: dict[str, Any] | str) -> bool:
 _MARKS = (
     (_has("shapes", "imagePath"), _LABELME),
     (_has("objects", "size", "tags"), _SUPERVISELY),
+    (_has("imgHeight", "imgWidth", "objects"), _CITYSCAPES),
     (_has("data_row"), _LABELBOX),
     (_has("imageGcsUri"), _VERTEX),
     (_is_via, _VIA),

@@ -32,6 +32,7 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
+from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
 from shardwright.formats.mask_values import MaskFiles, ValueMap, colors_error, have_ids, map_ids, map_values
 from shardwright.images.colors import COLOR, show_value
@@ -39,7 +40,7 @@ from shardwright.masks.mask_images import MaskFileError, MaskImage
 from shardwright.progress import counted
 from shardwright.storage import Listing, Refusal, list_inputs, map_threads, readers
 
-_LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
+_LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 LOSSY = (".jpg", ".jpeg")
 _SHOWN_COLORS = 5
 # More colors are not classes: masks were smoothed, or compressed with loss.
@@ -90,6 +91,7 @@ class MaskImages(AnnotationFormat):
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, MaskName] = {}
+        left_out = 0
         for i, key in enumerate(masks.keys):
             place = layout.place(key, stems)
             if place is not None and layout.by_class and not place.label:
@@ -97,6 +99,8 @@ class MaskImages(AnnotationFormat):
             elif place is not None:
                 placed[i] = place
                 survey.listed[place.image] = 1
+            elif layout.leaves_out and key_stem(key).endswith(layout.leaves_out):
+                left_out += 1
             elif self._pattern is None:
                 reason = f"no image belongs to this mask, by {layout.name}"
                 survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
@@ -107,6 +111,9 @@ class MaskImages(AnnotationFormat):
         survey.values = mapped.values()
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
         survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
+        if left_out:
+            kinds = ", ".join(layout.leaves_out)
+            survey.notes += (f"masks: {counted(left_out, 'file')} of another kind ({kinds}) left out",)
         if self._pattern is not None and len(placed) < len(masks.keys):
             survey.notes += (
                 f"masks: {counted(len(masks.keys) - len(placed), 'file belongs', 'files belong')} to no image",
@@ -189,8 +196,8 @@ def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
             return dataclasses.replace(listing.part(kept), refused=listing.refused)
     held = counted_endings(listing.keys)
     raise UsageError(
-        f"input.labels.path: {folder} contains no PNG, BMP or TIFF of masks, but {held}, which no known tool writes. "
-        "Give the folder of the masks, or a file of annotations."
+        f"input.labels.path: {folder} contains no PNG, GIF, BMP or TIFF of masks, but {held}, which no known tool "
+        "writes. Give the folder of the masks, or a file of annotations."
     )
 
 
@@ -211,9 +218,12 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
     values: dict[int, str] = {}
     colors: Counter[int] = Counter()
     problem: UsageError | None = None
+    broken: list[str] = []
     looked = map_threads(lambda name: _values(files, name), names, readers(files.root))
-    for name, (found, colored) in zip(names, looked, strict=True):
+    for name, (found, colored, reason) in zip(names, looked, strict=True):
         place = os.path.join(where, files.shown(name))
+        if reason:
+            broken.append(f"{place}: {reason}")
         if colored:
             problem = problem or colors_error(place, found[:_SHOWN_COLORS])
             colors.update(found)
@@ -225,18 +235,20 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
         named = {f"color_{value - COLOR:06x}": show_value(value) for value, _ in colors.most_common()}
         shown = {name: color for name, color in named.items() if color != _BLACK}
         raise problem.with_readings(Reading("every color but black is a class", {"input.classes": shown}))
+    if names and len(broken) == len(names):
+        raise UsageError(f"input.labels.path: {counted(len(names), 'mask')}, of which none can be read. {broken[0]}.")
     return map_values(values, classes, refuse=files.others == REFUSE)
 
 
-def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
-    """Returns the values of a mask, the most frequent first, and whether they are colors; none if it is unreadable."""
+def _values(files: MaskFiles, name: str) -> tuple[list[int], bool, str]:
+    """Returns the values of a mask, the most frequent first, whether they are colors, and why it is unreadable."""
     try:
         mask = files.read(name)
-    except MaskFileError:
-        return [], False  # The ledger states why, when the image is due.
+    except MaskFileError as error:
+        return [], False, str(error)  # The ledger has the reason, too, when the image is due.
     values, counts = _counted(mask)
     order = np.lexsort((values, -counts))
-    return values[order].tolist(), mask.colored
+    return values[order].tolist(), mask.colored, ""
 
 
 def _counted(mask: MaskImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

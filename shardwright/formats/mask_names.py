@@ -7,10 +7,12 @@
 | folder per class | `car/street/a.png` |
 | class suffix | `street/a_car.png` |
 | folder of objects | of `a/images/a.png`: `a/masks/1.png`, `a/masks/2.png`, which are joined |
+| folder per folder | of `train/images/a.png`: `train/masks/a.png`; of `val/a.png`: `valannot/a.png` |
 
-The layout in which most masks find their image is taken; where two are even it is an error. A bare name finds its image
-in any folder where the layout has no classes. `input.labels.regex` overrides this: a regular expression, searched in
-the mask's path without extension, with a group `image` and, where a file holds one class, a group `label`.
+The layout in which most masks find their image is taken; where two are even it is an error. Cityscapes has
+several masks of an image: the first in the order of `_KINDS` is taken, and the others are left out. A bare name finds
+its image in any folder where the layout has no classes. `input.labels.regex` overrides this: a regular expression,
+searched in the mask's path without extension, with a group `image` and, where a file holds one class, a group `label`.
 """
 
 from __future__ import annotations
@@ -29,13 +31,15 @@ from shardwright.formats.classes import as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
 from shardwright.formats.image_names import AMBIGUOUS, base_stem, index_keys, key_stem
 
+# The masks that Cityscapes has of each image: ids of classes come first.
+_KINDS = ("labelIds", "labelTrainIds", "color", "instanceIds")
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
     **dict.fromkeys(("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_L"), ""),
     **dict.fromkeys(("_Annotation", "_annotation", "_annotations"), ""),
     **dict.fromkeys(("_labelIds", "_labelTrainIds", "_color", "_instanceIds", "_train_id"), ""),
-    **{f"_gtFine_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
-    **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
+    **{f"_gtFine_{kind}": "_leftImg8bit" for kind in _KINDS},
+    **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in _KINDS},
 }
 _CITYSCAPES = "_leftImg8bit"
 # Suffixes of images whose masks have another suffix in that place.
@@ -43,6 +47,12 @@ _IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
 _SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
 _OBJECTS, _ONE_CLASS = "a folder of objects for each image", "mask"
 _OBJECT_FOLDERS = ("masks", "mask", "objects")
+_PARALLEL = "a folder of masks for each folder of images"
+# Words for masks and for images in the names of folders, with what separates them from other words.
+_MASKS_IN = re.compile(
+    r"[_ -]*(?:masks?|labels?|annot(?:ation)?s?|seg(?:mentation)?s?|ground_?truths?|(?<![a-z])gt(?![a-z]))[_ -]*", re.I
+)
+_IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input)[_ -]*", re.I)
 _OVERRIDE = "input.labels.regex overrides this"
 
 
@@ -74,6 +84,28 @@ def object_masks(keys: Sequence[str]) -> frozenset[str]:
     return frozenset(key for key, top in inside.items() if tops[top] == 1)
 
 
+def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
+    """Returns folders of masks and the folder of images of each, where there are several such pairs.
+
+    Their names differ in the words for masks and images alone: `train/masks` and `train/images`, `valannot` and `val`.
+
+    Args:
+        keys: keys of images and masks below one folder.
+    """
+    folders = sorted({key.rpartition("/")[0] for key in keys})
+    masks = {folder: _without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
+    images: dict[tuple[str, ...], list[str]] = {}
+    for folder in folders:
+        if folder not in masks:
+            images.setdefault(_without(_IMAGES_IN, folder), []).append(folder)
+    pairs = {folder: images[rest][0] for folder, rest in masks.items() if len(images.get(rest, ())) == 1}
+    return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}
+
+
+def _without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
+    return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
+
+
 class MaskName(NamedTuple):
     """The image of a mask: its position, and the class in the mask's name, or an empty text."""
 
@@ -89,11 +121,12 @@ class ImageStems:
         skip: positions that are not images.
 
     Attributes:
+        keys: the same.
         suffixes: see `suffix_pairs`.
     """
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
-        self._keys = keys
+        self.keys = keys
         self._skip = skip
         self.suffixes = suffix_pairs(key_stem(key) for i, key in enumerate(keys) if i not in skip)
         self._by_stem = index_keys(keys, skip, key_stem)
@@ -111,7 +144,7 @@ class ImageStems:
         """Returns the path without extension of the only image below a folder; `None` where there are more or none."""
         if self._below is None:
             self._below = {}
-            for i, key in enumerate(self._keys):
+            for i, key in enumerate(self.keys):
                 above = key.split("/")[:-1] if i not in self._skip else []
                 for depth in range(len(above)):
                     top = "/".join(above[: depth + 1])
@@ -120,12 +153,12 @@ class ImageStems:
 
     def whole(self, key: str) -> int | None:
         """Returns the position of the image of a whole key, or `None`."""
-        place = bisect_left(self._keys, key)
-        return place if place < len(self._keys) and self._keys[place] == key and place not in self._skip else None
+        place = bisect_left(self.keys, key)
+        return place if place < len(self.keys) and self.keys[place] == key and place not in self._skip else None
 
     def ambiguous(self, mask: str, stem: str) -> UsageError:
         """Returns the error for a mask whose name fits several images."""
-        fitting = [key for key in self._keys if stem in (key, key_stem(key), base_stem(key))]
+        fitting = [key for key in self.keys if stem in (key, key_stem(key), base_stem(key))]
         return UsageError(
             f"The mask {mask!r} could be that of {fitting[0]} or {fitting[1]}. Give the images names that differ "
             "before the extension, or the mask its whole relative path."
@@ -144,6 +177,7 @@ class MaskLayout:
         exact: whether the image's path has its extension.
         pattern: the `input.labels.regex` that means the same, where there is one.
         objects: whether an image has a file for each object, which are joined.
+        leaves_out: endings of masks of another kind, which are left out.
     """
 
     name: str
@@ -153,6 +187,7 @@ class MaskLayout:
     exact: bool = False
     pattern: str | None = None
     objects: bool = False
+    leaves_out: tuple[str, ...] = ()
 
     def place(self, mask: str, images: ImageStems) -> MaskName | None:
         """Returns the image of a mask; `None` where there is none.
@@ -201,7 +236,7 @@ def detect_mask_layout(
         by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
-    for layout in _layouts(images, classes):
+    for layout in _layouts(masks, images, classes):
         found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
         placed = [(images.find(stem, bare=not layout.by_class), label) for stem, label in found]
         hits = [label for position, label in placed if position is not None]
@@ -212,7 +247,7 @@ def detect_mask_layout(
     if not fitting:
         return MaskLayout(_SAME, "no other fits", False, _same)
     most = max(count for count, _ in fitting)
-    best = [layout for count, layout in fitting if count == most]
+    best = _first_kind([layout for count, layout in fitting if count == most])
     if len(best) > 1:
         shown = " or ".join(layout.name for layout in best)
         raise UsageError(
@@ -223,8 +258,22 @@ def detect_mask_layout(
     return replace(best[0], reason=reason)
 
 
-def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> Iterator[MaskLayout]:
+def _first_kind(best: Sequence[MaskLayout]) -> Sequence[MaskLayout]:
+    """Returns the first of several kinds of masks of Cityscapes; other layouts that are even stay as they are."""
+    kinds = {layout: [kind for kind in _KINDS if layout.name.endswith(f"_{kind}")] for layout in best}
+    if len(best) < 2 or not all(kinds.values()):
+        return best
+    first, *others = sorted(best, key=lambda layout: _KINDS.index(kinds[layout][0]))
+    return [replace(first, leaves_out=tuple(f"_{kinds[layout][0]}" for layout in others))]
+
+
+def _layouts(
+    masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None
+) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
+    pairs = parallel_folders([*masks, *images.keys])
+    if pairs:
+        yield MaskLayout(_PARALLEL, "", False, _by_parallel_folder(pairs, images))
     for suffix, replacement in images.suffixes:
         pattern = f"^(?P<image>.+){re.escape(suffix)}$"
         instead = f" in place of {replacement}" if replacement and SUFFIXES[suffix] != replacement else ""
@@ -252,6 +301,19 @@ def _same(stem: str) -> tuple[str, str]:
 def _by_suffix(suffix: str, replacement: str) -> Callable[[str], tuple[str, str] | None]:
     def names(stem: str) -> tuple[str, str] | None:
         return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
+
+    return names
+
+
+def _by_parallel_folder(pairs: Mapping[str, str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        folder, _, name = stem.rpartition("/")
+        if folder not in pairs:
+            return None
+        ends = [(suffix, instead) for suffix, instead in images.suffixes if name.endswith(suffix)]
+        cut = [name, *(name[: -len(suffix)] + instead for suffix, instead in ends)]
+        found = [f"{pairs[folder]}/{one}".lstrip("/") for one in cut]
+        return next((one for one in found if images.find(one, bare=False) is not None), found[0]), ""
 
     return names
 

@@ -35,11 +35,11 @@ from shardwright.masks.mask_images import (
 from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import matches_listed, read_bytes, read_start
 
-WHITE = 255
+WHITE, _WHITE_16 = 255, 65535
 
 _ONE_CLASS = "mask"
 _LARGEST = 0xFFFF
-_BACKGROUNDS = frozenset(("background", "_background_", "bg", "void", "unlabeled", "unlabelled"))
+_BACKGROUNDS = frozenset(("background", "_background_", "__background__", "bg", "void", "unlabeled", "unlabelled"))
 _START = 64
 _SHOWN = 4
 
@@ -110,6 +110,9 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
             "input.classes", f"{IGNORED!r} cannot be the name of a class of masks", "Write {name: id}, or leave it out."
         )
     shown = {value: where for value, where in values.items() if value}
+    if set(shown) == {_WHITE_16} and classes is None:
+        note = f"masks: {_WHITE_16} is {_ONE_CLASS}, since 0 and {_WHITE_16} are the only values"
+        return _map({_ONE_CLASS: _WHITE_16}, None, 0, (note,))
     if set(shown) == {WHITE} and (classes is None or len(classes) == 1):
         name = _ONE_CLASS if classes is None else next(iter(classes))
         note = f"masks: 255 is {name}, since 0 and 255 are the only values; write classes: {{{name}: 1}} to ignore it"
@@ -124,6 +127,8 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
     notes = [note] if note else list(mapped.notes)
     if ignored is not None:
         notes.append(f"masks: {ignored} is ignored; write classes as {{name: id}} to make it a class")
+    if classes is None and 0 in values and len(meant) > 1:
+        notes.append("masks: 0 is the background; add {name: 0} to input.classes if it is a class")
     return _map(ids, ignored, 0, tuple(notes))
 
 

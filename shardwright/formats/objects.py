@@ -268,7 +268,7 @@ class ObjectFormat(AnnotationFormat):
             UsageError: all annotations of images of the listing are broken.
         """
         broken = sorted(survey.rejected.items())
-        if broken and not self._kept:
+        if broken and not any(content.things or content.tags for _, content in self._kept):
             _, (key, _, reason) = broken[0]
             every = f"all {len(broken)} annotations" if len(broken) > 1 else "the only annotation"
             raise UsageError(f"{self._path}: {every} cannot be used. The first, of {key}: {reason}.")

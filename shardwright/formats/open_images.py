@@ -7,8 +7,8 @@
 | `MaskPath` | a mask: a PNG below the folder of the CSV or next to it, whose pixels other than 0 belong to the object |
 
 `LabelName` is an identifier such as `/m/0k4j`; its name is in a file `class-descriptions*.csv` in the folder of the
-CSV, where there is one. A mask must have the size of its image. Source: the description of the data
-(storage.googleapis.com/openimages/web/download_v7.html).
+CSV, or in `../metadata/classes.csv`, where FiftyOne puts it. A mask must have the size of its image. Source: the
+description of the data (storage.googleapis.com/openimages/web/download_v7.html).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
 from shardwright.masks.drawn import DrawnMasks
 from shardwright.masks.rle import Runs
-from shardwright.storage import Listing, list_inputs, list_names, open_table
+from shardwright.storage import Listing, is_folder, list_inputs, list_names, open_table
 from shardwright.storage.limits import MOST_LIST_BYTES
 
 IMAGE, CLASS, CONFIDENCE, MASK = "ImageID", "LabelName", "Confidence", "MaskPath"
@@ -43,6 +43,8 @@ _FLAGS = {
     "IsInside": "inside",
 }
 _DESCRIPTIONS = "class-descriptions"
+# FiftyOne downloads the tables into the folder `labels`, and the names into the folder next to it.
+_FIFTYONE_FOLDER, _FIFTYONE_CLASSES = "metadata", "classes.csv"
 _FRACTIONS = (1, 1)
 
 
@@ -167,10 +169,14 @@ def _box(fields: Mapping[str, str], names: Sequence[str], where: str) -> Box:
 def _descriptions(folder: str) -> dict[str, str]:
     """Returns the names of the classes by their identifiers, from a file in the folder."""
     found = [name for name in list_names(folder) if _DESCRIPTIONS in name.lower() and name.lower().endswith(".csv")]
+    path = os.path.join(folder, found[0]) if found else ""
     if not found:
-        return {}
-    with open_table(os.path.join(folder, found[0]), MOST_LIST_BYTES) as file:
+        near = os.path.join(os.path.dirname(folder), _FIFTYONE_FOLDER)
+        if not is_folder(near) or _FIFTYONE_CLASSES not in list_names(near):
+            return {}
+        path = os.path.join(near, _FIFTYONE_CLASSES)
+    with open_table(path, MOST_LIST_BYTES) as file:
         try:
             return {row[0].strip(): row[1].strip() for row in csv.reader(file) if len(row) > 1 and row[1].strip()}
         except (csv.Error, UnicodeDecodeError) as error:
-            raise UsageError(f"{os.path.join(folder, found[0])}: is not a CSV in UTF-8 ({error}).") from None
+            raise UsageError(f"{path}: is not a CSV in UTF-8 ({error}).") from None

@@ -5,6 +5,7 @@ unclear regions) is ignored. Without `input.classes` they are VOC's own twenty w
 else the values themselves: without the palette, the values need not be VOC's classes.
 
 A file `labelmap.txt`, as CVAT and datumaro write it, states the names in the order of the values, and their colors.
+`class_names.txt` of LabelMe's labelme2voc and `classes.txt` of our export have the names alone.
 
 Boxes become features in the layout of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is
 annotated when it has a mask. The lists in `ImageSets/Segmentation` state the split of an image. Source: the VOC2012
@@ -61,6 +62,7 @@ VOC_CLASSES = (
 )
 _PLAIN = "classes: the values of the masks, which do not have Pascal VOC's palette; input.classes names them"
 _LABEL_MAP = "labelmap.txt"
+_NAMES_FILES = ("class_names.txt", "classes.txt")
 _LABEL_LINE = re.compile(r"([^:#]+):(?:(\d{1,3}),(\d{1,3}),(\d{1,3}))?:[^:]*:[^:]*")
 _BACKGROUND = "background"
 _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
@@ -288,6 +290,11 @@ class PascalVoc(AnnotationFormat):
             colored = any(map_threads(lambda name: _is_colored(self.dialect, name), masks, readers(self.dialect.root)))
             ids = {name: color if colored else value for name, (value, color) in labels.items()}
             return map_ids(ids)._replace(notes=(f"classes: those of {_LABEL_MAP}; input.classes names others",))
+        elif named := _class_names(self.dialect.root):
+            ids, note = listed_ids(named)
+            ids.pop(named[0] if ids[named[0]] == 0 else "", None)
+            mapped = map_ids(ids)
+            note = f"{note}; the names are those of {_names_file(self.dialect.root)}"
         else:
             others, read = without_palette(self.dialect, masks)
             if others:
@@ -375,6 +382,20 @@ def _label_map(folder: str) -> dict[str, tuple[int, int]]:
         if match[1] != _BACKGROUND:
             found[IGNORED if color == palette_color(_BORDER) else match[1]] = (value, color)
     return found
+
+
+def _names_file(folder: str) -> str:
+    there = list_names(folder)
+    return next((name for name in _NAMES_FILES if name in there), "")
+
+
+def _class_names(folder: str) -> tuple[str, ...]:
+    """Returns the classes in the order of the values, from a file in the folder; nothing where there is none."""
+    name = _names_file(folder)
+    if not name:
+        return ()
+    with open_table(os.path.join(folder, name), MOST_LIST_BYTES) as file:
+        return tuple(dict.fromkeys(line.strip() for line in file if line.strip()))
 
 
 def _is_colored(files: VocFiles, name: str) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from shardwright.config.input import FLOAT, LabelsConfig
 from shardwright.errors import ConfigError, Reading, UsageError
-from shardwright.formats.box_csv import box_columns
 from shardwright.formats.image_names import quoted
 from shardwright.formats.numbers import are_fractions, find_numbers
 from shardwright.formats.one_hot import OneHot, detect_one_hot
+from shardwright.formats.table_values import class_readings
 from shardwright.formats.tables import (
     CAPTION,
     IMAGE,
@@ -91,12 +91,6 @@ def detect_table(request: TableRequest, table: Table) -> TableFormat:
         numbers = find_number_columns(request, table, found)
         assert numbers is not None, "the format is set"
         return numbers
-    if wanted == "auto" and IMAGE in found and LABEL not in found and (boxes := box_columns(table.header)):
-        raise UsageError(
-            f"{table.path}: the columns {shown_header(boxes)} are boxes, but none has their classes. Add a column "
-            "`class`, with the same name in every row if there is one class; or, for four numbers an image, set "
-            "input.labels.format: numbers."
-        )
     if IMAGE in found and LABEL not in found and wanted != CAPTIONS:
         asked = [table.header.index(name) for name in options.features if name in table.header]
         taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}
@@ -118,7 +112,8 @@ def detect_table(request: TableRequest, table: Table) -> TableFormat:
             return numbers
     if not {IMAGE, LABEL} <= set(found):
         expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
-        raise missing_columns(table, expected)
+        possible = class_readings(table, {found[IMAGE]}) if wanted == "auto" and IMAGE in found else []
+        raise missing_columns(table, expected).with_readings(*possible)
     if wanted == "auto":
         _check_label_numbers(request, table, found[LABEL])
         reason = f"{table.name} has no column of masks"
@@ -154,10 +149,11 @@ def find_number_columns(request: TableRequest, table: Table, found: Mapping[str,
             f"{shown_header(columns.others)} do not. To read the numbers, set input.labels.format: numbers and "
             f"input.labels.features: {line}."
         ).with_readings(
+            *class_readings(table, {found[IMAGE]}),
             Reading(
                 f"the columns {shown} are numbers to predict, and {shown_header(columns.others)} are left out",
                 {"input.labels.format": NUMBERS, "input.labels.features": dict.fromkeys(columns.numbers, FLOAT)},
-            )
+            ),
         )
     reason = f"{table.name} has no classes, but numbers in {shown}" if not chosen else "input.labels.format is set"
     return TableFormat(NUMBERS, reason, {IMAGE: found[IMAGE]}, numbers=wanted)

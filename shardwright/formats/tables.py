@@ -28,6 +28,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     IMAGE: (
         "image",
         "imageid",
+        "idcode",
         "imagename",
         "imagepath",
         "filename",
@@ -46,7 +47,8 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     ),
     LABEL: (
         *("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
-        *("labels", "classes", "categories", "targets", "tags", "findinglabels"),
+        *("labels", "classes", "categories", "targets", "tags", "findinglabels", "findinglabel"),
+        *("diagnosis", "dx", "breed"),
     ),
     MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
     CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),

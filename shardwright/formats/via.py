@@ -1,5 +1,7 @@
 """VIA (VGG Image Annotator) 2: a JSON object with an entry for each file, alone or as `_via_img_metadata` of a project.
 
+"Annotations as csv" has the same in a table with a row for each region; an image without regions has one row.
+
 Rectangles are boxes; polygons, circles and ellipses have an outline; points and lines are left out, with their count.
 The class of a region is its only attribute, or the one that is called `class`, `label`, `name`, `category` or `type`;
 `input.labels.columns.label` names another one. Regions without any attribute are of one class, that of `input.classes`
@@ -11,19 +13,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.object_values import ObjectError, load_json, read_list, read_mapping, read_number
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, rectangle
+from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
+from shardwright.untrusted import parse_untrusted_json
 
 _PROJECT = "_via_img_metadata"
 _CLASS_NAMES = ("class", "label", "name", "category", "type", "classes", "labels")
 _WITHOUT_AREA = {"point": "points", "polyline": "lines"}
 _OBJECT = "object"
+_FILE_COLUMNS = ("filename", "file_attributes")
+# Column of a CSV -> its name in JSON.
+_REGION_COLUMNS = {"region_shape_attributes": "shape_attributes", "region_attributes": "region_attributes"}
 
 
 class ViaJson(ObjectTable):
@@ -39,8 +46,11 @@ class ViaJson(ObjectTable):
         self._only = names[0] if len(names) == 1 else _OBJECT
 
     def _entries(self) -> Iterator[Entry]:
-        document = load_json(self._path, self.tool)
-        entries = document.get(_PROJECT, document) if isinstance(document, dict) else None
+        if self._path.lower().endswith(".csv"):
+            entries: Any = _read_table(Table.open(self._path))
+        else:
+            document = load_json(self._path, self.tool)
+            entries = document.get(_PROJECT, document) if isinstance(document, dict) else None
         if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
             raise UsageError(f"{self._path}: is not VIA's. Export 'Annotations as json' from VIA 2.")
         self._attribute = self._class_attribute(entries)
@@ -101,6 +111,36 @@ class ViaJson(ObjectTable):
         if not found:
             raise ObjectError(f"{where}: has no {ascii(self._attribute)[:40]}, the attribute of its class")
         return found
+
+
+def is_via_csv(header: Sequence[str]) -> bool:
+    """Returns whether a CSV has the columns of VIA."""
+    return {*_FILE_COLUMNS, *_REGION_COLUMNS} <= {name.lstrip("#") for name in header}
+
+
+def _read_table(table: Table) -> dict[str, Any]:
+    """Returns the rows of a CSV as the entries of a JSON file."""
+    if not is_via_csv(table.header):
+        raise UsageError(f"{table.path}: is not VIA's. Export 'Annotations as csv' or 'as json' from VIA 2.")
+    header = [name.lstrip("#") for name in table.header]
+    entries: dict[str, Any] = {}
+    for row in table.rows():
+        fields = dict(zip(header, row.fields, strict=False))
+        name = fields["filename"].strip()
+        entry = entries.setdefault(name, {"filename": name, "regions": []})
+        region = {name: _parsed(fields.get(column, "")) for column, name in _REGION_COLUMNS.items()}
+        entry["file_attributes"] = _parsed(fields.get("file_attributes", ""))
+        if any(region.values()):
+            entry["regions"].append(region)
+    return entries
+
+
+def _parsed(text: str) -> Any:
+    """Returns the value of JSON in a field; the text itself where it is not JSON, which its reader refuses."""
+    try:
+        return parse_untrusted_json(text) if text.strip() else {}
+    except ValueError:
+        return text
 
 
 def _regions(entry: Mapping[str, Any]) -> list[Any]:

@@ -1,9 +1,11 @@
 """Mask images: the number or color of every pixel of a mask file, and its pixels as runs.
 
-A mask is a PNG, BMP or TIFF whose pixels are numbers. They are gray values of 1 to 16 bits as they are stored, the
+A mask is a PNG, GIF, BMP or TIFF whose pixels are numbers. They are gray values of 1 to 16 bits as they are stored, the
 indices of a palette, or RGB colors. The size is checked by the header before any pixel is decoded. Pillow decodes; its
 pixels are used only if they are those of the file. Pillow spreads gray of 2 and 4 bits over 0 to 255, which is undone.
 It cuts colors of 16 bits, which are refused. Files with lossy compression are refused: it blurs the numbers.
+
+The order of a GIF's palette is that of the program that wrote it, so the colors of its pixels count, not the indices.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import BmpImagePlugin, Image, PngImagePlugin, TiffImagePlugin
+from PIL import BmpImagePlugin, GifImagePlugin, Image, PngImagePlugin, TiffImagePlugin
 
 from shardwright.images.colors import COLOR, show_value
 from shardwright.images.header import ImageError
@@ -23,6 +25,7 @@ from shardwright.masks.rle import RleError, Runs, normalize
 from shardwright.progress import counted
 
 _PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"
+_GIF = (b"GIF87a", b"GIF89a")
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
 # Bits of gray -> the factor by which Pillow spreads the values.
 _SPREAD = {2: 85, 4: 17}
@@ -70,7 +73,7 @@ def mask_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
         max_pixels: the most pixels a mask may have.
 
     Raises:
-        MaskFileError: it is not a PNG, BMP or TIFF, or is too large, truncated or damaged.
+        MaskFileError: it is not a PNG, GIF, BMP or TIFF, or is too large, truncated or damaged.
     """
     width, height = _open(data, max_pixels).size
     return int(height), int(width)
@@ -104,6 +107,8 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
     bits, color = (data[24], data[25]) if data.startswith(_PNG) else (8, None)
     if bits == 16 and color in (_RGB, _GREY_ALPHA, _RGBA):
         raise MaskFileError("it is a PNG of 16 bits with colors or alpha; save it with 8 bits, or as gray")
+    if data.startswith(_GIF):
+        return _gray_or_colored(_attempt(lambda: np.asarray(image.convert("RGBA"))))
     pixels = _attempt(lambda: np.asarray(image))
     if pixels.dtype == bool:
         return MaskImage(pixels.astype(np.uint8), 1)
@@ -192,11 +197,13 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
         opener = BmpImagePlugin.BmpImageFile
     elif data.startswith(_TIFF):
         opener = TiffImagePlugin.TiffImageFile
+    elif data.startswith(_GIF):
+        opener = GifImagePlugin.GifImageFile
     elif data.startswith(_JPEG):
         raise MaskFileError("it is a JPEG, whose compression is lossy and blurs the numbers; save masks as PNG")
     else:
         begin = f"they begin with {data[:8].hex(' ')}" if data else "there are none"
-        raise MaskFileError(f"its bytes are not a PNG, BMP or TIFF ({begin})")
+        raise MaskFileError(f"its bytes are not a PNG, GIF, BMP or TIFF ({begin})")
     # The plugins directly, since Image.open has a separate limit that the whole process shares.
     image = _attempt(lambda: opener(io.BytesIO(data)))
     width, height = image.size
@@ -216,6 +223,13 @@ def _colored(pixels: npt.NDArray[Any]) -> MaskImage:
         return MaskImage(np.ascontiguousarray(pixels[..., 0]), 8)
     parts = pixels.astype(np.uint32)
     return MaskImage(parts[..., 0] << 16 | parts[..., 1] << 8 | parts[..., 2] | np.uint32(COLOR), 24)
+
+
+def _gray_or_colored(pixels: npt.NDArray[Any]) -> MaskImage:
+    """Returns gray values where all pixels are gray, or colors."""
+    mask = _colored(pixels)
+    gray = gray_of(mask)
+    return mask if gray is None else gray
 
 
 def _palette(image: Image.Image) -> tuple[int, ...]:

@@ -70,11 +70,7 @@ def test_folders_of_splits_are_no_classes():
     ("images", "masks", "message"),
     [
         (["a.jpg", "a_car.jpg"], ["a_car.png", "a_car.png"], None),
-        (
-            ["a.jpg"],
-            ["a_labelIds.png", "a_color.png"],
-            r"the suffix _labelIds or the suffix _color: as many \(1 of 2\)",
-        ),
+        (["a.jpg"], ["a_gt.png", "a_color.png"], r"the suffix _gt or the suffix _color: as many \(1 of 2\)"),
         (["a.jpg"], ["a.png", "a_mask.png"], "same path or the suffix _mask"),
         (["a.jpg", "x/a.jpg", "y/a.jpg"], ["x/a.png", "y/a.png"], "same path or folder per class"),
     ],

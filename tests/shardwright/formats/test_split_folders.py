@@ -112,7 +112,15 @@ def test_input_classes_decide():
 
 @pytest.mark.parametrize(
     ("text", "split"),
-    [("train2017", "train"), ("VAL-2014", "eval"), ("test", "test"), ("train17", None), ("2017", None)],
+    [
+        ("train2017", "train"),
+        ("VAL-2014", "eval"),
+        ("test", "test"),
+        ("test1", "test"),
+        ("train_v2", "train"),
+        ("train17", None),
+        ("2017", None),
+    ],
 )
 def test_years_are_part_of_a_splits_name(text, split):
     assert split_word(text) == split

@@ -74,8 +74,9 @@ def test_tables_without_masks_are_none_for_segmentation(tmp_path, text):
 
 def test_boxes_without_classes_are_named_as_what_they_are(tmp_path):
     text = "image,xmin,ymin,xmax,ymax\na,0,0,1,1\nb,1,0,3,2\n"
-    with pytest.raises(UsageError, match="'xmin', 'ymin', 'xmax', 'ymax' are boxes, but none has their classes. Add"):
+    with pytest.raises(UsageError, match="'ymax' holds boxes, and no column has their classes. Name it") as caught:
         survey(tmp_path, text)
+    assert caught.value.readings[0].options["input.classes"] == ["object"]
     found, _ = survey(tmp_path, text, format="numbers")
     assert "image/meta/xmax" in "".join(found.notes)
 

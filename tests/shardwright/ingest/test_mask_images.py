@@ -82,6 +82,7 @@ def test_numbers_of_classes(tmp_path, masked, mode):
         "masks: named by same path, since 24 of 24 find their image so; input.labels.regex overrides this",
         "2 classes detected: 1, 2",
         "masks: 255 is ignored; write classes as {name: id} to make it a class",
+        "masks: 0 is the background; add {name: 0} to input.classes if it is a class",
     ]
 
 

@@ -50,7 +50,9 @@ def test_a_folder_of_unknown_files_is_named_by_what_it_holds(folder):
         (folder / f"marks/{number}.npy").write_bytes(b"\x93NUMPY")
     (folder / "marks/notes.txt").write_text("hello")
     raw = {**pictures(folder, path=str(folder / "marks")), "task": "segmentation"}
-    with pytest.raises(UsageError, match=r"no PNG, BMP or TIFF of masks, but \.npy 3, \.txt 1, which no known tool"):
+    with pytest.raises(
+        UsageError, match=r"no PNG, GIF, BMP or TIFF of masks, but \.npy 3, \.txt 1, which no known tool"
+    ):
         run(raw, folder / "out")
 
 

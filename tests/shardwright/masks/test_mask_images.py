@@ -138,7 +138,7 @@ def test_alpha_counts_only_where_it_is_opaque():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", r"not a PNG, BMP or TIFF \(there are none\)"),
+        (b"", r"not a PNG, GIF, BMP or TIFF \(there are none\)"),
         (b"hello, world", "they begin with 68 65 6c 6c"),
         (saved(VALUES, "JPEG"), "JPEG, whose compression is lossy"),
         (saved(VALUES)[:-20], "end within a chunk"),

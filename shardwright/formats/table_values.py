@@ -1,0 +1,75 @@
+"""Finds the roles of a table's columns by their values, where the headers do not state them.
+
+A header such as `Dateiname` or `id_code` is in no list of known names, but its values are the names of the images.
+A column may have the classes where its values repeat.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from itertools import islice
+
+from shardwright.errors import Reading, UsageError
+from shardwright.formats.classes import as_integer
+from shardwright.formats.columns import is_number
+from shardwright.formats.image_names import NameIndex
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, Table, reduce_header
+
+# Enough rows to see which column names images, and more values than a column of classes has.
+_ROWS_SEEN, _MOST_VALUES = 1000, 1000
+# Columns that divide the images, and are not their classes.
+_DIVIDING = frozenset(("split", "subset", "set", "partition", "fold", "kfold", "usage"))
+# No name of a file is that long, and masks are.
+_LONGEST = 1000
+
+
+def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) -> int | None:
+    """Returns the number of the column that names images, where the header does not state the one that does.
+
+    Args:
+        table: the table.
+        found: role -> number of the column, by the headers.
+        names: how tables name the images.
+
+    Returns:
+        The only column of which most values name images; `None` where there is none, or the header states it.
+    """
+    if IMAGE_LABEL in found:
+        return None
+    hits: Counter[int] = Counter()
+    rows = [row.fields for row in islice(table.rows(), _ROWS_SEEN) if len(row.fields) == len(table.header)]
+    for fields in rows:
+        hits.update(
+            i for i, text in enumerate(fields) if text.strip() and len(text) < _LONGEST and _is_named(names, text)
+        )
+    if found.get(IMAGE) in hits:
+        return None
+    most = [i for i, count in hits.items() if 2 * count > len(rows)]
+    return most[0] if len(most) == 1 else None
+
+
+def _is_named(names: NameIndex, text: str) -> bool:
+    try:
+        return names.find(text) is not None
+    except UsageError:  # Several images have the name: the reader of the rows reports it.
+        return False
+
+
+def class_readings(table: Table, taken: Collection[int]) -> list[Reading]:
+    """Returns a reading for each column that may have the classes: its values repeat, and are not fractions."""
+    free = [i for i, name in enumerate(table.header) if name and i not in taken]
+    values: dict[int, set[str]] = {i: set() for i in free if reduce_header(table.header[i]) not in _DIVIDING}
+    counts: Counter[int] = Counter()
+    for row in table.rows():
+        for i in list(values) if len(row.fields) == len(table.header) else ():
+            text = row.fields[i].strip()
+            if is_number(text) and as_integer(text) is None:
+                del values[i]
+            elif text:
+                counts[i] += 1
+                values[i].add(text)
+                if len(values[i]) > _MOST_VALUES:
+                    del values[i]
+    possible = [table.header[i] for i, found in values.items() if 1 < len(found) <= counts[i] / 2]
+    return [Reading(f"the column {name!r} has the classes", {"input.labels.columns.label": name}) for name in possible]
