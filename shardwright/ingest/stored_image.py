@@ -19,12 +19,15 @@ from shardwright.images.orientation import UPRIGHT, displayed_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
 
 
-def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, CoordinateFrame]:
+def prepare(
+    data: bytes, options: ImagesConfig, header: ImageHeader | None = None
+) -> tuple[bytes, ImageHeader, CoordinateFrame]:
     """Prepares an image for storing.
 
     Args:
         data: the file as it was delivered.
         options: `images`.
+        header: of the file, where it was read already.
 
     Returns:
         The bytes to store; their header, whose `located` is that of the file; the frame that annotations move to.
@@ -33,11 +36,11 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Coo
         ImageError: the file is refused, if possible by its header, before it is decoded.
     """
     picture = None
-    # With `verify: full` the same bytes were probed.
-    known = options.verify == FULL
-    header = header_of(
-        data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject", known=known
-    )
+    if header is None:
+        # With `verify: full` the same bytes were probed.
+        known = options.verify == FULL
+        convertible = options.unsupported_formats != "reject"
+        header = header_of(data, max_pixels=options.max_pixels, convert=convertible, known=known)
     if header is None:
         picture, header = convert(data, max_pixels=options.max_pixels)
     frame = frames_of(header.height, header.width, header.orientation, options)

@@ -22,7 +22,7 @@ from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
-from shardwright.images.header import ImageError
+from shardwright.images.header import ImageError, ImageHeader
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, Image, Stored, StoredRecord, images_of, probe_json
 from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
 from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
@@ -91,12 +91,14 @@ class _Checked(NamedTuple):
         task: what to write; its content ID is known, but for a file that cannot be read.
         image: the image.
         row: the results of decoding it, where it was decoded here.
+        header: of the file, where it was decoded here.
         error: why it is rejected, if it is.
     """
 
     task: Task
     image: Image
     row: ProbeRow | None = None
+    header: ImageHeader | None = None
     error: ImageError | None = None
 
 
@@ -169,7 +171,7 @@ def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Ch
     if options.verify != FULL:
         yield from images
         return
-    for checked, row in measured((checked, _decoded(checked, options)) for checked in images):
+    for checked, row in measured(_decoded(checked, options) for checked in images):
         if isinstance(row, ImageError):
             yield checked._replace(error=row)
         elif row is None:
@@ -182,15 +184,17 @@ def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Ch
             yield checked._replace(task=checked.task._replace(sample=replace(sample, values=values)), row=row)
 
 
-def _decoded(checked: _Checked, options: ImagesConfig) -> Decoded | ProbeRow | ImageError | None:
+def _decoded(checked: _Checked, options: ImagesConfig) -> tuple[_Checked, Decoded | ProbeRow | ImageError | None]:
+    """Returns an image with its header, and its picture or why it has none; nothing for one that was decoded before."""
     data = checked.image.data
     if data is None or checked.task.file.probed:
-        return None
+        return checked, None
     try:
         header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
-        return decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
+        decoded = decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
     except ImageError as error:
-        return error
+        return checked, error
+    return checked._replace(header=header), decoded
 
 
 def _results(
@@ -205,7 +209,7 @@ def _results(
             if checked.error is not None:
                 raise checked.error
             assert image.stored is not None or image.data is not None
-            stored, header, frame = image.stored or Stored(*prepare(image.data or b"", options))
+            stored, header, frame = image.stored or Stored(*prepare(image.data or b"", options, checked.header))
             how = _with_fetched(spec, task)
             encoded = encode_sample(how, sample, stored, task.file.content_id, header, frame)
             marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(how, sample, frame)))

@@ -78,7 +78,7 @@ def test_re_encoded_images_are_copied_where_the_options_are_the_same(months, tmp
     from shardwright.ingest import stored_image, write
 
     prepare = stored_image.prepare
-    monkeypatch.setattr(write, "prepare", lambda data, options: prepared.append(data) or prepare(data, options))
+    monkeypatch.setattr(write, "prepare", lambda data, *given: prepared.append(data) or prepare(data, *given))
     notes = run_telling({**raw, "reuse_from": str(tmp_path / "one")}, tmp_path / "copied", workers=1)
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
     assert copied_of(notes) == (COPIED, READ)
