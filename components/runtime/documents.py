@@ -48,7 +48,7 @@ def pass_inputs(spec: dict[str, Any]) -> None:
     """Passes the run's parameters to the inner pipelines whose tasks read them, and declares them there.
 
     A task can read only the inputs of the pipeline that contains it. KFP's driver refuses others: "parent DAG does not
-    have input parameter" (kubeflow/pipelines at 7b70c7b, backend/src/v2/driver/resolve.go:379).
+    have input parameter" (kubeflow/pipelines at 7b70c7b, backend/src/v2/driver/resolve.go:396).
 
     Args:
         spec: the pipeline as plain values; changed in place.

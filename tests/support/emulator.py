@@ -84,6 +84,10 @@ class Emulator:
     def kubeflow(file, home, *, folders):
         """A YAML of `--target kubeflow`; its artifacts' places stay URLs, as Kubeflow's launcher gives them."""
         spec, *platform = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
+        # backend/src/apiserver/template/v2_template.go:235.
+        if spec["schemaVersion"] != "2.1.0":
+            found = spec["schemaVersion"]
+            raise TaskFailed(f"KFP only supports schema version 2.1.0, but the pipeline spec has version {found}")
         mounts = Path(home, "mounts")
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
         environment = {"SHARDWRIGHT_MOUNTS": str(mounts)}
@@ -235,10 +239,13 @@ class Emulator:
         if "componentInputParameter" in source:
             wanted = source["componentInputParameter"]
             if wanted not in given:
-                raise TaskFailed(f"{name}: parent DAG does not have input parameter {wanted}")  # driver/resolve.go:379
+                raise TaskFailed(f"{name}: parent DAG does not have input parameter {wanted}")  # driver/resolve.go:396
             return given[wanted]
         if "taskFinalStatus" in source:
             return self._final_status(source["taskFinalStatus"]["producerTask"], kind)
+        if "constant" not in source["runtimeValue"]:
+            # driver/resolve.go:456.
+            raise TaskFailed(f"{name}: param runtime value spec of type {list(source['runtimeValue'])} not implemented")
         return source["runtimeValue"]["constant"]
 
     def _final_status(self, producer, kind):
