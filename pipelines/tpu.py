@@ -27,7 +27,7 @@ def _cubes(most: int) -> tuple[str, ...]:
     """Returns the topologies of chips in three dimensions, from small to large.
 
     Below a cube of 4x4x4 chips there are four. Larger slices consist of whole cubes, and their sides do not decrease.
-    Source: AI-Hypercomputer/xpk, src/xpk/core/system_characteristics.py, `generate_tpu_topologies`.
+    Source: AI-Hypercomputer/xpk at 367c838, src/xpk/core/system_characteristics.py:207, `generate_tpu_topologies`.
 
     Args:
         most: number of cubes of the largest slice.
@@ -71,14 +71,16 @@ class _Machine:
     memory: int | None = None
 
 
-_XPK = "AI-Hypercomputer/xpk, src/xpk/core/system_characteristics.py"
-_SKYPILOT = "skypilot-org/skypilot, sky/provision/gcp/mig_utils.py"
+_XPK = "AI-Hypercomputer/xpk at 367c838, src/xpk/core/system_characteristics.py"
+_SKYPILOT = "skypilot-org/skypilot, sky/provision/gcp/mig_utils.py, _COMPUTE_TPU_TOPOLOGY_TO_VM_COUNT"
 _VERTEX_PAGE = "cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm"
 _GENERATIONS = {
-    "v5e": _Generation("tpu-v5-lite-podslice", 1, True, f"cloud.google.com/tpu/docs/v5e; {_XPK}; {_VERTEX_PAGE}"),
-    "v6e": _Generation("tpu-v6e-slice", 1, True, f"cloud.google.com/tpu/docs/v6e; {_XPK}; {_SKYPILOT}; {_VERTEX_PAGE}"),
-    "v5p": _Generation("tpu-v5p-slice", 1, False, f"cloud.google.com/tpu/docs/v5p; {_XPK}"),
-    "tpu7x": _Generation("tpu7x", 2, False, f"docs.cloud.google.com/tpu/docs/tpu7x; {_XPK}; {_SKYPILOT}"),
+    "v5e": _Generation("tpu-v5-lite-podslice", 1, True, f"cloud.google.com/tpu/docs/v5e; {_XPK}:826; {_VERTEX_PAGE}"),
+    "v6e": _Generation(
+        "tpu-v6e-slice", 1, True, f"cloud.google.com/tpu/docs/v6e; {_XPK}:697 and :707; {_SKYPILOT}; {_VERTEX_PAGE}"
+    ),
+    "v5p": _Generation("tpu-v5p-slice", 1, False, f"cloud.google.com/tpu/docs/v5p; {_XPK}:718"),
+    "tpu7x": _Generation("tpu7x", 2, False, f"docs.cloud.google.com/tpu/docs/tpu7x; {_XPK}:573 and :584; {_SKYPILOT}"),
 }
 # Processors and memory: Cyclenerd's google-cloud-pricing-cost-calculator, issue 89.
 _MACHINES = {

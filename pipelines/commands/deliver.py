@@ -41,13 +41,16 @@ def add(commands: Commands) -> None:
 def _deliver(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.cloud.deliver import (
-        SERVING_IMAGE,
-        DeliveryOptions,
-        deliver,
-        delivery_requests,
-        roll_back,
-    )
+    from shardwright.pipelines.runs.logs import quiet_imports
+
+    with quiet_imports():
+        from shardwright.pipelines.cloud.deliver import (
+            SERVING_IMAGE,
+            DeliveryOptions,
+            deliver,
+            delivery_requests,
+            roll_back,
+        )
     from shardwright.pipelines.cloud.runs import google_errors
 
     if options.roll_back and options.dry_run:

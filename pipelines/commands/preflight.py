@@ -36,22 +36,26 @@ def add(commands: Commands) -> None:
 def _preflight(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.preflight.findings import check
-    from shardwright.pipelines.preflight.measure import gather, with_dataset
-    from shardwright.pipelines.preflight.rules import RULES
+    from shardwright.pipelines.runs.logs import quiet_imports
+
+    with quiet_imports():
+        from shardwright.pipelines.preflight.findings import check
+        from shardwright.pipelines.preflight.measure import gather, with_dataset
+        from shardwright.pipelines.preflight.rules import RULES
 
     for name in ("hosts", "needed", "host_memory", "host_processors", "seconds"):
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"--{name.replace('_', '-')}: {value:g} is not above 0. Give a number above 0.")
-    facts = gather(
-        load_config(options.config),
-        tpu=options.tpu,
-        hosts=options.hosts,
-        needed=options.needed,
-        host_memory=None if options.host_memory is None else options.host_memory * 1e9,
-        host_processors=options.host_processors,
-    )
+    with quiet_imports():
+        facts = gather(
+            load_config(options.config),
+            tpu=options.tpu,
+            hosts=options.hosts,
+            needed=options.needed,
+            host_memory=None if options.host_memory is None else options.host_memory * 1e9,
+            host_processors=options.host_processors,
+        )
     if options.dataset is not None:
         facts = with_dataset(facts, options.dataset, seconds=options.seconds)
     report = check(RULES, facts)

@@ -29,7 +29,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "kubeflow.md"
 BEGIN, END = "<!-- generated: settings -->\n", "<!-- end: settings -->\n"
 GOLDEN = Path(__file__).parent / "golden" / "kubeflow.yaml"
 IMAGE = "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"
-COMMIT = "7b70c7b"
+COMMITS = {
+    "kubeflow/pipelines": "7b70c7b",
+    "kubernetes-sigs/jobset": "08dfbdf",
+    "kubernetes-sigs/kueue": "ff69552",
+}
+# The controller copies the template of the job, with that of its pods.
+COPIED = "kubernetes-sigs/jobset: pkg/controllers/jobset_controller.go:946"
 
 TPU = {"machine": "ct5lp-hightpu-4t", "topology": "2x2"}
 HOSTS = {"machine": "ct5lp-hightpu-4t", "topology": "4x4"}
@@ -63,9 +69,9 @@ def platform(field: str, line: str, found: Any, **section: Any) -> Row:
     return Row("platform", field, line, section, found)
 
 
-def jobset(place: str, found: Any, **values: Any) -> Row:
-    """A field of the JobSet, which its controller or Kueue reads."""
-    return Row("JobSet", place, "", {"trainer": HOSTS, "jobset": values}, found)
+def jobset(place: str, line: str, found: Any, **values: Any) -> Row:
+    """A field of the JobSet, which its controller or Kueue reads; what is of the pods goes from there to Kubernetes."""
+    return Row("JobSet", place, line, {"trainer": HOSTS, "jobset": values}, found)
 
 
 SCRATCH = {"path": "/gcs", "size": "5GB", "storage_class": "fast"}
@@ -87,7 +93,7 @@ ROWS: dict[str, Row] = {
         "gs://bucket/clouds",
     ),
     "kubeflow.push_directory": pipeline(
-        f"{TASK}.inputs.parameters.push_destination.runtimeValue.constant", "driver/resolve.go:375", "/models/clouds"
+        f"{TASK}.inputs.parameters.push_destination.runtimeValue.constant", "driver/resolve.go:426", "/models/clouds"
     ),
     "kubeflow.resources.*.cpu": pipeline(
         f"{TRAINER}.resources.cpuLimit", "driver/driver.go:381", 8
@@ -161,13 +167,21 @@ ROWS: dict[str, Row] = {
         f"{TRAINER}.resources.accelerator.count", "driver/driver.go:429", "2",
         trainer={"gpu": "nvidia.com/gpu", "gpus": 2},
     ),
-    "kubeflow.jobset.queue": jobset("metadata.labels", {"kueue.x-k8s.io/queue-name": "tpus"}, queue="tpus"),
-    "kubeflow.jobset.service_account": jobset(f"{PODS}.spec.serviceAccountName", "trainer", service_account="trainer"),
-    "kubeflow.jobset.max_restarts": jobset("spec.failurePolicy.maxRestarts", 7, max_restarts=7),
-    "kubeflow.jobset.privileged": jobset(
-        f"{PODS}.spec.containers.0.securityContext", {"privileged": True}, privileged=True
+    "kubeflow.jobset.queue": jobset(
+        "metadata.labels", "kubernetes-sigs/kueue: pkg/controller/jobframework/utils.go:181",
+        {"kueue.x-k8s.io/queue-name": "tpus"}, queue="tpus",
     ),
-    "kubeflow.jobset.host_network": jobset(f"{PODS}.spec.hostNetwork", True, host_network=True),
+    "kubeflow.jobset.service_account": jobset(
+        f"{PODS}.spec.serviceAccountName", COPIED, "trainer", service_account="trainer"
+    ),
+    "kubeflow.jobset.max_restarts": jobset(
+        "spec.failurePolicy.maxRestarts", "kubernetes-sigs/jobset: pkg/controllers/failure_policy.go:226", 7,
+        max_restarts=7,
+    ),
+    "kubeflow.jobset.privileged": jobset(
+        f"{PODS}.spec.containers.0.securityContext", COPIED, {"privileged": True}, privileged=True
+    ),
+    "kubeflow.jobset.host_network": jobset(f"{PODS}.spec.hostNetwork", COPIED, True, host_network=True),
     "kubeflow.notify.webhook": Row(
         "platform", "secretAsEnv.0.secretName", "driver/k8s.go:349", {"notify": {"webhook": "chat/url"}}, "chat"
     ),
@@ -222,23 +236,25 @@ def test_a_setting_ends_where_the_table_says(setting: str) -> None:
     row = ROWS[setting]
     found = at(made(row), row.place)
     assert row.found == found or (isinstance(found, (str, list)) and row.found in found)
-    assert row.document == "JobSet" or re.fullmatch(r"(backend/src/v2|frontend/src)/[\w/.]+:\d+", file_of(row))
+    assert re.fullmatch(r"((backend/src/v2|frontend/src)|kubernetes-sigs/\w+: pkg)/[\w/.]+:\d+", file_of(row))
 
 
 def file_of(row: Row) -> str:
-    """The line that reads a row, in the repository of Kubeflow."""
-    return row.line if row.line.startswith("frontend/") or not row.line else f"backend/src/v2/{row.line}"
+    """The line that reads a row, in the repository of Kubeflow or the one that it names."""
+    return row.line if row.line.startswith(("frontend/", "kubernetes-sigs/")) else f"backend/src/v2/{row.line}"
 
 
 def table() -> str:
+    named = [f"{repository} at {commit}" for repository, commit in COMMITS.items()]
     lines = [
-        f"Lines of kubeflow/pipelines at {COMMIT}. Fields of the platform document are those of an executor.",
+        f"Lines of {' and '.join(', '.join(named).rsplit(', ', 1))}. Those without a repository are of the first one.",
+        "Fields of the platform document are those of an executor.",
         "",
         "| setting | where it ends | read by |",
         "|---|---|---|",
     ]
     for setting, row in ROWS.items():
-        reader = f"`{file_of(row)}`" if row.line else "the controller of JobSet, or Kueue"
+        reader = f"`{file_of(row)}`"
         executor = "Notify" if "notify" in row.section and row.document == "platform" else ""
         name = f"{row.document} of {executor}" if executor else row.document
         lines.append(f"| `{setting}` | {name}: `{row.place}` | {reader} |")
