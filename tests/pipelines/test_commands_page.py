@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import yaml
 from descent import Months, record_months
 
 from shardwright.pipelines.cli import main
@@ -48,10 +49,28 @@ def do_all(commands, capsys):
     return count
 
 
-@pytest.mark.parametrize("name", ["get-started/first-dataset", "tutorials/kaggle-segmentation"])
-def test_the_first_steps_do_what_the_page_shows(name, tmp_path, monkeypatch, capsys):
+def save_files(page, folder):
+    """Saves the configurations of a page under their names, and runs the programs that draw images."""
+    for block in map(textwrap.dedent, re.findall(r"^ *```yaml\n(.*?)^ *```", page, re.DOTALL | re.MULTILINE)):
+        (folder / f"{yaml.safe_load(block)['name']}.yaml").write_text(block)
+    for block in map(textwrap.dedent, re.findall(r"^ *```python\n( *# draw.*?)^ *```", page, re.DOTALL | re.MULTILINE)):
+        exec(block, {})  # the page's own program
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("get-started/first-dataset", 4),
+        ("tutorials/kaggle-segmentation", 4),
+        ("tutorials/image-folders", 1),
+        ("tutorials/monthly-retraining", 2),
+    ],
+)
+def test_the_first_steps_do_what_the_page_shows(name, least, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert do_all(calls((DOCS / f"{name}.md").read_text(encoding="utf-8")), capsys) >= 4
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    save_files(page, tmp_path)
+    assert do_all(calls(page), capsys) >= least
 
 
 def test_every_command_does_what_the_pages_show(tmp_path, small_dataset, monkeypatch, capsys):
