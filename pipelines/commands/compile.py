@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 def _compile(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.runs.logs import quiet_imports
+    from shardwright.pipelines.runs.logs import quiet_libraries
     from shardwright.storage.durable import write_file
 
     config_file, out = Path(options.config).absolute(), Path(options.out)
@@ -40,7 +40,7 @@ def _compile(options: argparse.Namespace) -> int:
         raise UsageError(f"--out: {out} is the configuration, which would be overwritten. Name another file.")
     config = load_config(options.config)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with quiet_imports():
+    with quiet_libraries():
         from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, containers
 
         importlib.import_module(f"shardwright.pipelines.{options.target}")

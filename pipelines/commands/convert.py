@@ -26,8 +26,10 @@ def add(commands: Commands) -> None:
 def _convert(options: argparse.Namespace) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from shardwright.components.predictor.convert import convert
+    from shardwright.pipelines.runs.logs import quiet_libraries
 
-    found = convert(options.model, options.images, options.out, options.to, count=options.count)
+    with quiet_libraries():
+        found = convert(options.model, options.images, options.out, options.to, count=options.count)
     if options.json:
         print_json(found)
         return 0

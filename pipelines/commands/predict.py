@@ -46,16 +46,18 @@ def _predict(options: argparse.Namespace) -> int:
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from shardwright.components.predictor.predict import PredictOptions, predict
+    from shardwright.pipelines.runs.logs import quiet_libraries
 
-    found = predict(
-        options.model,
-        options.images,
-        options.out,
-        PredictOptions(options.format, options.split, dialect, options.texts, options.batch_size),
-        quiet=options.json,
-        run_parts=_on_beam(options.beam) if options.beam else None,
-        staging_root=options.staging,
-    )
+    with quiet_libraries():
+        found = predict(
+            options.model,
+            options.images,
+            options.out,
+            PredictOptions(options.format, options.split, dialect, options.texts, options.batch_size),
+            quiet=options.json,
+            run_parts=_on_beam(options.beam) if options.beam else None,
+            staging_root=options.staging,
+        )
     if options.json:
         failures = [failure._asdict() for failure in found.failures]
         print_json({**vars(found), "failures": failures})

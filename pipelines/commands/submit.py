@@ -53,10 +53,10 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.runs.logs import quiet_imports
+    from shardwright.pipelines.runs.logs import quiet_libraries
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with quiet_imports():
+    with quiet_libraries():
         from shardwright.pipelines.cloud.submit import SubmitOptions, schedule, submit, submit_request
 
     parameters = {}

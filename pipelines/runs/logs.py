@@ -77,10 +77,10 @@ def log_to_file(log_file: str | os.PathLike[str], *, verbose: bool = False) -> I
 
 
 @contextmanager
-def quiet_imports() -> Iterator[None]:
-    """Drops what libraries print while the block imports them; all of it is shown if an import fails unexpectedly."""
-    with tempfile.TemporaryDirectory(prefix="shardwright-imports-") as folder:
-        log_file = Path(folder, "imports.log")
+def quiet_libraries() -> Iterator[None]:
+    """Drops what libraries print while the block imports or calls them; an unexpected error shows all of it."""
+    with tempfile.TemporaryDirectory(prefix="shardwright-libraries-") as folder:
+        log_file = Path(folder, "libraries.log")
         try:
             with log_to_file(log_file):
                 yield

@@ -60,10 +60,10 @@ def test_the_input_is_read_before_tensorflow_is_loaded() -> None:
 def test_imports_are_quiet_unless_one_fails_unexpectedly() -> None:
     script = (
         "import os, sys, warnings\n"
-        "from shardwright.pipelines.runs.logs import quiet_imports\n"
-        "with quiet_imports():\n    os.write(2, b'noise\\n')\n"
+        "from shardwright.pipelines.runs.logs import quiet_libraries\n"
+        "with quiet_libraries():\n    os.write(2, b'noise\\n')\n"
         "warnings.warn('ours')\n"
-        "with quiet_imports():\n    os.write(2, b'reason\\n')\n    raise RuntimeError('broken')\n"
+        "with quiet_libraries():\n    os.write(2, b'reason\\n')\n    raise RuntimeError('broken')\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -84,3 +84,42 @@ def test_commands_hide_the_plans_of_libraries(tmp_path: Path, monkeypatch: pytes
         warnings.simplefilter("always")
         assert main(["ingest", "c.yaml", "--out", str(tmp_path / "out")]) == 130
     assert [str(one.message) for one in shown] == ["look at this"]
+
+
+@pytest.mark.parametrize("command", ["preflight", "predict", "convert"])
+def test_what_libraries_print_at_work_is_dropped(tmp_path: Path, command: str) -> None:
+    """TensorFlow's C++ code writes lines before it has read its log level."""
+    modules = {
+        "preflight": ("shardwright.pipelines.preflight.measure", "gather"),
+        "predict": ("shardwright.components.predictor.predict", "predict"),
+        "convert": ("shardwright.components.predictor.convert", "convert"),
+    }
+    arguments = {
+        "preflight": ["c.yaml", "--tpu", "v5e-1x1"],
+        "predict": ["model", "images", "--out", "out.csv"],
+        "convert": ["model", "images", "--to", "onnx", "--out", "out"],
+    }
+    (tmp_path / "c.yaml").write_text("input: {images: x, classes: [a, b]}\n")
+    module, name = modules[command]
+    script = (
+        "import os, sys\n"
+        f"import {module} as module\n"
+        "from shardwright.errors import UsageError\n"
+        "from shardwright.pipelines.cli import main\n"
+        "def work(*_, **__):\n"
+        "    os.write(2, b'noise')\n"
+        "    print('progress', file=sys.stderr)\n"
+        "    raise UsageError('wrong')\n"
+        f"module.{name} = work\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, command, *arguments[command]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()[-2:]
+    assert (lines[0], lines[1].startswith("shardwright: wrong")) == ("progress", True), done.stderr
