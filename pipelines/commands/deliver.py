@@ -41,9 +41,9 @@ def add(commands: Commands) -> None:
 def _deliver(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.runs.logs import quiet_imports
+    from shardwright.pipelines.runs.logs import quiet_libraries
 
-    with quiet_imports():
+    with quiet_libraries():
         from shardwright.pipelines.cloud.deliver import (
             SERVING_IMAGE,
             DeliveryOptions,

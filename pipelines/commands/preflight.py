@@ -36,9 +36,9 @@ def add(commands: Commands) -> None:
 def _preflight(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.runs.logs import quiet_imports
+    from shardwright.pipelines.runs.logs import quiet_libraries
 
-    with quiet_imports():
+    with quiet_libraries():
         from shardwright.pipelines.preflight.findings import check
         from shardwright.pipelines.preflight.measure import gather, with_dataset
         from shardwright.pipelines.preflight.rules import RULES
@@ -47,7 +47,7 @@ def _preflight(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"--{name.replace('_', '-')}: {value:g} is not above 0. Give a number above 0.")
-    with quiet_imports():
+    with quiet_libraries():
         facts = gather(
             load_config(options.config),
             tpu=options.tpu,
