@@ -235,6 +235,7 @@ def take_photographs(folder: Path) -> None:
     if browser is None:
         raise SystemExit("pictures: no Chromium on this machine. Install it: apt-get install chromium.")
     sw.write_sample(str(folder / "clouds"), images=60, height=240, width=360, seed=7)
+    spoil(folder / "clouds")
     config = {
         "task": "segmentation",
         "input": {"images": str(folder / "clouds/train_images"), "labels": {"path": str(folder / "clouds/train.csv")}},
@@ -254,11 +255,23 @@ def take_photographs(folder: Path) -> None:
     compare = ["drift", str(folder / "clouds-dataset"), str(folder / "dark"), "--html", str(folder / "drift.html")]
     subprocess.run([sys.executable, "-m", "shardwright.pipelines.cli", *compare], check=False, timeout=LIMIT)
     photograph(browser, folder / "drift.html", FOLDER / "drift.png", 1000, 760)
-    photograph(browser, folder / "report.html", FOLDER / "report.png", 1280, 860)
-    photograph(browser, folder / "report.html", FOLDER / "report-dark.png", 1280, 860, dark=True)
+    photograph(browser, folder / "report.html", FOLDER / "report.png", 1280, 1100)
+    photograph(browser, folder / "report.html", FOLDER / "report-dark.png", 1280, 1100, dark=True)
     photograph(browser, folder / "report.html", FOLDER / "report-phone.png", 390, 760)
     for name in shown:
         photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", 1000, 480)
+
+
+def spoil(data: Path) -> None:
+    """Copies an image under another name and cuts another one off, so that the report has findings."""
+    table = data / "train.csv"
+    first, second = sorted((data / "train_images").iterdir())[:2]
+    copy = first.with_name("copy.jpg")
+    copy.write_bytes(first.read_bytes())
+    second.write_bytes(second.read_bytes()[:-2000])
+    rows = [line for line in table.read_text(encoding="utf-8").splitlines() if line.startswith(f"{first.name}_")]
+    with table.open("a", encoding="utf-8") as file:
+        file.writelines(f"{row.replace(first.name, copy.name)}\n" for row in rows)
 
 
 def darken(folder: Path) -> None:
