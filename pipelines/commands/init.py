@@ -143,7 +143,10 @@ def _options(readings: tuple[Reading, ...]) -> str:
 
 
 def _setting(path: str, value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    # A blank, or a column called `1` or `yes`, would be something else in YAML.
+    if isinstance(value, str) and _settings([f"{path}={text}", f"plain={value}"])["plain"] == value:
+        text = value
     return f"--set {shlex.quote(f'{path}={text}')}"
 
 

@@ -22,6 +22,7 @@ from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.candidates import IMAGE_ENDINGS, Candidate, find_candidates
 from shardwright.formats.detect import (
     BY_FOLDER,
+    CLASS_FOLDERS,
     CLASSIFICATION,
     IMAGES_ALONE,
     SEGMENTATION,
@@ -44,7 +45,7 @@ _MOST_ERRORS = 2
 # Folders of files of one kind, not of one class.
 _PLACES = re.compile(
     r"(?:jpeg|png)?(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annot(?:ation)?s?|data|gt(?:fine|coarse)?|"
-    r"leftimg|ground|truth|input)",
+    r"leftimg|ground|truth|input|pred(?:ict(?:ion)?s?)?)",
     re.I,
 )
 
@@ -170,8 +171,25 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
     ]
     if labels is not None or chosen.detected.surveyed.source.format == TFRECORD:
         passed_over = []  # Records hold their annotations.
+    _check_places(folder, options, chosen.detected)
     detected = _with_names(folder, options, chosen.detected)
     return replace(detected, notes=(*detected.notes, *_passed_over_notes(passed_over)))
+
+
+def _check_places(folder: str, options: Mapping[str, Any], found: DetectedInput) -> None:
+    """Checks that folders which were detected as classes are not all called after parts of a data set.
+
+    Raises:
+        UsageError: they are; with the readings.
+    """
+    asked = {_LABELS + "format", "input.classes"} & set(options)
+    classes = found.surveyed.survey.classes
+    if asked or found.surveyed.source.format != CLASS_FOLDERS or len(classes) < 2 or not all(map(_is_place, classes)):
+        return
+    raise UsageError(
+        f"{folder}: the folders that would be classes are called after parts of a data set: {', '.join(classes)}. Give "
+        "the one with the images to learn from."
+    ).with_readings(IMAGES_ALONE, BY_FOLDER)
 
 
 def _passed_over_notes(errors: Sequence[ShardwrightError | None]) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -33,6 +33,7 @@ from shardwright.masks.regions import IGNORE_VALUE
 from shardwright.masks.rle import RleError, draw, from_flat
 
 Pixels = npt.NDArray[np.uint8]
+Decode = Callable[[bytes], Pixels]
 _KEY = "image/key"
 _BOX = (XMIN, YMIN, XMAX, YMAX)
 _NO_LABEL = -1
@@ -44,6 +45,7 @@ class DatasetSource(Sequence[dict[str, Any]]):
     Args:
         dataset: the dataset.
         split: the split.
+        decode: see `source`.
 
     Attributes:
         split: the split.
@@ -53,9 +55,10 @@ class DatasetSource(Sequence[dict[str, Any]]):
             source's program can read.
     """
 
-    def __init__(self, dataset: ImageDataset, split: str) -> None:
+    def __init__(self, dataset: ImageDataset, split: str, decode: Decode | None = None) -> None:
         shards = dataset.shards(split)
         self.split = split
+        self._decode = decode
         self._root, self._manifest = dataset.root, dataset.manifest
         self._reader = ExampleReader(dataset.manifest)
         self._access = RandomAccess(shards)
@@ -96,7 +99,7 @@ class DatasetSource(Sequence[dict[str, Any]]):
         keys = view.example.texts(self._manifest.stored(_KEY))
         where = f"{self._root}, split {self.split}, record {number} (key {keys[0] if keys else ''!a})"
         try:
-            image = _pixels(view)
+            image = _pixels(view, self._decode)
             item: dict[str, Any] = {"image": image, "key": keys[0] if keys else ""}
             if self._masks:
                 item["masks"] = self._drawn(view, *image.shape[:2])
@@ -123,7 +126,7 @@ class DatasetSource(Sequence[dict[str, Any]]):
         return masks
 
 
-def source(directory: str | os.PathLike[str], split: str) -> DatasetSource:
+def source(directory: str | os.PathLike[str], split: str, *, decode: Decode | None = None) -> DatasetSource:
     """Opens a split for random access, without TensorFlow.
 
     An item has `image` (uint8 [H, W, 3]) and `key`; then, as the dataset has them,
@@ -136,12 +139,14 @@ def source(directory: str | os.PathLike[str], split: str) -> DatasetSource:
     Args:
         directory: folder or URL of a dataset.
         split: the split.
+        decode: a function from the bytes of a JPEG or PNG to its pixels, uint8 [H, W, 3], in place of Pillow. It must
+            not turn them by Exif. For processes that are not forked, it must be a function of a module.
 
     Raises:
         DatasetError: there is no whole dataset, or no such split.
         NotFound: there is no such folder.
     """
-    return DatasetSource(ImageDataset.open(directory), split)
+    return DatasetSource(ImageDataset.open(directory), split, decode)
 
 
 def _mask_names(dataset: ImageDataset) -> list[str]:
@@ -171,7 +176,7 @@ def _mask(stored: Any, height: int, width: int) -> Pixels:
     return np.ascontiguousarray(draw(runs, height, width))
 
 
-def _pixels(view: ExampleView) -> Pixels:
+def _pixels(view: ExampleView, decode_by: Decode | None = None) -> Pixels:
     """Returns the stored pixels, uint8 [H, W, 3]."""
     encoded = view.encoded
     if view.reader.encoding in ("raw", "tensor"):
@@ -180,6 +185,14 @@ def _pixels(view: ExampleView) -> Pixels:
         if encoded != (values if view.reader.encoding == "raw" else tensor_proto(values, shape)):
             raise ValueError(f"the {view.reader.encoding} values are not {shape[0]}x{shape[1]} pixels")
         return np.frombuffer(values, np.uint8).reshape(shape).copy()
+    if decode_by is not None:
+        pixels: Any = decode_by(encoded)
+        found = (getattr(pixels, "dtype", None), getattr(pixels, "shape", None))
+        if found != (np.uint8, (*view.size, 3)):
+            raise ValueError(f"`decode` returned {found[0]} {found[1]}, not uint8 {(*view.size, 3)}")
+        return np.asarray(pixels)
     if view.header is None:
         raise ValueError("the stored bytes are not a JPEG or PNG")
-    return np.array(decode(encoded, view.header).convert("RGB"))
+    picture = decode(encoded, view.header)
+    # Converting to the same mode copies all pixels.
+    return np.array(picture if picture.mode == "RGB" else picture.convert("RGB"))

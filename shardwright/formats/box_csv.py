@@ -110,11 +110,6 @@ def _find_edges(header: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     return edges, tuple(reduced[name] for name in edges)
 
 
-def box_columns(header: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of the four columns of a box; empty where one is missing."""
-    return _find_edges(header)[1]
-
-
 def is_box_csv(text: str) -> bool:
     """Returns whether the first line of a file is that of a CSV of boxes."""
     line = text.splitlines()[0] if text else ""

@@ -114,9 +114,14 @@ def _next_to(masks: str, images: Sequence[str]) -> str:
 
 
 def _without_annotations(keys: Sequence[str]) -> str:
-    """Returns the folder of images that have no file of annotations; that of an export has more files next to it."""
+    """Returns the folder of images without a file of annotations; that of an export has more files next to it."""
     exports = [os.path.dirname(key) for key in keys if os.path.basename(key) == RECORD_FILE]
-    return _join(exports[0], IMAGES) if len(exports) == 1 else ""
+    if exports:
+        return _join(exports[0], IMAGES) if len(exports) == 1 else ""
+    # The only folder in a folder is not a class: the folders in it may be.
+    images = [key for key in keys if _is_image(key)]
+    whole = _common_folder(images)
+    return "" if any(os.path.dirname(key) == whole for key in images) else whole
 
 
 def tables(keys: Iterable[str]) -> list[str]:

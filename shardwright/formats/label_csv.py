@@ -23,9 +23,10 @@ from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
-from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns
+from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns, reduce_header
 
 _NEVER_IN_NAMES = ("|", ";")
+_PLURAL = frozenset(("tags", "labels", "classes", "categories", "targets", "findinglabels"))
 _EITHER = "Set input.labels.separator: to what is between the classes, or to '' where they are names."
 # At least so many images, and that share of all, have rows of several classes where that is meant: less are mistakes.
 _SEVERAL, _SHARE, _DOUBTFUL = 3, 0.2, 0.05
@@ -153,6 +154,22 @@ def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list
     return bool(good)
 
 
+def _check_blanks(fields: Collection[str], header: str, where: str) -> None:
+    """Checks that fields of words are names of classes, where the header promises several classes.
+
+    Raises:
+        UsageError: words of one field are in another one, too; with both readings.
+    """
+    words = Counter(word for field in fields for word in set(field.split()))
+    lists = [field for field in fields if len(field.split()) > 1]
+    shared = next((field for field in lists if any(words[word] > 1 for word in field.split())), None)
+    if shared is not None and reduce_header(header) in _PLURAL:
+        raise UsageError(
+            f"{where}: {shared[:_SHOWN]!r} may be one class or several, since words of it are in other fields, too. "
+            f"{_EITHER}"
+        ).with_readings(*_readings(" "))
+
+
 class LabelTable(CsvFormat):
     """A table of classes. An image with two is rejected if images have one; rows may repeat another."""
 
@@ -251,6 +268,8 @@ class LabelCsv(LabelTable):
             where = f"{self._path}, column {self._table.header[self._columns[LABEL]]!r}"
             names = None if self._classes is None else tuple(self._classes)
             separator, reason = detect_separator(fields, names, where)
+            if not separator and multi is None and names is None:
+                _check_blanks(fields, self._table.header[self._columns[LABEL]], where)
         if not separator and multi is None and detect_multi_label(images, several, self._path):
             reason = f"the rows of {several} of {images} images name different ones"
         return SeparatorGuess(bool(separator or reason or multi), separator, reason)

@@ -181,6 +181,24 @@ def test_no_file_stays_open(masked):
     assert len(os.listdir("/proc/self/fd")) == open_before
 
 
+def turned(encoded):
+    return np.asarray(Image.open(io.BytesIO(encoded)).convert("RGB")).transpose(1, 0, 2)
+
+
+def reversed_colors(encoded):
+    return np.asarray(Image.open(io.BytesIO(encoded)).convert("RGB"))[..., ::-1]
+
+
+def test_another_decoder_gives_the_pixels(masked):
+    plain, other = source(masked, "train"), source(masked, "train", decode=reversed_colors)
+    for one, changed in zip(plain, pickle.loads(pickle.dumps(other)), strict=True):
+        np.testing.assert_array_equal(changed["image"], one["image"][..., ::-1])
+        np.testing.assert_array_equal(changed["masks"], one["masks"])
+    for wrong, shown in ((turned, r"uint8 \(12, 10, 3\), not uint8 \(10, 12, 3\)"), (len, "None None, not uint8")):
+        with pytest.raises(DatasetError, match=rf"record 0 .*`decode` returned {shown}"):
+            source(masked, "train", decode=wrong)[0]
+
+
 def test_masks_as_texts_are_refused(tmp_path):
     folder = dataset(tmp_path, task="segmentation", features={"preset": "rle_text"})
     with pytest.raises(UsageError, match=r"stored as texts.*tf_vision"):

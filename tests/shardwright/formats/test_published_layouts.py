@@ -5,6 +5,7 @@ Each layout is that of a set which people train on: its names of files and colum
 
 import csv
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -395,3 +396,41 @@ def test_one_table_that_is_read_whole_comes_before_one_about_a_few_images():
     table("few.csv", few)
     _, config = read()
     assert config["input"]["labels"]["path"] == "set/all.csv"
+
+
+def test_the_folder_around_the_splits_is_not_a_class():
+    for split in ("train", "val"):
+        for name in ("NORMAL", "PNEUMONIA"):
+            photo(f"chest_xray/{split}/{name}/{split}{name}.jpg", len(split + name))
+    found, config = read()
+    assert config["split"]["method"] == "predefined"
+    assert classes(found) == {
+        f"{split}{name}.jpg": [name] for split in ("train", "val") for name in ("NORMAL", "PNEUMONIA")
+    }
+
+
+def test_folders_called_after_parts_of_a_set_are_not_classes(capsys):
+    for part in ("seg_train", "seg_test"):
+        for name in ("sea", "forest"):
+            photo(f"{part}/{part}/{name}/{part}{name}.jpg", len(part + name))
+    photo("seg_pred/seg_pred/1.jpg", 3)
+    assert init() == 2
+    shown = capsys.readouterr().err
+    assert "called after parts of a data set: seg_pred, seg_test, seg_train. Give the one with the images" in shown
+    assert main(["init", "set/seg_train", "--out", "c.yaml"]) == 0
+    assert list(yaml.safe_load(Path("c.yaml").read_text())["input"]["classes"]) == ["forest", "sea"]
+
+
+def test_tags_with_blanks_are_asked_for(capsys):
+    """Planet's table, in which no word is alone in a field."""
+    rows = [["image_name", "tags"]]
+    for number, tags in enumerate(("clear primary", "haze primary water", "cloudy")):
+        photo(f"train-jpg/{'abc'[number]}.jpg", number)
+        rows.append(["abc"[number], tags])
+    table("train_v2.csv", rows)
+    assert init() == 2
+    shown = capsys.readouterr().err
+    assert "'clear primary' may be one class or several" in shown
+    choice = next(line for line in shown.splitlines() if "is between classes" in line)
+    found, _ = read(*shlex.split(choice.partition("#")[0]))
+    assert classes(found)["b.jpg"] == ["haze", "primary", "water"]
