@@ -143,11 +143,16 @@ def _options(readings: tuple[Reading, ...]) -> str:
 
 
 def _setting(path: str, value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    # A blank, or a column called `1` or `yes`, would be something else in YAML.
-    if isinstance(value, str) and _settings([f"{path}={text}", f"plain={value}"])["plain"] == value:
-        text = value
+    text = value if isinstance(value, str) and _is_plain(value) else json.dumps(value, ensure_ascii=False)
     return f"--set {shlex.quote(f'{path}={text}')}"
+
+
+def _is_plain(text: str) -> bool:
+    """Returns whether YAML reads a text as itself: a blank and a column called `1` or `yes` need quotes."""
+    try:
+        return bool(_settings([f"key={text}"])["key"] == text)
+    except UsageError:
+        return False
 
 
 def _ask(error: ShardwrightError, read: Callable[[str], str]) -> Reading:
