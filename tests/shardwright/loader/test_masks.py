@@ -16,7 +16,8 @@ from shardwright.masks.regions import IGNORE_VALUE
 @st.composite
 def drawings(draw):
     """Masks, uint8 [H, W, C], and their runs."""
-    height, width = draw(st.integers(1, 24)), draw(st.integers(1, 24))
+    # More rows than two blocks of them.
+    height, width = draw(st.integers(1, 40)), draw(st.integers(1, 24))
     classes = draw(st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 17]))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     share = draw(st.sampled_from([0.0, 0.05, 0.5, 1.0]))
