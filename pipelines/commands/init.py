@@ -59,7 +59,9 @@ def _init(options: argparse.Namespace) -> int:
     from shardwright.pipelines.init.write_project import pipeline_name
     from shardwright.pipelines.init.yaml_text import yaml_text
 
-    name = pipeline_name(options.folder)
+    # The run is named after the file that people call it by.
+    named = options.out and options.out != _STDOUT
+    name = pipeline_name(os.path.splitext(options.out)[0] if named else options.folder)
     out = options.out or f"{name}.yaml"
     if out != _STDOUT and os.path.lexists(out) and not options.force:
         raise UsageError(f"--out: {out} exists already. Name another file, or replace it with --force.")

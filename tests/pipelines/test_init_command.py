@@ -196,7 +196,17 @@ def test_nothing_is_overwritten_and_a_dash_prints(here, capsys):
     assert (here / "data.yaml").read_text() == "mine"
     capsys.readouterr()
     assert init("data", "--out", "-") == 0
-    assert yaml.safe_load(capsys.readouterr().out)["task"] == "classification"
+    printed = yaml.safe_load(capsys.readouterr().out)
+    assert (printed["task"], printed["name"]) == ("classification", "data")
+
+
+def test_the_run_has_the_name_of_the_file(here):
+    (here / "data").mkdir()
+    layouts.class_folders(here / "data")
+    assert init("data", "--out", "my steel.yaml") == 0
+    assert yaml.safe_load((here / "my steel.yaml").read_text())["name"] == "my-steel"
+    assert init("data", "--out", "other.yml", "--set", "name=chosen") == 0
+    assert yaml.safe_load((here / "other.yml").read_text())["name"] == "chosen"
 
 
 @pytest.mark.parametrize(
