@@ -1,5 +1,6 @@
-"""Hooks of mkdocs (`mkdocs.yml`): which pages the search ranks first, and where the navigation is hidden."""
+"""Hooks of mkdocs (`mkdocs.yml`): which pages the search ranks first, where the navigation is hidden, marks of tests."""
 
+import re
 from typing import Any
 
 # First part of a page's path -> factor of its score: a page that shows how to do something comes before one that
@@ -8,8 +9,8 @@ BOOSTS = {"how-to": 2.0, "faq.md": 0.5}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Gives a page the factor of its folder, and the first page the whole width."""
+    """Gives a page the factor of its folder, the first page the whole width, and code without words for the tests."""
     page.meta.setdefault("search", {"boost": BOOSTS.get(page.file.src_uri.partition("/")[0], 1.0)})
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]
-    return markdown
+    return re.sub(r"^( *```python) notest$", r"\1", markdown, flags=re.MULTILINE)
