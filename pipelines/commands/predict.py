@@ -16,6 +16,12 @@ from shardwright.pipelines.commands.results import print_json
 if TYPE_CHECKING:
     from shardwright.components.predictor.predict import RunParts
 
+# Those of `evaluation.submission`, which the help of all commands does not import.
+DIALECTS = (
+    *("clouds", "severstal", "severstal-first", "airbus", "dsb2018", "tgs", "carvana", "siim", "sartorius"),
+    *("uw-madison", "coco"),
+)
+
 
 def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
@@ -30,7 +36,7 @@ def add(commands: Commands) -> None:
     )
     predict.add_argument("--split", metavar="NAME", help="split of a dataset (default: all)")
     layout = predict.add_mutually_exclusive_group()
-    layout.add_argument("--dialect", metavar="NAME", help="layout of masks (default: that of the model's own table)")
+    layout.add_argument("--dialect", choices=DIALECTS, help="layout of masks (default: that of the model's own table)")
     layout.add_argument("--like", metavar="CSV", help="the layout of this table, e.g. a sample submission")
     predict.add_argument("--texts", metavar="CSV", help="texts of the images, for a model that reads texts")
     predict.add_argument("--batch-size", type=int, default=16, metavar="N", help="images per batch (default 16)")

@@ -12,6 +12,23 @@ from shardwright.progress import counted, print_note
 if TYPE_CHECKING:
     from shardwright.config.input import LabelsConfig
 
+# Those of `config.input`, which the help of all commands does not import.
+FORMATS = (
+    *(
+        "auto",
+        "class_folders",
+        "file_name",
+        "label_csv",
+        "rle_csv",
+        "coco_json",
+        "mask_images",
+        "pascal_voc",
+        "captions",
+    ),
+    *("numbers", "none", "tfrecord", "yolo", "labelme", "cvat_xml", "label_studio", "via_json", "voc_boxes"),
+    *("supervisely", "open_images", "box_csv", "panoptic", "label_jsonl", "vertex_jsonl", "labelbox"),
+)
+
 
 def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
@@ -22,7 +39,7 @@ def add(commands: Commands) -> None:
     relabel.add_argument(
         "--unlisted-images", default="auto", choices=("auto", "empty", "reject", "fail"), help="images without a row"
     )
-    relabel.add_argument("--format", default="auto", metavar="NAME", help="as input.labels.format (default: detected)")
+    relabel.add_argument("--format", default="auto", choices=FORMATS, help="as input.labels.format (default: detected)")
     relabel.add_argument(
         "--encoding",
         default="auto",

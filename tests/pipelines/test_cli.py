@@ -7,13 +7,15 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from command_page import page
 
+from shardwright.config.input import LABEL_FORMATS
 from shardwright.errors import CheckFailed
+from shardwright.evaluation.submission import LAYOUTS
 from shardwright.pipelines import cli
 from shardwright.pipelines.commands import run
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
@@ -216,6 +218,16 @@ def test_a_word_like_no_other_gets_no_suggestion(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         cli.main(["zzz"])
     assert "Did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "known"),
+    [("predict", "dialect", LAYOUTS), ("relabel", "format", LABEL_FORMATS)],
+)
+def test_the_help_names_the_values_that_the_code_knows(command: str, option: str, known: Iterable[str]) -> None:
+    """Lists that are written down once more, because the help does not import the code."""
+    (taken,) = (one.choices for one in COMMANDS[command]._actions if one.dest == option)
+    assert sorted(taken) == sorted(known)
 
 
 def test_quiet_output_has_no_notes(capsys: pytest.CaptureFixture[str]) -> None:
