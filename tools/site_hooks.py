@@ -1,4 +1,4 @@
-"""Hooks of mkdocs (`mkdocs.yml`): which pages the search ranks first, where the navigation is hidden, marks of tests."""
+"""Hooks of mkdocs (`mkdocs.yml`): ranks of pages in the search, a page without navigation, and marks of tests."""
 
 import re
 from typing import Any
