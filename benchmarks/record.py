@@ -67,6 +67,8 @@ LOADERS: Mapping[str, str] = {
     "grain_processes": "Grain, ArrayRecord, processes",
     "source_threads": "Grain, our source, threads",
     "source_processes": "Grain, our source, processes",
+    "source_threads_opencv": "Grain, our source, OpenCV, threads",
+    "source_processes_opencv": "Grain, our source, OpenCV, processes",
     "webdataset": "WebDataset",
     "webdataset_processes": "WebDataset, processes",
 }
