@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import first_cases
 import prefork
 import pytest
 from hypothesis import settings
@@ -81,7 +82,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what takes many minutes, unless the call names its marker: `-m soak`."""
+    """Leaves out what takes many minutes, unless the call names its marker: `-m soak`. And cases on the other stack."""
+    if "two_stacks" in config.option.markexpr:
+        items[:], rest = first_cases.split(items)
+        config.hook.pytest_deselected(items=rest)
     if "soak" in config.option.markexpr:
         return
     left_out = [item for item in items if item.get_closest_marker("soak")]

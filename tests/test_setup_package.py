@@ -178,6 +178,7 @@ def _providers() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.one_stack
 def test_what_is_imported_is_declared_and_the_other_way_round(wheel: zipfile.ZipFile) -> None:
     wanted: dict[str, set[str]] = {}  # an imported module -> the distributions that provide it
     providers = _providers()

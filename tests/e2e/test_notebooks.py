@@ -36,6 +36,8 @@ def test_it_lies_in_git_without_outputs_or_places(notebook):
             assert cell.execution_count is None
 
 
+@pytest.mark.slow
+@pytest.mark.two_stacks
 def test_it_runs_and_shows_what_it_promises(notebook, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

@@ -14,6 +14,8 @@ from shardwright.pipelines.cloud import clean
 from shardwright.pipelines.cloud.clean import bucket_places, clean_bucket, lifecycle_text
 from shardwright.storage import buckets
 
+# The clients of the stores are tested with the stores, on both stacks.
+pytestmark = pytest.mark.one_stack
 RUN = {month: f"{month:012d}" for month in range(4)}
 FOREIGN = ("notes.txt", "123/other-20260101000000/ImageExampleGen_-1/examples/1/x", "beam/temp/x", "123/clouds-now/x")
 

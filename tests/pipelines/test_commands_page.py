@@ -11,6 +11,8 @@ from descent import Months, record_months
 
 from shardwright.pipelines.cli import main
 
+# tools/bare.sh runs the commands of the base installation on both stacks.
+pytestmark = pytest.mark.one_stack
 DOCS = Path(__file__).parents[2] / "docs"
 # A page uses what the pages before it have made.
 PAGES = ("configure", "inspect", "export", "relabel", "subset", "forget", "lineage", "clean", "compare", "schema")

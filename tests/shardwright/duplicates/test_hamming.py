@@ -102,6 +102,7 @@ def test_clusters_are_connected_components(values, limit, confirm_limit, data):
     assert near_clusters(hashes, limit, others, confirm_limit).tolist() == brute_force(near).tolist()
 
 
+@pytest.mark.one_stack
 @pytest.mark.parametrize("limit", [0, 4, 8, 12])
 def test_ten_thousand_hashes_cluster_as_by_brute_force(limit):
     hashes = crowded(10_000, seed=limit)

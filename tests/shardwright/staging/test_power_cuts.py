@@ -22,6 +22,7 @@ from shardwright.sample import write_sample
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage.mirror import put_folder
 
+pytestmark = pytest.mark.one_stack
 _EVERY = 12
 
 

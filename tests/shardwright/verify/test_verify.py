@@ -45,6 +45,7 @@ def test_a_sound_dataset_has_no_findings(whole):
     assert report.bytes == sum(p.stat().st_size for p in files)
 
 
+@pytest.mark.one_stack
 def test_every_flip_and_cut_is_found_where_it_is(dataset):
     draw = random.Random(0)
     for _ in range(FLIPS):
