@@ -48,10 +48,12 @@ def enter(writable):
 
     mount("/", _RECURSIVE | _PRIVATE)
     places = {os.path.realpath(place) for place in writable}
-    for place in sorted(places):
+    # `tools/run_tests` puts the files of tests into a folder in memory, which is read-only, too.
+    tests = {"/".join(place.split("/")[:4]) for place in places if place.startswith("/dev/shm/")} - places
+    for place in [*tests, *sorted(places)]:
         mount(place, _BIND)
     for place in _mount_points() - places:
-        if not f"{place}/".startswith(tuple(f"{device}/" for device in _DEVICES)):
+        if place in tests or not f"{place}/".startswith(tuple(f"{device}/" for device in _DEVICES)):
             kept = os.statvfs(place).f_flag & _KEPT
             mount(place, _REMOUNT | _BIND | _READ_ONLY | kept)
     os.chdir(os.getcwd())
