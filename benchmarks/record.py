@@ -67,6 +67,8 @@ LOADERS: Mapping[str, str] = {
     "grain_processes": "Grain, ArrayRecord, processes",
     "source_threads": "Grain, our source, threads",
     "source_processes": "Grain, our source, processes",
+    "source_threads_opencv": "Grain, our source, OpenCV, threads",
+    "source_processes_opencv": "Grain, our source, OpenCV, processes",
     "webdataset": "WebDataset",
     "webdataset_processes": "WebDataset, processes",
 }
@@ -162,9 +164,9 @@ def _target(figure: Figure) -> str:
 def charts() -> dict[str, dict[str, Any]]:
     """Returns the bars of the charts: title, and label with value."""
     subjects = load()
-    ratios = {row["name"]: row["value"] for row in subjects["ingest"].rows}
+    ratios = {row["name"]: float(_number(row["value"])) for row in subjects["ingest"].rows}
     bars = [
-        ("a notebook", 1),
+        ("a notebook", 1.0),
         ("ingest", ratios["ingest, header: notebook"]),
         ("ingest, four masks an image", ratios["with four masks each: notebook"]),
         ("ingest, every image decoded", ratios["ingest, full: notebook"]),

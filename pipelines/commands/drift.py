@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     drift = commands.add("drift")
-    drift.add_argument("reference", metavar="DIR", help="a dataset: what is expected")
+    drift.add_argument("reference", metavar="DIR", help="the dataset with the expected images")
     drift.add_argument(
         "current", metavar="DIR", nargs="?", help="a dataset, or a folder of images; without it splits are compared"
     )
-    drift.add_argument("--count", type=int, default=2000, metavar="N", help="of each side (default 2000)")
+    drift.add_argument("--count", type=int, default=2000, metavar="N", help="images of each side (default 2000)")
     drift.add_argument("--alpha", type=float, default=None, metavar="P", help="chance of a false alarm (default 0.006)")
     drift.add_argument("--ignore", nargs="*", default=[], metavar="NAME", help="measures that may change")
     drift.add_argument("--html", metavar="FILE", help="also write a page that shows the images that stand out")

@@ -17,7 +17,7 @@ def add(commands: Commands) -> None:
     get.add_argument("dataset", metavar="DIR", help="a dataset's folder")
     get.add_argument("key", metavar="KEY", help="the image's path below the folder of images, as the ledger names it")
     get.add_argument("--out", metavar="FILE", help="write the stored image here, byte for byte")
-    get.add_argument("--force", action="store_true", help="replace a file that is there")
+    get.add_argument("--force", action="store_true", help="replace an existing file")
     get.add_argument("--json", action="store_true", help="print the record as JSON")
     get.set_defaults(command=_get)
 

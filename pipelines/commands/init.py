@@ -32,7 +32,11 @@ _PATH = "input.labels.path"
 def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     init = commands.add("init")
-    init.add_argument("folder", metavar="FOLDER", help="the images: a folder, a glob or a URL; or a folder with all")
+    init.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="the images: a folder, a glob or a URL; or a folder with images and annotations",
+    )
     init.add_argument(
         "labels",
         metavar="LABELS",
@@ -48,7 +52,7 @@ def add(commands: Commands) -> None:
         default=[],
         help="a value of the configuration, e.g. input.labels.rle.order=row; may be repeated",
     )
-    init.add_argument("--force", action="store_true", help="replace a file that is there")
+    init.add_argument("--force", action="store_true", help="replace an existing file")
     init.add_argument("--json", action="store_true", help="print what was detected as JSON")
     init.set_defaults(command=_init)
 

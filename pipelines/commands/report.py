@@ -19,9 +19,9 @@ def add(commands: Commands) -> None:
     report = commands.add("report")
     report.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     report.add_argument("--out", metavar="FILE", help="file to write (default: DIR.html next to the folder)")
-    report.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other samples (default 0)")
-    report.add_argument("--evaluation", metavar="DIR", help="also show a model: what the Evaluator wrote")
-    report.add_argument("--training", metavar="DIR", help="and its curves: what the Trainer wrote (model_run)")
+    report.add_argument("--seed", type=int, default=0, metavar="S", help="selects the samples (default 0)")
+    report.add_argument("--evaluation", metavar="DIR", help="also show a model: the output of the Evaluator")
+    report.add_argument("--training", metavar="DIR", help="and its curves: the output model_run of the Trainer")
     report.add_argument("--json", action="store_true", help="print the report's path as JSON")
     report.set_defaults(command=_report)
 

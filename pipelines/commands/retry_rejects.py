@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
     retry.add_argument("config", metavar="CONFIG", help="YAML file, fixed or unchanged")
     retry.add_argument("dataset", metavar="DIR", help="the dataset that the ingest made")
     retry.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    retry.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    retry.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each core)")
     retry.add_argument("--json", action="store_true", help="print what was made as JSON")
     retry.set_defaults(command=_retry)
 

@@ -14,7 +14,7 @@ def add(commands: Commands) -> None:
     actions = commands.add_group("schema")
     render = actions.add("render")
     render.add_argument("config", metavar="CONFIG", help="YAML file")
-    render.add_argument("--force", action="store_true", help="replace a file that is there, curated or not")
+    render.add_argument("--force", action="store_true", help="replace the file, also if you have edited it")
     _add_json(render, "the file")
     render.set_defaults(command=_render)
     infer = actions.add("infer")

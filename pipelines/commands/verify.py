@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
         "dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or any file of TFRecords; or its URL"
     )
     verify.add_argument("--deep", action="store_true", help="also hash every image and compare it with its record")
-    verify.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    verify.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each core)")
     verify.add_argument("--json", action="store_true", help="print the findings as JSON")
     verify.set_defaults(command=_verify)
 

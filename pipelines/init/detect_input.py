@@ -147,6 +147,8 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
         errors = {str(error): error for path in files_first if (error := trials[path].error) is not None}
         if errors and alone.detected is not None and _in_one_place(alone.detected):
             raise _not_read(folder, list(errors)[:_MOST_ERRORS])
+        if alone.error is not None and not _has_images(folder):
+            raise alone.error
         trials[None] = alone
     possible = {path: one for path, one in trials.items() if one.possible}
     # A file that is read together with others is not another choice.
@@ -239,6 +241,8 @@ def _is_referred_to(folder: str | None, possible: Mapping[str | None, _Trials]) 
 def _in_one_place(found: DetectedInput) -> bool:
     """Returns whether folders were taken for classes that only hold what a data set consists of, such as `images`."""
     survey = found.surveyed.survey
+    if found.surveyed.source.format == TFRECORD:
+        return False
     return len(survey.classes) < 2 or all(map(_is_place, survey.classes))
 
 

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import IO, Any
 
 from shardwright.dataset.manifest import IGNORED
@@ -32,6 +33,7 @@ from shardwright.tfrecords.records import frame
 _MASK, _IGNORED = "mask_", "ignored"
 _BOXES, _BOX_CLASSES = "boxes", "box_classes"
 _LABELS = ("label", "labels")
+_ROWS_SEEN = 100
 
 
 def has_images(file: ParquetFile) -> bool:
@@ -45,6 +47,17 @@ def classes_in(file: ParquetFile) -> tuple[str, ...]:
         if column.name in _LABELS and (names := class_names(column.feature)):
             return names
     return tuple(column.name.removeprefix(_MASK) for column in file.columns if _is_mask(column))
+
+
+def structures(file: ParquetFile) -> list[str]:
+    """Returns the columns of structures that are not images, such as `objects`: no feature can hold them."""
+    names = [column.name for column in file.columns if column.nested and not column.image]
+    found: dict[str, None] = {}
+    for row in islice(file.rows(names), _ROWS_SEEN) if names else ():
+        for name, value in row.items():
+            inside = value if isinstance(value, list) else [value]
+            found |= dict.fromkeys([name] if any(isinstance(one, dict) for one in inside) else [])
+    return list(found)
 
 
 def write_records(file: ParquetFile, copy: IO[bytes], name: str, classes: Sequence[str]) -> None:

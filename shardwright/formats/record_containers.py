@@ -109,6 +109,14 @@ def read_class_names(found: Listing, files: Sequence[tuple[Packed, Container]]) 
     return tuple(names), CLASSES_FILE if kinds == {_TAR} else "the files"
 
 
+def left_out(files: Sequence[tuple[Packed, Container]]) -> tuple[str, ...]:
+    """Returns a note about columns of Parquet files that are not read; nothing where all are."""
+    opened = [ParquetFile.open(file.path, file.pin) for file, container in files if container.kind == _PARQUET]
+    names = dict.fromkeys(name for one in opened for name in parquet_images.structures(one))
+    fix = "boxes are read from `boxes` and `box_classes`, or from a metadata.jsonl next to the images"
+    return (f"tfrecord: left out: {', '.join(names)} (structures; {fix})",) if names else ()
+
+
 def _listed(found: Listing) -> tuple[str, ...]:
     """Returns the names in the one file of classes that is listed, or else next to the files."""
     files = [i for i, key in enumerate(found.keys) if os.path.basename(key) == CLASSES_FILE]

@@ -19,7 +19,7 @@ from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE
 from shardwright.errors import DatasetError, UsageError
 from shardwright.formats.export_record import RECORD_FILE
-from shardwright.formats.record_containers import Container, Packed, container_of, read_class_names
+from shardwright.formats.record_containers import Container, Packed, container_of, left_out, read_class_names
 from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
 from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
 from shardwright.formats.webdataset import CLASSES_FILE
@@ -142,6 +142,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         if any(i not in containers and path != files.names[i] for i, path in enumerate(paths)):
             kinds.add("compressed")
         notes = (*notes, f"tfrecord: {' and '.join(sorted(kinds))} files are unpacked to a temporary folder")
+    notes = (*notes, *left_out(packed))
     if classes:
         notes = (*notes, f"tfrecord: classes in the order of {stated}")
     parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, classes)

@@ -210,6 +210,8 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
     unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
+    if opened.records is None and len(opened.not_images) == len(listing.keys):
+        raise _no_images(listing, opened.not_images)
     survey = source.survey()
     survey.notes = (*spans.notes, *opened.notes, *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
@@ -449,14 +451,19 @@ def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None
         )
 
 
+def _no_images(listing: Listing, no_images: Mapping[int, Refusal]) -> UsageError:
+    refused = [*no_images.values(), *listing.refused][:_SHOWN]
+    shown = ", ".join(f"{refusal.key} ({refusal.code})" for refusal in refused)
+    fix = "Check the path."
+    if any(refusal.key.lower().endswith(".parquet") for refusal in refused):
+        fix = "A Parquet file of images has a column of structures with `bytes` and `path`, as Hugging Face's have."
+    return UsageError(f"input.images: no images below {listing.root}, only {shown}. {fix}")
+
+
 def _nothing_matched(
     listing: Listing, no_images: dict[int, Refusal], survey: Survey, source: AnnotationFormat
 ) -> CheckFailed | UsageError:
     images = [key for i, key in enumerate(listing.keys) if i not in no_images][:_SHOWN]
-    if not images:
-        refused = [*no_images.values(), *listing.refused][:_SHOWN]
-        shown = ", ".join(f"{refusal.key} ({refusal.code})" for refusal in refused)
-        return UsageError(f"input.images: no images below {listing.root}, only {shown}. Check the path.")
     if not survey.names:
         return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
     option = "key_regex define which parts of the path make the name"

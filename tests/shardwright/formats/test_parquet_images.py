@@ -71,3 +71,26 @@ def test_a_damaged_array_record_file_is_one_error(tmp_path):
     # Without the package, the error is the command to install it.
     with pytest.raises(UsageError, match=r"a\.array_record: (ArrayRecord needs a package|the ArrayRecord file is)"):
         ingested(tmp_path / "in", tmp_path / "out")
+
+
+def test_images_without_classes_are_detected_and_structures_are_named(tmp_path, capsys):
+    columns = {"image": images(), "objects": [{"bbox": [[1.0, 2.0, 3.0, 4.0]], "category": [1]}] * 3}
+    write(tmp_path / "in/train.parquet", columns)
+    assert main(["init", str(tmp_path / "in"), "--out", str(tmp_path / "c.yaml")]) == 0
+    assert "tfrecord: left out: objects (structures; " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", [{"img": [b"1", b"2"], "text": ["a", "b"]}, {"text": ["a", "b"]}])
+def test_parquet_without_a_column_of_images_is_named_as_that(tmp_path, capsys, columns):
+    write(tmp_path / "in/train.parquet", columns)
+    with pytest.raises(UsageError, match=r"only train\.parquet \(not_an_image\)\. A Parquet file of images has"):
+        ingested(tmp_path / "in", tmp_path / "out")
+    assert main(["init", str(tmp_path / "in"), "--out", str(tmp_path / "c.yaml")]) == 2
+    assert "A Parquet file of images has a column of structures" in capsys.readouterr().err
+
+
+def test_a_file_that_is_only_called_an_array_record_is_named(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/train.array_record").write_bytes(b"something else" * 100)
+    with pytest.raises(UsageError, match=r"no images below .*/in, only train\.array_record \(not_an_image\)"):
+        ingested(tmp_path / "in", tmp_path / "out")
