@@ -1,7 +1,8 @@
 """Shardwright's core: photographs and annotations in, sharded, checked, reproducible TFRecord datasets out.
 
 This module offers the names for notebooks and imports each on first use: `make_dataset`, `ImageDataset`, `load`,
-`steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample` (docs/get-started/python.md).
+`steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample`. `shardwright docs
+get-started/python` describes them.
 
 The core imports neither TFX nor Beam, and TensorFlow only in `images/tf_ops.py` and `loader/`. The TFX components
 (`shardwright.components`) and the pipelines (`shardwright.pipelines`) import the core, never the reverse.

@@ -140,6 +140,9 @@ for versions in highest lowest; do
         sed 's|data/train_images|s3://bucket/images|' c.yaml >s3.yaml
         names gcs ingest gs.yaml --out other
         names s3 ingest s3.yaml --out other
+        names parquet export dataset --to parquet --out parquet
+        names tf bench loader dataset
+        names tf preflight c.yaml --tpu v5e-2x4
         names tfx run c.yaml
         names tfx schema infer dataset --out schema.pbtxt
         names vertex compile c.yaml --target vertex --out pipeline.json

@@ -1,7 +1,7 @@
 """A configuration written in Python: annotation formats and options under the names that the field uses.
 
 `RleCsv("train.csv")` is what `labels: {format: rle_csv, path: train.csv}` is in YAML. The options have the names and
-the defaults of the YAML keys; `docs/how-to/ingest.md` describes them.
+the defaults of the YAML keys; `shardwright docs how-to/ingest` describes them.
 """
 
 from __future__ import annotations
