@@ -223,7 +223,7 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
     file = Path(path)
     try:
         # It need not be a regular file: a shell's `<(...)` is a pipe.
-        with file.open("rb") as opened:
+        with open(file, "rb", opener=_open_at_once) as opened:
             data = opened.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
     except FileNotFoundError:
@@ -243,13 +243,19 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
         # An impossible date, a number of thousands of digits, brackets within brackets.
         raise UsageError(f"{file}: not valid YAML: {error}") from None
     if not isinstance(raw, dict):
-        raise UsageError(
-            f"{file}: contains {type(raw).__name__}, not a mapping. Start with `input: {{images: FOLDER}}`."
-        )
+        problem = "is empty" if raw is None else f"contains {type(raw).__name__}, not a mapping"
+        raise UsageError(f"{file}: {problem}. Start with `input: {{images: FOLDER}}`.")
     config = parse_config(raw, base=os.getcwd(), default_name=_name_from(file))
     if root is not None:
         config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
     return config
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens a file; a pipe that nobody writes into counts as empty, where opening it would wait for a writer."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def as_config(config: str | os.PathLike[str] | config_config.Config) -> config_config.Config:

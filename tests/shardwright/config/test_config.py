@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +213,22 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     config = load_config(file, root="elsewhere")
     assert config.name == "my-clouds"
     assert config.run.root == "elsewhere"
+
+
+def test_a_pipe_without_a_writer_is_empty_and_one_with_a_writer_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match=r"pipe: is empty\. Start with"):
+        load_config(pipe)
+    # As a shell's `<(...)` is; without a reader, the writer could not open it.
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with pipe.open("w", encoding="utf-8") as writing:
+        writing.write("input: {images: photographs}\n")
+        thread = threading.Timer(0.0, writing.close)
+        thread.start()
+        assert load_config(pipe).input.images
+    thread.join()
+    os.close(reading)
 
 
 @given(
