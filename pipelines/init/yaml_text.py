@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from shardwright.config import Config
+from shardwright.escaping import escape
 from shardwright.images.colors import COLOR, show_value
 from shardwright.pipelines.commands.validate import plain_values
 from shardwright.pipelines.init.resolve import ResolvedInput
@@ -50,7 +51,8 @@ def yaml_text(resolved: ResolvedInput, header: list[str]) -> str:
         resolved: the configuration.
         header: lines of comments to begin with.
     """
-    lines = [*header, ""]
+    # Comments name files, and a name may contain characters that YAML does not take, or that end a comment.
+    lines = [*map(escape, header), ""]
     comments = {**_COMMENTS, **resolved.comments}
     values = plain_values(resolved.config)
     defaults = plain_values(_defaults(resolved.config))
@@ -86,7 +88,10 @@ def _lines(values: Mapping[str, Any], above: str, depth: int, comments: Mapping[
         path = f"{above}.{name}".lstrip(".")
         if path in comments:
             yield from textwrap.wrap(
-                comments[path], _WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
+                escape(comments[path], lines=True),
+                _WIDTH,
+                initial_indent=f"{indent}# ",
+                subsequent_indent=f"{indent}# ",
             )
         key = _scalar(name)
         if isinstance(value, dict) and (depth == 0 or path == "input.labels"):

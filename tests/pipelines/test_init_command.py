@@ -8,6 +8,7 @@ import sys
 import layouts
 import pytest
 import yaml
+from PIL import Image
 
 from shardwright.config import load_config
 from shardwright.config.input import IN_FOLDERS
@@ -321,3 +322,16 @@ def test_files_that_a_downloader_wrote_next_to_images_are_named(here, capsys):
     assert "0.json: is JSON, but has no list 'images' (it holds 'caption', 'width', 'status')" in message
     assert "input.labels.format=none" in message
     assert "no images below" not in message
+
+
+def test_names_in_comments_cannot_end_them(here):
+    folder = here / "photo\ngraphs"
+    folder.mkdir()
+    Image.new("RGB", (8, 6)).save(folder / "sound.jpg")
+    for number in range(12):
+        (folder / f"\x1b[2J\u2028task: x\nname: {number}.jpg").write_bytes(b"neither JPEG nor PNG")
+    assert init(folder, "--out", "made.yaml") == 0
+    text = (here / "made.yaml").read_text(encoding="utf-8")
+    assert r"\u001b[2J\u2028task: x" in text
+    assert r"photo\u000agraphs" in text
+    assert load_config(here / "made.yaml").name == "made"
