@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo docs test types fast-tests test-all test-full soak bench loaders lock audit release clean
+.PHONY: help setup demo docs test types fast-tests test-all test-full cluster-test soak bench loaders lock audit release clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -41,6 +41,9 @@ test-full: setup ## the base installation, the other stack, data sets compared b
 	@$(TIMED) 'base installation' tools/bare.sh
 	@$(TIMED) 'other stack' tools/other_stack.sh
 	@$(TIMED) 'image' tools/image.sh try
+
+cluster-test: setup ## manifests and rights on a real Kubernetes API server, built from Debian's sources (root; CRDS=DIR: definitions of JobSet and KServe)
+	@$(TIMED) 'cluster' env SHARDWRIGHT_CRDS=$(abspath $(CRDS)) tools/cluster.sh
 
 soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images, mistakes that tests must find
 	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak --timeout 0

@@ -82,16 +82,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what takes many minutes, unless the call names its marker: `-m soak`. And cases on the other stack."""
+    """Leaves out what takes many minutes or a cluster, unless the call names its marker; and cases on the other stack."""
     if "two_stacks" in config.option.markexpr:
         items[:], rest = first_cases.split(items)
         config.hook.pytest_deselected(items=rest)
-    if "soak" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("soak")]
+    unnamed = [marker for marker in ("soak", "cluster") if marker not in config.option.markexpr]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unnamed))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, unnamed))]
 
 
 @pytest.fixture(scope="session", autouse=True)
