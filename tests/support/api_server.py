@@ -106,7 +106,7 @@ def running(programs, folder):
 
 
 class Controllers:
-    """What the controllers of a cluster do with a JobSet: they report its end, and delete it.
+    """The controllers of a cluster, as far as a JobSet needs them: they report its end, and delete it.
 
     Attributes:
         ends: condition that each new set gets.
