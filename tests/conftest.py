@@ -82,7 +82,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what takes many minutes or a cluster unless the call names its marker, and cases on the other stack."""
+    """Leaves out what takes many minutes or a cluster, if its marker is not named, and cases on the other stack."""
     if "two_stacks" in config.option.markexpr:
         items[:], rest = first_cases.split(items)
         config.hook.pytest_deselected(items=rest)
