@@ -33,18 +33,16 @@ _REQUESTS = "requests"
 
 @dataclass(frozen=True)
 class Measured:
-    """A step, as a benchmark measured it.
+    """A step, as a benchmark measured it; docs/deploy/costs.md has the conditions.
 
     Attributes:
         step: what is done.
         images_a_second: on all cores together.
-        page: the page of docs/ that has the figure and the conditions of the measurement.
         cores: how many there were.
     """
 
     step: str
     images_a_second: float
-    page: str
     cores: int = 2
 
     @property
@@ -59,10 +57,10 @@ class Measured:
 
 # Photographs of 1400x2100 and 673 KB; `python -m benchmarks ingest` and `python -m benchmarks transform` measure yours.
 INGEST, INGEST_MASKS, INGEST_FULL, TRANSFORM = MEASURED = (
-    Measured("ingest, `images.verify: header`", 1214, "trust/benchmarks"),
-    Measured("ingest with four masks an image", 752, "trust/benchmarks"),
-    Measured("ingest, `images.verify: full`", 251, "trust/benchmarks"),
-    Measured("transform to 350x525, four masks an image", 232, "trust/benchmarks"),
+    Measured("ingest, `images.verify: header`", 1214),
+    Measured("ingest with four masks an image", 752),
+    Measured("ingest, `images.verify: full`", 251),
+    Measured("transform to 350x525, four masks an image", 232),
 )
 
 
