@@ -41,7 +41,8 @@ START = {
     ),
     "validate": Entry(
         "check a configuration",
-        "Prints everything that is wrong with a configuration at once. Exit code 2 if anything is.",
+        "Prints everything that is wrong with a configuration at once. Exit code 2 if anything is. With --data also "
+        "tries up to 100 images with their annotations. Exit code 1 if too many would be rejected.",
         "validate photos.yaml --data",
         "how-to/configure.md",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import dataset_row, print_json
+from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
 from shardwright.progress import counted, print_note
 
 
@@ -37,4 +37,5 @@ def _ingest(options: argparse.Namespace) -> int:
         return 0
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {counted(len(manifest.shards), 'shard')}; {totals}; fingerprint {manifest.fingerprint}")
+    print_rejects(options.out, manifest)
     return 0

@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shardwright.dataset.manifest import Manifest
+
+# Rejects that are printed, and ledger rows that are read to find them.
+_SHOWN, _MOST_ROWS = 3, 100_000
 
 
 def print_json(value: Any) -> None:
@@ -19,6 +23,21 @@ def print_json(value: Any) -> None:
 def _plain(value: Any) -> Any:
     plain = dataclasses.is_dataclass(value) and not isinstance(value, type)
     return dataclasses.asdict(value) if plain else os.fspath(value)
+
+
+def print_rejects(out: str | os.PathLike[str], manifest: Manifest) -> None:
+    """Prints the first rejected inputs of a new dataset with their reasons, and where all of them are."""
+    from shardwright.dataset.ledger import REJECTED
+    from shardwright.dataset.reader import ImageDataset
+
+    count = manifest.totals.get(REJECTED, 0)
+    if not count:
+        return
+    rows = islice(ImageDataset.open(out).ledger(), _MOST_ROWS)
+    for row in islice((row for row in rows if row.status == REJECTED), _SHOWN):
+        print(f"  rejected {row.key}: {row.code}: {row.reason}")
+    if count > _SHOWN:
+        print(f"  {count - _SHOWN:,} more are in the ledger; `shardwright report {out}` shows them")
 
 
 def dataset_row(out: str | os.PathLike[str], manifest: Manifest) -> dict[str, Any]:

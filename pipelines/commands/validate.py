@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import print_note
+from shardwright.progress import counted, print_note
 
 if TYPE_CHECKING:
     from shardwright.config import Config
+
+# Images that `--data` reads, and rejects that it prints.
+_TRIED, _SHOWN = 100, 5
 
 
 def add(commands: Commands) -> None:
@@ -19,8 +22,10 @@ def add(commands: Commands) -> None:
     validate = commands.add("validate")
     validate.add_argument("config", metavar="CONFIG", help="YAML file")
     validate.add_argument("--show", action="store_true", help="print every value, defaults included, as YAML")
-    validate.add_argument("--data", action="store_true", help="list the images and read the annotations, too")
-    validate.add_argument("--json", action="store_true", help="print the errors, or with --show the values, as JSON")
+    validate.add_argument("--data", action="store_true", help="read the annotations, and try up to 100 images, too")
+    validate.add_argument(
+        "--json", action="store_true", help="print the errors, with --show the values, with --data the rejects, as JSON"
+    )
     validate.set_defaults(command=_validate)
 
 
@@ -37,11 +42,11 @@ def _validate(options: argparse.Namespace) -> int:
         return errors[0].exit_code
     if options.show:
         _print_values(config, as_json=options.json)
-    elif options.json:
+    elif options.json and not options.data:
         print("[]")
     if options.data:
-        _print_data(config, quiet=options.json)
-    elif not options.show and not options.json:
+        return _check_data(config, as_json=options.json)
+    if not options.show and not options.json:
         for note in config.notes:
             print_note(note)
         print(f"{options.config}: valid; --data reads the images and annotations, too")
@@ -75,18 +80,35 @@ def plain_values(config: Config) -> dict[str, Any]:
     return values
 
 
-def _print_data(config: Config, *, quiet: bool) -> None:
-    from shardwright.ingest import IngestRecipe, locate, survey_input
+def _check_data(config: Config, *, as_json: bool) -> int:
+    """Prints the images, the classes and what would be rejected; returns 1 if an ingest would end for that."""
+    from shardwright.dataset.ledger import UNLISTED
+    from shardwright.ingest import IngestRecipe, locate, survey_input, try_images
     from shardwright.ingest.baseline import without_baseline
+    from shardwright.staging.commit import allowed_rejects
 
     config = without_baseline(config)
-    surveyed = survey_input(IngestRecipe.of(config), locate(config))
-    if quiet:
-        return
+    recipe = IngestRecipe.of(config)
+    surveyed = survey_input(recipe, locate(config))
+    trial = try_images(recipe, surveyed, _TRIED)
     listing, survey = surveyed.listing, surveyed.survey
-    refused = len(surveyed.rejected) + len(listing.refused) + len(survey.refused)
+    known = [*surveyed.rejected.values(), *listing.refused, *survey.refused]
+    inputs, share = len(listing.keys) + len(listing.refused) + len(survey.refused), config.rejects.max_fraction
+    unwanted = sum(refusal.code != UNLISTED for refusal in known)
+    ends = unwanted > allowed_rejects(share, inputs) or len(trial.rejected) > allowed_rejects(share, trial.count)
+    rejects = [*known, *trial.rejected]
+    if as_json:
+        rows = [refusal._asdict() for refusal in rejects]
+        print_json({"images": len(listing.keys), "classes": survey.classes, "tried": trial.count, "rejected": rows})
+        return int(ends)
     print(f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB")
     print(f"classes      {', '.join(survey.classes) or 'none'}")
-    print(f"rejected     {refused:,}")
+    print(f"rejected     {len(known):,}")
+    print(f"tried        {counted(trial.count, 'image')}, of which {len(trial.rejected):,} would be rejected")
+    for refusal in rejects[:_SHOWN]:
+        print(f"  {refusal.key}: {refusal.code}: {refusal.reason}")
     for note in (*config.notes, *survey.notes):
         print(f"note         {note}")
+    if ends:
+        print("An ingest would end with too many rejects. Fix the input, or raise rejects.max_fraction.")
+    return int(ends)

@@ -6,6 +6,7 @@ from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run import ingest, written_notes
 from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.trial import Trial, try_images
 from shardwright.ingest.write import commit_ingest, write_shard
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "InputLocation",
     "PreparedIngest",
     "SurveyedInput",
+    "Trial",
     "commit_ingest",
     "example_features",
     "hash_input",
@@ -25,6 +27,7 @@ __all__ = [
     "locate",
     "plan_ingest",
     "survey_input",
+    "try_images",
     "write_shard",
     "written_notes",
 ]

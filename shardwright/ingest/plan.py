@@ -33,7 +33,7 @@ from shardwright.ingest.identify import HashedInput, hash_input
 from shardwright.ingest.inputs import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
-from shardwright.ingest.read import probe_values, read_input
+from shardwright.ingest.read import UNREADABLE, probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.splitting import ClassSets, Positions, class_sets, cut_shards, split_images
 from shardwright.ingest.survey import SurveyedInput, survey_input
@@ -296,8 +296,7 @@ def _unreadable(surveyed: SurveyedInput, hashed: HashedInput, probed: KnownFiles
     rejected = dict(surveyed.rejected)
     for i in np.flatnonzero(~hashed.identified).tolist():
         if i not in rejected:
-            reason = "the file cannot be read; check its permissions"
-            rejected[i] = Refusal(surveyed.listing.keys[i], "unreadable", reason)
+            rejected[i] = Refusal(surveyed.listing.keys[i], *UNREADABLE)
     return rejected if probed is None else {**probed.rejected, **rejected}
 
 
@@ -360,7 +359,7 @@ def _ingest_plan(
         source: the previous dataset that images are copied from.
         notes: what was detected.
     """
-    examples = _example_spec(recipe, surveyed)
+    examples = example_spec(recipe, surveyed)
     measured = recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels
     recorded = hashed.read_later or measured
     # Kept where it can spare the next dataset any work.
@@ -409,7 +408,8 @@ def _dataset_plan(
     )
 
 
-def _example_spec(recipe: IngestRecipe, surveyed: SurveyedInput) -> ExampleSpec:
+def example_spec(recipe: IngestRecipe, surveyed: SurveyedInput) -> ExampleSpec:
+    """Returns how the images of an input and their annotations become examples."""
     source, survey = surveyed.source, surveyed.survey
     return ExampleSpec(
         task=recipe.task,

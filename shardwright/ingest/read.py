@@ -23,6 +23,8 @@ from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.progress import progress
 
+# Code and reason of a file that cannot be read.
+UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
 _ROWS_AT_ONCE = 4096
 _ALL_BITS = (1 << 64) - 1
 

@@ -285,14 +285,8 @@ class ShardTasks:
         for index, row in enumerate(self._rows()):
             if index % _BLOCK == 0:
                 annotations, further = _read_block(_file(self._folder, self._planned, f"labels-{index // _BLOCK}"))
-            masks: tuple[Mask, ...] = tuple(annotations.pop(index, ()))
             values = {**further.pop(index, {}), **row.probed}
-            labels = None
-            if task != "segmentation":
-                listed = [mask.label for mask in masks]
-                labels, masks = tuple(listed if ordered else sorted(set(listed))), ()
-            sample = ImageSample(row.key, row.path, row.size, labels, masks, values)
-            yield Task(sample, row)
+            yield Task(sample_of(row, task, annotations.pop(index, ()), values, ordered=ordered), row)
 
     @cached_property
     def _folder(self) -> Path:
@@ -306,6 +300,22 @@ class ShardTasks:
             for line in filter(wanted, lines):
                 key, name, *rest = json.loads(line)
                 yield ImageRow(key, os.path.join(self.root, name), *rest)
+
+
+def sample_of(row: ImageRow, task: str, annotations: Sequence[Mask], values: Values, *, ordered: bool) -> ImageSample:
+    """Returns an image with its annotations.
+
+    Args:
+        row: the image.
+        task: `segmentation` or `classification`.
+        annotations: its rows, in the order of the table.
+        values: its further features.
+        ordered: see `ShardTasks.read`.
+    """
+    if task == "segmentation":
+        return ImageSample(row.key, row.path, row.size, None, tuple(annotations), values)
+    listed = [mask.label for mask in annotations]
+    return ImageSample(row.key, row.path, row.size, tuple(listed if ordered else sorted(set(listed))), (), values)
 
 
 def _read_block(file: Path) -> tuple[dict[int, list[Mask]], dict[int, dict[str, list[Any]]]]:

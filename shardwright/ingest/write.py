@@ -28,15 +28,13 @@ from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_o
 from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
-from shardwright.ingest.read import probe_of_values, row_values
+from shardwright.ingest.read import UNREADABLE, probe_of_values, row_values
 from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
 from shardwright.storage import file_changed, is_remote, map_threads, matches_listed, read_each, readers
 from shardwright.storage.listing import key_of
-
-_UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
@@ -149,7 +147,7 @@ def _checked(images: Iterator[tuple[Task, Image]], algorithm: str, *, with_crc32
         if image.stored is not None:
             yield _Checked(task, image)
         elif data is None and not task.file.content_id:
-            yield _Checked(task, image, error=ImageError(*_UNREADABLE))
+            yield _Checked(task, image, error=ImageError(*UNREADABLE))
         elif data is None:
             raise file_changed(task.sample.path)
         elif task.file.content_id:

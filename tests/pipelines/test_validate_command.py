@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from shardwright.config import load_config, parse_config
+from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
 
 CONFIGS = sorted((Path(__file__).parents[2] / "pipelines" / "configs").glob("*.yaml"))
@@ -118,3 +119,43 @@ def test_the_data_are_listed_and_read(image_input, tmp_path, capsys):
     assert out.startswith("images       12, ")
     Path(raw["input"]["labels"]["path"]).unlink()
     assert main(["validate", str(tmp_path / "c.yaml"), "--data"]) == 2
+
+
+def test_codes_that_an_ingest_would_reject_are_found_before(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", images=12)
+    table = Path(raw["input"]["labels"]["path"])
+    head, *rows = table.read_text().splitlines()
+    image = [row.split(",")[0] for row in rows]
+    damaged = [f"{name},1 2 x" for name in image]
+    (tmp_path / "c.yaml").write_text(json.dumps(raw))
+    assert validated(capsys, tmp_path / "c.yaml", "--data")[0] == 0
+    table.write_text("\n".join([head, damaged[0], *rows[1:]]))
+    code, out = validated(capsys, tmp_path / "c.yaml", "--data")
+    assert code == 0
+    assert "tried        12 images, of which 1 would be rejected" in out
+    assert "bad_rle: " in out
+    table.write_text("\n".join([head, *damaged]))
+    code, out = validated(capsys, tmp_path / "c.yaml", "--data")
+    assert code == 1
+    assert "An ingest would end with too many rejects." in out
+    code, out = validated(capsys, tmp_path / "c.yaml", "--data", "--json")
+    assert code == 1
+    found = json.loads(out)
+    assert {row["code"] for row in found["rejected"]} == {"bad_rle"}
+    assert main(["ingest", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out")]) == 1
+    ended = capsys.readouterr().err
+    assert all(row["reason"] in ended for row in found["rejected"][:1])
+
+
+@pytest.mark.parametrize("verify", ["header", "full"])
+def test_a_trial_rejects_what_an_ingest_rejects(image_input, tmp_path, capsys, verify):
+    raw = {**image_input(tmp_path / "in", layout="label_csv", images=12), "images": {"verify": verify}}
+    file = sorted(Path(raw["input"]["images"]).iterdir())[3]
+    file.write_bytes(file.read_bytes()[:-40])
+    (tmp_path / "c.yaml").write_text(json.dumps(raw))
+    tried = json.loads(validated(capsys, tmp_path / "c.yaml", "--data", "--json")[1])
+    assert main(["ingest", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out")]) == 0
+    (row,) = (row for row in ImageDataset.open(tmp_path / "out").ledger() if row.status == "rejected")
+    assert tried["rejected"] == [{"key": row.key, "code": row.code, "reason": row.reason}]
+    printed = capsys.readouterr().out
+    assert f"  rejected {row.key}: {row.code}: {row.reason}" in printed
