@@ -139,7 +139,7 @@ def _first_record(source: Photographs, out: Path, command: Sequence[str]) -> Fig
         taken = time.perf_counter() - started
         process.wait()
     return Figure(
-        "start-up to first record", taken, "s", AT_MOST, 5, f"{len(source.names)} photographs are hashed first"
+        "start-up to first record", taken, "s", AT_MOST, 5, f"{len(source.names)} photographs are listed first"
     )
 
 

@@ -21,7 +21,17 @@ FILE = Path(__file__).with_name("figures.json")
 PAGE = Path(__file__).parents[1] / "docs/trust/benchmarks.md"
 # Figures of the subject `ingest` that have a separate table: how the names begin.
 PARTS = (
-    *("10,000 RLE", "masks ", "probing", "1,000,000 ", "the same, memory", "objects/s", "ten million", "verify"),
+    *(
+        "10,000 RLE",
+        "masks ",
+        "probing",
+        "100,000 hashes",
+        "1,000,000 ",
+        "the same, memory",
+        "objects/s",
+        "ten million",
+        "verify",
+    ),
     *("start-up", "ingest: shards"),
 )
 # Name of a figure -> what the page calls it.
@@ -45,6 +55,22 @@ WORDS: Mapping[str, str] = {
     "loader / decoding alone, no masks": "loader without masks, compared with decoding alone",
     "loader / decoding alone, masks of 4 classes": "loader with masks of four classes, compared with decoding alone",
     "loader / decoding alone, float32": "loader with float32, compared with decoding alone",
+    "loader / decoding alone, in pairs with a label": "… compared with decoding alone in pairs with a label",
+    "TensorFlow's shortest way to the same": "TensorFlow's shortest way without masks, compared with decoding alone",
+    "plain notebook loader, float32": "a notebook's loader with float32, compared with decoding alone",
+    "plain notebook loader, uint8": "a notebook's loader with uint8, compared with decoding alone",
+    "the same, the other representation": "… masks as bytes, not as bits",
+    "what the loader adds to an image, fast": "processor time that the loader adds to an image",
+    "what the loader adds to an image, exact": "… with `order='exact'`",
+    "the same with 16 reads of files in flight": "… with 16 concurrent reads of files",
+    "shards / single files, warm local disk": "shards, compared with single files on a warm local disk",
+    "loader: exact / fast": "images/s with `order='exact'`, compared with `fast`",
+    "memory: 600 images with masks": "memory of an epoch of 600 images with masks",
+    "memory: 100,000 tiny records": "memory of an epoch of 100,000 tiny records",
+    "the same, memory": "… memory",
+    "100,000 hashes as by brute force": "100,000 hashes clustered as by comparing each pair (1: yes)",
+    "10,000 RLE rows read and merged": "10,000 run-length rows read and merged",
+    "ingest, 200 small images": "the whole command for 200 small images",
     "report": "report of 100,000 images",
     "report: memory": "… memory",
     "masks drawn: pycocotools": "masks drawn, compared with pycocotools",

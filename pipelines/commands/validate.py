@@ -95,16 +95,16 @@ def _check_data(config: Config, *, as_json: bool) -> int:
     known = [*surveyed.rejected.values(), *listing.refused, *survey.refused]
     inputs, share = len(listing.keys) + len(listing.refused) + len(survey.refused), config.rejects.max_fraction
     unwanted = sum(refusal.code != UNLISTED for refusal in known)
-    ends = unwanted > allowed_rejects(share, inputs) or len(trial.rejected) > allowed_rejects(share, trial.count)
+    ends = unwanted > allowed_rejects(share, inputs) or len(trial.rejected) > allowed_rejects(share, trial.tried)
     rejects = [*known, *trial.rejected]
     if as_json:
         rows = [refusal._asdict() for refusal in rejects]
-        print_json({"images": len(listing.keys), "classes": survey.classes, "tried": trial.count, "rejected": rows})
+        print_json({"images": len(listing.keys), "classes": survey.classes, "tried": trial.tried, "rejected": rows})
         return int(ends)
     print(f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB")
     print(f"classes      {', '.join(survey.classes) or 'none'}")
     print(f"rejected     {len(known):,}")
-    print(f"tried        {counted(trial.count, 'image')}, of which {len(trial.rejected):,} would be rejected")
+    print(f"tried        {counted(trial.tried, 'image')}, of which {len(trial.rejected):,} would be rejected")
     for refusal in rejects[:_SHOWN]:
         print(f"  {refusal.key}: {refusal.code}: {refusal.reason}")
     for note in (*config.notes, *survey.notes):

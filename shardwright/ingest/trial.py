@@ -28,11 +28,11 @@ class Trial(NamedTuple):
     """The result of a trial.
 
     Attributes:
-        count: number of images that were tried.
+        tried: number of images that were tried.
         rejected: those that an ingest would reject, with the reason.
     """
 
-    count: int
+    tried: int
     rejected: list[Refusal]
 
 
@@ -59,7 +59,7 @@ def _samples(surveyed: SurveyedInput, spec: ExampleSpec, most: int) -> list[Imag
     for image, label, text, row, further in surveyed.source.annotations():
         if image in annotations:
             if label != NO_LABEL or text is not None:
-                annotations[image].append(Mask(label, text, row))
+                annotations[image].append(Mask(label, text or "", row))
             for name, listed in further.items():
                 values[image][name] += listed
     rows = ((i, ImageRow(listing.keys[i], listing.path(i), listing.sizes[i], "", 0, "", "", {})) for i in chosen)
