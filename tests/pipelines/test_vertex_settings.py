@@ -1,4 +1,4 @@
-"""The table of docs/deploy/vertex.md: each setting of `vertex`, where it ends, and the line that reads it there.
+"""The table of docs/reference/vertex-settings.md: each setting of `vertex`, its place, and the line that reads it there.
 
 A row is proven: the value is found at its place, and the line is found in the installed package. A value that only the
 service reads is named by the field of its message.
@@ -21,7 +21,7 @@ from shardwright.config.json_schema import leaves
 from shardwright.pipelines.cloud.notify import add_email_task
 from shardwright.pipelines.vertex import _custom_job, dataflow_options
 
-PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "vertex.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "vertex-settings.md"
 BEGIN, END = "<!-- generated: settings -->\n", "<!-- end: settings -->\n"
 GOLDEN = Path(__file__).parent / "golden" / "vertex.yaml"
 

@@ -85,6 +85,7 @@ EXIT_CODES: Table = {
 COMPETITIONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Understanding Clouds", "`Image_Label`, `EncodedPixels`", "`absolute`", "`column`", "1"),
     ("Severstal Steel Defect Detection", "`ImageId`, `ClassId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
+    ("Severstal, first version", "`ImageId_ClassId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
     ("Airbus Ship Detection", "`ImageId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
     ("TGS Salt Identification", "`id`, `rle_mask`", "`absolute`", "`column`", "1"),
     ("Data Science Bowl 2018", "`ImageId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
