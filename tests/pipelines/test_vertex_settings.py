@@ -1,4 +1,4 @@
-"""The table of docs/reference/vertex-settings.md: each setting of `vertex`, its place, and the line that reads it there.
+"""The table of docs/reference/vertex-settings.md: each setting of `vertex`, its place, the line that reads it there.
 
 A row is proven: the value is found at its place, and the line is found in the installed package. A value that only the
 service reads is named by the field of its message.
