@@ -354,7 +354,8 @@ class Staging:
 
     def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
         # If files are kept on a bucket, the local one is temporary.
-        return WholeFile(self.path(name), flushed=flushed and self.mirror is None)
+        kept = self.mirror is None
+        return WholeFile(self.path(name), flushed=flushed and kept, flushed_later=kept)
 
     def _store(self, names: Sequence[str]) -> None:
         """Makes files durable, so that a `done` row may name them."""

@@ -13,12 +13,16 @@ import os
 from pathlib import Path
 
 from shardwright.checksum import new_checksum
+from shardwright.storage.durable import begin_flush
 
 # Bytes that are written together; few enough for the processor's caches.
 _TOGETHER = 1 << 19
 # Bytes of one call. For a longer one the system looks for pieces of memory of 2 MiB. A virtual machine has returned
 # these to its host, and getting them back takes seven times as long as the copy.
 _CALL = 1 << 20
+# Bytes after which the system is asked to write them to the disk. With 400 MB in one file, writing and flushing takes
+# 0.18 instead of 0.32 s: the disk works while the next images are read and hashed.
+_BEGIN_FLUSH = 8 << 20
 # Shorter pieces are joined; the system takes 1,024 in one call.
 _SHORT = 1 << 15
 
@@ -28,14 +32,16 @@ class BlockFile:
 
     Args:
         path: its name.
+        durable: whether it is going to be flushed: the disk then begins at once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, durable: bool = False) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         self._hash = new_checksum()
         self._pieces: list[bytes] = []
         self._short: list[bytes] = []
-        self._waiting = self._written = 0
+        self._waiting = self._written = self._begun = 0
+        self._durable = durable
 
     @property
     def size(self) -> int:
@@ -68,6 +74,9 @@ class BlockFile:
             self._hash.update(piece)
         self._put(pieces)
         self._written, self._waiting = self.size, 0
+        if self._durable and self._written - self._begun >= _BEGIN_FLUSH:
+            begin_flush(self._descriptor, self._begun, self._written - self._begun)
+            self._begun = self._written
 
     def fileno(self) -> int:
         """Returns the descriptor."""

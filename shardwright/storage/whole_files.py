@@ -18,11 +18,12 @@ class WholeFile:
         target: its name; folders above it are made.
         flushed: whether it is on stable storage when the block has ended. Pass `False` for a file that may be lost, or
             that the caller flushes together with others.
+        flushed_later: whether the caller does that.
     """
 
-    def __init__(self, target: Path, *, flushed: bool = True) -> None:
+    def __init__(self, target: Path, *, flushed: bool = True, flushed_later: bool = False) -> None:
         self._target = target
-        self._flushed = flushed
+        self._flushed, self._durable = flushed, flushed or flushed_later
         # Unique, so that two attempts of a runner at the same shard never write into each other's file.
         self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
 
@@ -38,7 +39,7 @@ class WholeFile:
 
     def __enter__(self) -> WholeFile:
         make_folder(self._target.parent)
-        self._file = BlockFile(self._temporary)
+        self._file = BlockFile(self._temporary, durable=self._durable)
         return self
 
     def write(self, data: bytes) -> None:

@@ -9,6 +9,7 @@ import pytest
 from shardwright.checksum import checksum_of
 from shardwright.storage import block_file
 from shardwright.storage.block_file import BlockFile
+from shardwright.storage.durable import begin_flush
 
 BLOCK = 1 << 16
 
@@ -76,3 +77,24 @@ def test_an_error_of_a_call_is_raised(tmp_path, monkeypatch):
     monkeypatch.setattr(block_file.os, "writev", full)
     with pytest.raises(OSError, match="full"):
         written(tmp_path / "f", pieces())
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_the_disk_begins_with_a_file_that_is_going_to_be_flushed(tmp_path, monkeypatch, durable):
+    begun = []
+    monkeypatch.setattr(block_file, "_BEGIN_FLUSH", 2 * BLOCK)
+    monkeypatch.setattr(block_file, "begin_flush", lambda _, start, size: begun.append((start, size)))
+    file = BlockFile(tmp_path / "f", durable=durable)
+    for _ in range(9):
+        file.write(bytes(BLOCK))
+    file.close()
+    assert begun == ([(number * 2 * BLOCK, 2 * BLOCK) for number in range(4)] if durable else [])
+
+
+def test_asking_the_system_to_begin_changes_no_byte_and_needs_no_file(tmp_path):
+    descriptor = os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT)
+    os.write(descriptor, b"some")
+    begin_flush(descriptor, 0, 4)
+    os.close(descriptor)
+    begin_flush(descriptor, 0, 4)
+    assert (tmp_path / "f").read_bytes() == b"some"
