@@ -29,13 +29,14 @@ def print_rejects(out: str | os.PathLike[str], manifest: Manifest) -> None:
     """Prints the first rejected inputs of a new dataset with their reasons, and where all of them are."""
     from shardwright.dataset.ledger import REJECTED
     from shardwright.dataset.reader import ImageDataset
+    from shardwright.escaping import escape
 
     count = manifest.totals.get(REJECTED, 0)
     if not count:
         return
     rows = islice(ImageDataset.open(out).ledger(), _MOST_ROWS)
     for row in islice((row for row in rows if row.status == REJECTED), _SHOWN):
-        print(f"  rejected {row.key}: {row.code}: {row.reason}")
+        print(f"  rejected {escape(row.key)}: {row.code}: {escape(row.reason)}")
     if count > _SHOWN:
         print(f"  {count - _SHOWN:,} more are in the ledger; `shardwright report {out}` shows them")
 

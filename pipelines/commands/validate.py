@@ -83,6 +83,7 @@ def plain_values(config: Config) -> dict[str, Any]:
 def _check_data(config: Config, *, as_json: bool) -> int:
     """Prints the images, the classes and what would be rejected; returns 1 if an ingest would end for that."""
     from shardwright.dataset.ledger import UNLISTED
+    from shardwright.escaping import escape
     from shardwright.ingest import IngestRecipe, locate, survey_input, try_images
     from shardwright.ingest.baseline import without_baseline
     from shardwright.staging.commit import allowed_rejects
@@ -106,7 +107,7 @@ def _check_data(config: Config, *, as_json: bool) -> int:
     print(f"rejected     {len(known):,}")
     print(f"tried        {counted(trial.tried, 'image')}, of which {len(trial.rejected):,} would be rejected")
     for refusal in rejects[:_SHOWN]:
-        print(f"  {refusal.key}: {refusal.code}: {refusal.reason}")
+        print(f"  {escape(refusal.key)}: {refusal.code}: {escape(refusal.reason)}")
     for note in (*config.notes, *survey.notes):
         print(f"note         {note}")
     if ends:

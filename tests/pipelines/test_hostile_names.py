@@ -58,6 +58,7 @@ def calls(root: Path, new: Path) -> list[list[str]]:
         ["ingest", str(root / "value.yaml"), "--out", str(new / "no")],
         ["ingest", str(root / "broken.yaml"), "--out", str(new / "no")],
         ["ingest", str(root / "refused.yaml"), "--out", str(new / "no")],
+        ["validate", str(root / "config.yaml"), "--data"],
         ["run", str(root / "none.yaml")],
         ["verify", ds],
         ["verify", str(new / "damaged")],
