@@ -211,9 +211,10 @@ def page(text: str) -> str:
     """Returns the page of results with the tables of the recorded runs."""
     for name, subject in load().items():
         made = loaders_table(subject) if name == "loaders" else table(subject)
+        escaped = made.replace("\\", r"\\")
         text, count = re.subn(
             rf"(<!-- generated: {name} -->\n).*?(<!-- end: {name} -->)",
-            lambda found, made=made: f"{found[1]}{made}\n{found[2]}",  # type: ignore[misc]
+            rf"\g<1>{escaped}\n\g<2>",
             text,
             flags=re.DOTALL,
         )
