@@ -1,7 +1,7 @@
 """TPU slices as Google Kubernetes Engine and Vertex AI name them: one table, checked before you rent one.
 
 A generation, a machine type and a topology name a slice, and they must fit each other. The topology `2x4` alone is
-ambiguous: with 8-chip machines it has one host, with 4-chip machines two. Each row of the table names its source.
+ambiguous: with 8-chip machines it has one host, with 4-chip machines two. Each row of the table names its sources.
 """
 
 from __future__ import annotations
@@ -48,51 +48,64 @@ class _Generation:
         label: value of the node label `cloud.google.com/gke-tpu-accelerator`.
         devices: JAX devices of one chip. Both cores of a v5p chip are one device, those of a TPU7x are two.
         vertex: whether Vertex AI trains on it.
-        source: where the label, the machine types and their topologies are documented.
     """
 
     label: str
     devices: int
     vertex: bool
-    source: str
 
 
 @dataclass(frozen=True)
 class _Machine:
-    """A machine type: chips of one virtual machine, and the topologies that slices of such machines may have.
+    """A machine type.
 
-    `processors` (virtual ones) and `memory` (bytes) are `None` if no public table has them.
+    Attributes:
+        generation: key of `_GENERATIONS`.
+        chips: of one virtual machine.
+        topologies: which slices of such machines may have.
+        processors: virtual processors of one machine: the smallest number of a source.
+        memory: GiB of one machine: the smallest number of a source.
+        sources: keys of `SOURCES`, some with a line, of the whole row.
     """
 
     generation: str
     chips: int
     topologies: tuple[str, ...]
-    processors: int | None = None
-    memory: int | None = None
+    processors: int
+    memory: int
+    sources: tuple[str, ...]
 
 
-_XPK = "AI-Hypercomputer/xpk at 367c838, src/xpk/core/system_characteristics.py"
-_SKYPILOT = "skypilot-org/skypilot, sky/provision/gcp/mig_utils.py, _COMPUTE_TPU_TOPOLOGY_TO_VM_COUNT"
-_VERTEX_PAGE = "cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm"
-_GENERATIONS = {
-    "v5e": _Generation("tpu-v5-lite-podslice", 1, True, f"cloud.google.com/tpu/docs/v5e; {_XPK}:826; {_VERTEX_PAGE}"),
-    "v6e": _Generation(
-        "tpu-v6e-slice", 1, True, f"cloud.google.com/tpu/docs/v6e; {_XPK}:697 and :707; {_SKYPILOT}; {_VERTEX_PAGE}"
-    ),
-    "v5p": _Generation("tpu-v5p-slice", 1, False, f"cloud.google.com/tpu/docs/v5p; {_XPK}:718"),
-    "tpu7x": _Generation("tpu7x", 2, False, f"docs.cloud.google.com/tpu/docs/tpu7x; {_XPK}:573 and :584; {_SKYPILOT}"),
+# A source of a row of the table -> where it is.
+SOURCES = {
+    "GKE": "GoogleCloudPlatform/cluster-autoscaler at 7d25050, "
+    "pkg/cloudprovider/gke/machinetypes/deprecated_machine_types_config.go",
+    "XPK": "AI-Hypercomputer/xpk at 367c838, src/xpk/core/system_characteristics.py",
+    "SkyPilot": "skypilot-org/skypilot, sky/provision/gcp/mig_utils.py, _COMPUTE_TPU_TOPOLOGY_TO_VM_COUNT",
+    "machines": "docs.cloud.google.com/compute/docs/tpus/tpu-machines, of 2026-08-26",
+    "TPU": "docs.cloud.google.com/tpu/docs, the page of the generation",
+    "Vertex": "cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm",
 }
-# Processors and memory: Cyclenerd's google-cloud-pricing-cost-calculator, issue 89.
+_GENERATIONS = {
+    "v5e": _Generation("tpu-v5-lite-podslice", 1, vertex=True),
+    "v6e": _Generation("tpu-v6e-slice", 1, vertex=True),
+    "v5p": _Generation("tpu-v5p-slice", 1, vertex=False),
+    "tpu7x": _Generation("tpu7x", 2, vertex=False),
+}
 _MACHINES = {
-    "ct5lp-hightpu-1t": _Machine("v5e", 1, ("1x1",), 24, 48 << 30),
-    "ct5lp-hightpu-4t": _Machine("v5e", 4, ("2x2", *_FLAT), 112, 192 << 30),
-    "ct5lp-hightpu-8t": _Machine("v5e", 8, ("2x4",), 224, 384 << 30),
-    "ct6e-standard-1t": _Machine("v6e", 1, ("1x1",)),
-    "ct6e-standard-4t": _Machine("v6e", 4, ("2x2", *_FLAT)),
-    "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",)),
-    "ct5p-hightpu-4t": _Machine("v5p", 4, _cubes(140)),
-    "tpu7x-standard-1t": _Machine("tpu7x", 1, ("1x1x1",)),
-    "tpu7x-standard-4t": _Machine("tpu7x", 4, _cubes(144)),
+    "ct5lp-hightpu-1t": _Machine("v5e", 1, ("1x1",), 24, 48, ("GKE:1503", "TPU", "Vertex")),
+    "ct5lp-hightpu-4t": _Machine("v5e", 4, ("2x2", *_FLAT), 112, 192, ("GKE:1502", "XPK:826", "TPU", "Vertex")),
+    "ct5lp-hightpu-8t": _Machine("v5e", 8, ("2x4",), 224, 384, ("GKE:1501", "TPU", "Vertex")),
+    "ct6e-standard-1t": _Machine("v6e", 1, ("1x1",), 44, 176, ("GKE:1571", "XPK:697", "machines", "TPU", "Vertex")),
+    "ct6e-standard-4t": _Machine(
+        "v6e", 4, ("2x2", *_FLAT), 180, 720, ("GKE:1573", "XPK:707", "SkyPilot", "machines", "TPU", "Vertex")
+    ),
+    "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",), 180, 1440, ("GKE:1575", "SkyPilot", "machines", "TPU", "Vertex")),
+    "ct5p-hightpu-4t": _Machine("v5p", 4, _cubes(140), 208, 448, ("GKE:1535", "XPK:718", "machines", "TPU")),
+    "tpu7x-standard-1t": _Machine("tpu7x", 1, ("1x1x1",), 56, 248, ("GKE:2766", "XPK:573")),
+    "tpu7x-standard-4t": _Machine(
+        "tpu7x", 4, _cubes(144), 224, 960, ("GKE:2768", "XPK:584", "SkyPilot", "machines", "TPU")
+    ),
 }
 
 MACHINES = tuple(_MACHINES)
@@ -103,9 +116,14 @@ def topologies(machine: str) -> tuple[str, ...]:
     return _MACHINES[machine].topologies
 
 
-def sources() -> dict[str, str]:
-    """Returns for each generation the sources of its rows, separated by `; `."""
-    return {name: one.source for name, one in _GENERATIONS.items()}
+def sources(machine: str) -> tuple[str, ...]:
+    """Returns the sources of the row of a machine type of `MACHINES`: keys of `SOURCES`, some with `:LINE`."""
+    return _MACHINES[machine].sources
+
+
+def trains_on_vertex(machine: str) -> bool:
+    """Returns whether Vertex AI trains on a machine type of `MACHINES`."""
+    return _GENERATIONS[_MACHINES[machine].generation].vertex
 
 
 @dataclass(frozen=True)
@@ -178,14 +196,14 @@ class TpuSlice:
         return _MACHINES[self.machine].chips
 
     @property
-    def processors_per_host(self) -> int | None:
-        """Virtual processors of one machine; `None` if unknown."""
+    def processors_per_host(self) -> int:
+        """Virtual processors of one machine."""
         return _MACHINES[self.machine].processors
 
     @property
-    def memory_per_host(self) -> int | None:
-        """Bytes of memory of one machine; `None` if unknown."""
-        return _MACHINES[self.machine].memory
+    def memory_per_host(self) -> int:
+        """Bytes of memory of one machine."""
+        return _MACHINES[self.machine].memory << 30
 
     @property
     def chips(self) -> int:
@@ -203,11 +221,12 @@ class TpuSlice:
         Raises:
             ConfigError: it does not, by its documentation.
         """
-        if not _GENERATIONS[self.generation].vertex:
+        if not trains_on_vertex(self.machine):
             others = " and ".join(name for name, one in _GENERATIONS.items() if one.vertex)
             raise ConfigError(
                 f"{self.path}.machine",
-                f"{self.machine!r} is a TPU {self.generation}, and Vertex AI trains on {others} only ({_VERTEX_PAGE})",
+                f"{self.machine!r} is a TPU {self.generation}, and Vertex AI trains on {others} only "
+                f"({SOURCES['Vertex']})",
                 "Use one of these, or Kubeflow Pipelines on GKE.",
             )
 

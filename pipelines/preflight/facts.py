@@ -105,8 +105,8 @@ class Facts:
         config: the configuration.
         slice: the requested slice.
         hosts: the requested number of hosts.
-        host_processors: virtual processors of a host; `None` if unknown.
-        host_memory: bytes of a host's memory; `None` if unknown.
+        host_processors: virtual processors of a host.
+        host_memory: bytes of a host's memory.
         dataset: the dataset, if one was given.
         needed: images per second that the whole slice needs; `None` if not given.
         measured: images per second that the loader gave on this machine; `None` if not measured.
@@ -116,8 +116,8 @@ class Facts:
     config: Config
     slice: TpuSlice
     hosts: int
-    host_processors: int | None = None
-    host_memory: int | None = None
+    host_processors: int
+    host_memory: int
     dataset: DatasetFacts | None = None
     needed: float | None = None
     measured: float | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from shardwright.loader.memory import LoaderMemory, cache_budget, decoded_bytes, loader_memory
@@ -31,7 +30,7 @@ def memory_estimate(facts: Facts) -> LoaderMemory:
         size=(height, width),
         channels=len(classes or ()) if facts.config.task == "segmentation" else 0,
         shards=1 if split is None else -(-len(split.records) // facts.hosts),
-        processors=facts.host_processors or facts.processors,
+        processors=facts.host_processors,
         kept=_kept(facts),
     )
 
@@ -46,13 +45,12 @@ def _kept(facts: Facts) -> int:
     words = sum(texts[column].vocabulary for column in facts.config.trainer.text if column in texts)
     each = decoded_bytes(facts.size, len(facts.dataset.classes), words)
     remote = is_remote(facts.dataset.root)
-    room = math.inf if facts.host_memory is None else _SHARE * facts.host_memory
+    room = _SHARE * facts.host_memory
     return cache_budget(split.records, each, order=loader.order, hosts=facts.hosts, remote=remote, room=room)
 
 
 def fits_memory(facts: Facts) -> Iterator[Problem]:
     """Checks that the loader fits into its part of a host's memory."""
-    assert facts.host_memory is not None
     estimate = memory_estimate(facts)
     kept = f", {estimate.kept / 1e9:.1f} GB of decoded images that stay" if estimate.kept else ""
     larger = estimate.shuffle > estimate.batches
@@ -69,14 +67,13 @@ def fast_enough(facts: Facts) -> Iterator[Problem]:
     """Checks that the hosts together decode as many images as the chips learn from."""
     assert facts.needed is not None
     assert facts.measured is not None
-    scale = (facts.host_processors or facts.processors) / max(1, facts.processors)
-    gives = facts.measured * scale * facts.hosts
-    each = f"{facts.host_processors} processors" if facts.host_processors else "as many processors as this machine"
+    gives = facts.measured * facts.host_processors / max(1, facts.processors) * facts.hosts
     yield from problem_if(
         gives < _SPARE * facts.needed,
         "trainer.batch_size",
         f"{facts.needed:,.0f} images/s are needed; {facts.measured:,.0f} images/s measured here on {facts.processors} "
-        f"processors make about {gives:,.0f} on {facts.hosts} hosts of {each}, and {_SPARE:g} times the need is wanted",
+        f"processors make about {gives:,.0f} on {facts.hosts} hosts of {facts.host_processors} processors, and "
+        f"{_SPARE:g} times the need is wanted",
         "Use smaller images (transform.size), fewer augmentations, or hosts with more processors or fewer chips.",
     )
 

@@ -10,13 +10,12 @@ from shardwright.pipelines.preflight.facts import Facts
 ERROR, WARNING = "error", "warning"
 
 # Facts that rules need, and how the user gives them.
-DATASET, TRIED, SPEED, NEEDED, HOST_MEMORY = "dataset", "tried", "speed", "needed", "host_memory"
+DATASET, TRIED, SPEED, NEEDED = "dataset", "tried", "speed", "needed"
 _ASKED_FOR = {
     DATASET: "give --dataset DIR",
     TRIED: "give --dataset DIR of a dataset that the loader can read",
     SPEED: "give --dataset DIR of a dataset that the loader can read",
     NEEDED: "give --needed IMAGES_PER_SECOND",
-    HOST_MEMORY: "give --host-memory GB: that of this machine type is unknown",
 }
 
 
@@ -108,7 +107,6 @@ def _known(need: str, facts: Facts) -> bool:
         TRIED: dataset is not None and bool(dataset.fed),
         SPEED: facts.measured is not None,
         NEEDED: facts.needed is not None,
-        HOST_MEMORY: facts.host_memory is not None,
     }
     return known[need]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardwright.pipelines.preflight import dataset_rules, device_rules, feeding_rules, tensor_rules
-from shardwright.pipelines.preflight.findings import DATASET, ERROR, HOST_MEMORY, NEEDED, SPEED, TRIED, WARNING, Rule
+from shardwright.pipelines.preflight.findings import DATASET, ERROR, NEEDED, SPEED, TRIED, WARNING, Rule
 
 RULES: tuple[Rule, ...] = (
     Rule("slice-hosts", ERROR, "the slice exists with this number of hosts", device_rules.hosts_fit_slice),
@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
         dataset_rules.evaluation_padding,
         (DATASET,),
     ),
-    Rule("host-memory", ERROR, "the loader fits into a host's memory", feeding_rules.fits_memory, (HOST_MEMORY,)),
+    Rule("host-memory", ERROR, "the loader fits into a host's memory", feeding_rules.fits_memory),
     Rule(
         "images-per-second", ERROR, "the hosts decode as fast as is needed", feeding_rules.fast_enough, (NEEDED, SPEED)
     ),

@@ -1,4 +1,4 @@
-"""The table of docs/deploy/kubeflow.md: each setting of `kubeflow`, where it ends, and the line that reads it there.
+"""The table of docs/reference/kubeflow-settings.md: each setting of `kubeflow`, its place, the line that reads it.
 
 A row is proven as far as it can be here: the value is found at its place. The lines are those of one commit of
 Kubeflow, read in its sources, which no package has.
@@ -25,7 +25,7 @@ from shardwright.pipelines.kubeflow import (
 )
 from shardwright.pipelines.tpu import TpuSlice
 
-PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "kubeflow.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "kubeflow-settings.md"
 BEGIN, END = "<!-- generated: settings -->\n", "<!-- end: settings -->\n"
 GOLDEN = Path(__file__).parent / "golden" / "kubeflow.yaml"
 IMAGE = "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"

@@ -216,15 +216,12 @@ def test_a_larger_batch_than_buffer_is_named_as_what_fills_the_memory():
 
 
 def test_without_a_dataset_the_configuration_alone_is_asked():
-    alone = dataclasses.replace(
-        facts(), dataset=None, measured=None, needed=None, host_processors=None, host_memory=None
-    )
+    alone = dataclasses.replace(facts(), dataset=None, measured=None, needed=None)
     report = check(RULES, alone)
     assert report.findings == ()
     assert len(report.passed) >= 10
     assert report.unchecked["loads"] == "give --dataset DIR"
     assert report.unchecked["images-per-second"] == "give --needed IMAGES_PER_SECOND"
-    assert "--host-memory" in report.unchecked["host-memory"]
     assert set(report.passed) | set(report.unchecked) == set(BY_ID)
     wrong = {"shards__count": 3, "shards__target_size": None, "loader__order": "fast", "shards__hosts": None}
     found = check(RULES, dataclasses.replace(alone, config=config(**wrong))).findings
@@ -311,7 +308,6 @@ def test_what_the_trainer_keeps_decoded_is_counted():
     assert "0.1 GB of decoded images that stay" in problem.problem
     # On a host with little memory the Trainer decodes them again.
     assert [estimate(host_processors=1, host_memory=4 * one.kept - less).kept for less in (0, 4)] == [one.kept, 0]
-    assert estimate(host_processors=None, host_memory=None).kept == one.kept
 
 
 def test_what_is_under_way_follows_batch_and_processors():

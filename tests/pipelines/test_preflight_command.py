@@ -102,7 +102,7 @@ def test_slices_with_several_machine_types():
     assert facts("v5e-2x4", None).slice.machine == "ct5lp-hightpu-8t"
     assert facts("v5e-2x4", None).hosts == 1
     assert facts("v6e-4x4", 3).slice.host_counts == (4,)
-    assert (facts("v6e-4x4", 3).hosts, facts("v6e-4x4", 3).host_memory) == (3, None)
+    assert (facts("v6e-4x4", 3).hosts, facts("v6e-4x4", 3).host_memory) == (3, 720 << 30)
 
 
 def test_with_a_dataset_the_loader_is_tried(tmp_path, capsys, dataset):

@@ -1,8 +1,5 @@
 """TPU slices: what fits, what does not, and the messages."""
 
-import re
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +8,6 @@ from shardwright.errors import ConfigError
 from shardwright.pipelines import tpu
 from shardwright.pipelines.tpu import TpuSlice
 
-ROOT = Path(__file__).parents[2]
 SLICES = [(name, topology) for name, machine in tpu._MACHINES.items() for topology in machine.topologies]
 WRITTEN = {f"{TpuSlice(*names).generation}-{names[1]}" for names in SLICES}
 
@@ -25,39 +21,6 @@ def test_a_slice_is_made_of_whole_machines(machine):
         assert found.hosts * found.chips_per_host == found.chips
         assert found.node_selector[tpu.TOPOLOGY_SELECTOR] == topology
         assert TpuSlice.parse(f"{found.generation}-{topology}", hosts=found.hosts).machine == machine
-
-
-def test_the_page_lists_every_machine():
-    page = (ROOT / "docs/deploy/kubeflow.md").read_text(encoding="utf-8")
-    rows = re.findall(
-        r"^\| `(v5e|v6e|v5p|tpu7x)` \| `([a-z0-9-]+)` \| ([0-9]+) \| (.+?) \| (yes|no) \|$", page, re.MULTILINE
-    )
-    assert rows == [
-        (
-            one.generation,
-            name,
-            str(one.chips),
-            _in_words(one.topologies),
-            "yes" if tpu._GENERATIONS[one.generation].vertex else "no",
-        )
-        for name, one in tpu._MACHINES.items()
-    ]
-
-
-def test_the_page_names_the_sources_of_every_generation():
-    page = (ROOT / "docs/deploy/kubeflow.md").read_text(encoding="utf-8")
-    _, table = page.split("| generation | sources |\n|---|---|\n")
-    rows = re.findall(r"^\| `([a-z0-9]+)` \| (`.+`) \|$", table.split("\n\n")[0], re.MULTILINE)
-    assert rows == [
-        (name, "<br>".join(f"`{one}`" for one in source.split("; "))) for name, source in tpu.sources().items()
-    ]
-    assert rows
-
-
-def _in_words(topologies):
-    if len(topologies) <= 7:
-        return " ".join(f"`{topology}`" for topology in topologies)
-    return f"{' '.join(f'`{topology}`' for topology in topologies[:6])} … `{topologies[-1]}`"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +59,29 @@ def test_every_generation_and_machine_has_a_source_and_a_label():
     assert {machine.generation for machine in tpu._MACHINES.values()} == set(tpu._GENERATIONS)
     labels = [generation.label for generation in tpu._GENERATIONS.values()]
     assert len(set(labels)) == len(labels)
-    assert all("/" in generation.source for generation in tpu._GENERATIONS.values())
+    named = {source.partition(":")[0] for machine in tpu.MACHINES for source in tpu.sources(machine)}
+    assert named == set(tpu.SOURCES)
+
+
+@pytest.mark.parametrize("machine", tpu.MACHINES)
+def test_a_row_has_sources_of_its_processors_its_topologies_and_of_vertex_ai(machine):
+    found = {source.partition(":")[0] for source in tpu.sources(machine)}
+    assert "GKE" in found
+    assert found & {"XPK", "TPU"}
+    assert ("Vertex" in found) == tpu.trains_on_vertex(machine)
+
+
+@pytest.mark.parametrize(
+    ("machine", "topology", "processors", "gigabytes"),
+    [
+        ("ct5lp-hightpu-8t", "2x4", 224, 384),
+        ("ct6e-standard-8t", "2x4", 180, 1440),
+        ("ct5p-hightpu-4t", "2x2x1", 208, 448),
+    ],
+)
+def test_processors_and_memory_of_a_host(machine, topology, processors, gigabytes):
+    found = TpuSlice(machine, topology)
+    assert (found.processors_per_host, found.memory_per_host) == (processors, gigabytes << 30)
 
 
 @pytest.mark.parametrize("machine", ["ct5p-hightpu-4t", "tpu7x-standard-4t"])

@@ -438,6 +438,43 @@ def kfp_components() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def tpu_machines() -> str:
+    from shardwright.pipelines.tpu import MACHINES, SOURCES, TpuSlice, sources, topologies, trains_on_vertex
+
+    rows = []
+    for name in MACHINES:
+        known = topologies(name)
+        found = TpuSlice(name, known[0])
+        listed = known if len(known) <= 7 else (*known[:6], "…", known[-1])
+        shapes = " ".join(one if one == "…" else f"`{one}`" for one in listed)
+        numbers = (str(found.chips_per_host), str(found.processors_per_host), f"{found.memory_per_host >> 30} GiB")
+        vertex = "the same" if trains_on_vertex(name) else "no"
+        rows.append((f"`{found.generation}`", f"`{name}`", *numbers, shapes, vertex, ", ".join(sources(name))))
+    columns = "generation, `machine`, chips, processors, memory, `topology` on GKE, on Vertex AI, sources"
+    return f"""# TPU machines
+
+The values of `machine` and `topology` in `kubeflow.trainer` and `vertex.trainer`. Processors (virtual ones) and memory
+are those of one machine; `shardwright preflight` uses them. {GENERATED}
+
+{table(columns, rows)}
+
+No row was tried on a real TPU. Compare it with the machine types of your region before you rent one.
+
+- Slices of `ct5p-hightpu-4t` and `tpu7x-standard-4t` above 32 chips consist of cubes of 4x4x4 chips, with sides that do
+  not decrease. Google's page of v5p allows slices of up to 6,144 chips (`16x16x24`); `xpk` creates larger ones.
+- A TPU7x (Ironwood) chip has two JAX devices, so `trainer.batch_size` must be a multiple of twice its chips.
+- Vertex AI takes the topologies that GKE has: Google's client describes the field `tpu_topology` of `MachineSpec` so.
+
+## Sources
+
+A source followed by a number is a line of a file. The table has the smaller number if two sources
+differ: Google's page of machines has 360 processors for `ct6e-standard-8t`, and GKE's code has 992 GiB for
+`tpu7x-standard-4t`. Google's page does not list `tpu7x-standard-1t`.
+
+{table("source, where", ((name, f"`{place}`") for name, place in SOURCES.items()))}
+"""
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "python-api": python_api,
     "tfx-components": tfx_components,
@@ -447,5 +484,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "dataset-files": dataset_files,
     "environment-variables": environment,
     "exit-codes": exit_codes,
+    "tpu-machines": tpu_machines,
 }
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
