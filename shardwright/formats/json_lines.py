@@ -7,7 +7,7 @@
 | `labelbox` | `{"data_row": {"external_id": "a.jpg"}, "projects": {"p": {"labels": [...]}}}` |
 
 Members of label tables are found as columns of a table are; a Parquet file with lists is one, too. `objects` are those
-of Hugging Face's imagefolder: lists `bbox` of [x, y, width, height] in pixels, and `categories`. Boxes of Vertex AI are
+of Hugging Face's imagefolder, see `listed_boxes`. Boxes of Vertex AI are
 fractions of the image; its `ml_use` is the split. Labelbox keeps masks as addresses on its servers: an image that has
 one is rejected. Sources: the documentation of the three (huggingface.co/docs/datasets/image_dataset,
 cloud.google.com/vertex-ai/docs/image-data, docs.labelbox.com/reference/export-image-annotations).
@@ -20,10 +20,13 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Survey
+from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
 from shardwright.formats.object_values import (
     ObjectError,
     read_list,
@@ -39,8 +42,6 @@ from shardwright.images.boxes import Box
 from shardwright.storage import open_table
 from shardwright.storage.limits import LineTooLong, bounded_lines
 
-OBJECTS = "objects"
-_CATEGORIES = ("categories", "category", "label", "labels")
 _FRACTIONS = (1, 1)
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _SHOWN = 60
@@ -91,6 +92,7 @@ class LabelJsonl(_Lines):
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
         self._columns = given.options.columns
+        self._form = BoxForm()
         folder, root = os.path.dirname(given.path), given.images.root.rstrip("/") + "/"
         # Hugging Face names images from the folder of the file on.
         self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
@@ -112,22 +114,46 @@ class LabelJsonl(_Lines):
     def _line(self, found: Mapping[str, Any]) -> Content:
         image, label = (choose_role(role, list(found), self._columns) for role in (IMAGE, LABEL))
         value = found.get(label)
-        tags = [_class(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]
+        tags = [read_class(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]
         left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in found if name not in (image, label, OBJECTS)})
         things: list[Thing] = []
-        if found.get(OBJECTS) is not None:
-            objects = read_mapping(_by_member(found[OBJECTS]), OBJECTS)
-            named = next((name for name in _CATEGORIES if name in objects), _CATEGORIES[0])
-            boxes, labels = read_list(objects.get("bbox"), "bbox"), read_list(objects.get(named), named)
-            if len(boxes) != len(labels):
-                raise ObjectError(f"objects: has {len(boxes)} bbox and {len(labels)} {named}")
-            for i, (box, one) in enumerate(zip(boxes, labels, strict=True)):
-                sides = [read_number(side, f"bbox {i + 1}") for side in read_list(box, f"bbox {i + 1}")]
-                if len(sides) != 4:
-                    raise ObjectError(f"bbox {i + 1}: has {len(sides)} numbers, not [x, y, width, height]")
-                x, y, width, height = sides
-                things.append(rectangle(_class(one), Box(x, y, x + width, y + height)))
+        for box in read_boxes(found[OBJECTS]) if found.get(OBJECTS) is not None else ():
+            self._form.add(box.numbers)
+            x, y, width, height = box.numbers
+            things.append(rectangle(box.label, Box(x, y, x + width, y + height)))
         return Content(things, list(dict.fromkeys(tags)), left_out=left)
+
+    def survey(self) -> Survey:
+        """See `AnnotationFormat.survey`."""
+        survey = super().survey()
+        if self._boxes and self._form.boxes:
+            survey.notes = (*survey.notes, f"{self.name}: {self._form.note()}")
+        return survey
+
+    def _check_boxes(self, survey: Survey) -> None:
+        """Decides what the numbers are first."""
+        if self._form.fractions:
+            raise UsageError(
+                f"{self._path}: the numbers of bbox are fractions of the image, and it is unknown which. Write them as "
+                "[x, y, width, height] in pixels."
+            )
+        sizes = ((one, self._images.size_of(one.position)) for one in self._kept if self._form.may_be_edges)
+        for one, size in sizes:
+            for thing in one.content.things if size is not None else ():
+                assert size is not None
+                self._form.compare(_numbers(thing), height=size[0], width=size[1])
+        if self._form.edges:
+            for i, (_, content) in enumerate(self._kept):
+                things = [rectangle(thing.label, self._form.box(_numbers(thing))) for thing in content.things]
+                self._kept[i] = self._kept[i]._replace(content=replace(content, things=things))
+        super()._check_boxes(survey)
+
+
+def _numbers(thing: Thing) -> tuple[float, float, float, float]:
+    """Returns the numbers of a box as they were written."""
+    assert thing.box is not None
+    left, top, right, bottom = thing.box
+    return left, top, right - left, bottom - top
 
 
 class VertexJsonl(_Lines):
@@ -215,21 +241,6 @@ def _parse(line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
-
-
-def _by_member(objects: Any) -> Any:
-    """Returns lists by their names also where there is an object a box, as newer versions of `datasets` write them."""
-    if not isinstance(objects, list) or not all(isinstance(one, dict) for one in objects):
-        return objects
-    names = list(objects[0]) if objects else ["bbox", _CATEGORIES[0]]
-    return {name: [one.get(name) for one in objects] for name in names}
-
-
-def _class(value: object) -> str:
-    """Returns a class as text: numbers are classes, too."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return read_name(value, "the class")
 
 
 def _display_name(value: object, where: str) -> str:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from shardwright.errors import UsageError
 from shardwright.formats.box_csv import BoxCsv, has_box_columns, is_box_csv
 from shardwright.formats.cvat import Cvat
-from shardwright.formats.json_lines import OBJECTS, Labelbox, LabelJsonl, VertexJsonl, is_label_line
+from shardwright.formats.json_lines import Labelbox, LabelJsonl, VertexJsonl, is_label_line
 from shardwright.formats.label_studio import LabelStudio
 from shardwright.formats.labelme import LabelMe
+from shardwright.formats.listed_boxes import OBJECTS
 from shardwright.formats.objects import ObjectFormat
 from shardwright.formats.open_images import OpenImages, is_open_images
 from shardwright.formats.panoptic import Panoptic

@@ -13,7 +13,8 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -23,10 +24,13 @@ from shardwright.extras import missing_extra
 from shardwright.formats import parquet_pages as pages
 from shardwright.formats.base import shorten
 from shardwright.storage import is_remote, limits, open_file, read_start
+from shardwright.tfrecords.scan import is_image
 from shardwright.untrusted import parse_untrusted_json
 
 # Rows that are read at once, fewer where pages are large, and bytes of a batch.
 _MOST_ROWS, _BATCH = 1024, 256 << 20
+# Rows that are looked at to find columns of images.
+_PEEKED = 8
 # The largest page, unpacked: images are as large as records may be.
 _MOST_PAGE, _MOST_IMAGE_PAGE = 256 << 20, 1 << 30
 # Values within lists, for each byte of the file.
@@ -45,7 +49,7 @@ class Column(NamedTuple):
     Attributes:
         name: its name, without spaces around it.
         nested: whether it contains lists or structures.
-        image: whether it contains images: a structure of `bytes` and `path`.
+        image: whether it contains images: a structure of `bytes` and `path`, or bytes that begin as an image does.
         feature: the description by `datasets`, or `None`.
     """
 
@@ -87,7 +91,8 @@ class ParquetFile:
                 raise UsageError(f"{path}: has no columns. Give another file.")
             if not file.metadata.num_rows:
                 raise UsageError(f"{path}: has 0 rows. Give a table with rows.")
-        return ParquetFile(path, columns, pin)
+            binary = {field.name.strip() for field in schema if _is_bytes(field.type)}
+        return ParquetFile(path, columns, pin)._with_images(binary)
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -131,12 +136,29 @@ class ParquetFile:
                     for column, value in zip(chosen, values, strict=True)
                 }
 
-    def _batches(self, chosen: Sequence[Column] | None, most: int) -> Iterator[Any]:
+    def _with_images(self, binary: Collection[str]) -> ParquetFile:
+        """Returns the file with those columns of bytes described as images whose first values begin as images do.
+
+        Args:
+            binary: the columns of bytes; some programs write texts as bytes, too.
+        """
+        marked = replace(
+            self, columns=tuple(one._replace(image=one.image or one.name in binary) for one in self.columns)
+        )
+        chosen = [column for column in marked.columns if column.name in binary]
+        found: dict[str, bool] = {}
+        for batch in islice(marked._batches(chosen, _MOST_IMAGE_PAGE, _PEEKED) if chosen else (), 1):
+            for column, array in zip(chosen, batch.columns, strict=True):
+                values = [value for value in array.to_pylist() if value]
+                found[column.name] = bool(values) and all(map(is_image, values))
+        return replace(self, columns=tuple(one._replace(image=found.get(one.name, one.image)) for one in self.columns))
+
+    def _batches(self, chosen: Sequence[Column] | None, most: int, at_once: int = _MOST_ROWS) -> Iterator[Any]:
         """Yields record batches of bounded memory, with the chosen columns in their order."""
         numbers = [i for i, column in enumerate(self.columns) if chosen is None or column in chosen]
-        flat = [i for i in numbers if not self.columns[i].nested]
+        flat = [i for i in numbers if not self.columns[i].nested and not self.columns[i].image]
         with _opened(self.path, self.pin, flat) as (stream, file):
-            rows = self._check_pages(stream, file, numbers, most)
+            rows = min(at_once, self._check_pages(stream, file, numbers, most))
             names = [file.schema_arrow.names[i] for i in numbers]
             whole = len(numbers) == len(self.columns)
             yield from file.iter_batches(rows, columns=None if whole else names, use_threads=False)
@@ -292,7 +314,7 @@ def _is_image(kind: Any) -> bool:
         return False
     names = {kind[i].name: kind[i].type for i in range(kind.num_fields)}
     holds = names.get("bytes")
-    return holds is not None and bool(pyarrow.types.is_binary(holds) or pyarrow.types.is_large_binary(holds))
+    return holds is not None and _is_bytes(holds)
 
 
 def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
@@ -356,6 +378,12 @@ def _is_text(kind: Any) -> bool:
     import pyarrow
 
     return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_binary(kind))
+
+
+def _is_bytes(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind))
 
 
 def _import_pyarrow() -> Any:

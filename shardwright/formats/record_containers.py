@@ -8,6 +8,7 @@ from typing import IO, NamedTuple
 
 from shardwright.formats import array_records, parquet_images, webdataset
 from shardwright.formats.parquet import ParquetFile
+from shardwright.formats.parquet_images import Objects
 from shardwright.formats.parquet_pages import is_parquet
 from shardwright.formats.webdataset import CLASSES_FILE, read_classes
 from shardwright.storage import Listing, open_file, read_bytes
@@ -27,6 +28,25 @@ class Packed(NamedTuple):
     name: str
 
 
+class Described(NamedTuple):
+    """The description of a set of files.
+
+    Attributes:
+        classes: names of the classes in order, where something states them.
+        source: what states them.
+        objects: the boxes in lists of Parquet files.
+    """
+
+    classes: tuple[str, ...] = ()
+    source: str = ""
+    objects: Objects = Objects()
+
+    def notes(self) -> list[str]:
+        """Messages for the user."""
+        order = [f"tfrecord: classes in the order of {self.source}"] if self.classes else []
+        return [*self.objects.notes(), *order]
+
+
 class Container(NamedTuple):
     """A kind of file.
 
@@ -42,20 +62,21 @@ class Container(NamedTuple):
     means: str
     begins: Callable[[bytes], bool]
     holds: Callable[[Packed], bool]
-    write: Callable[[Packed, IO[bytes], Sequence[str]], None]
+    write: Callable[[Packed, IO[bytes], Described], None]
 
 
-def _write_tar(file: Packed, copy: IO[bytes], classes: Sequence[str]) -> None:
+def _write_tar(file: Packed, copy: IO[bytes], described: Described) -> None:
     with open_file(file.path, file.pin) as tar:
-        webdataset.write_records(tar, copy, file.name, classes)
+        webdataset.write_records(tar, copy, file.name, described.classes)
 
 
-def _write_parquet(file: Packed, copy: IO[bytes], classes: Sequence[str]) -> None:
-    parquet_images.write_records(ParquetFile.open(file.path, file.pin), copy, file.name, classes)
+def _write_parquet(file: Packed, copy: IO[bytes], described: Described) -> None:
+    opened = ParquetFile.open(file.path, file.pin)
+    parquet_images.write_records(opened, copy, file.name, described.classes, described.objects)
 
 
-def _write_array_record(file: Packed, copy: IO[bytes], classes: Sequence[str]) -> None:
-    del classes
+def _write_array_record(file: Packed, copy: IO[bytes], described: Described) -> None:
+    del described
     array_records.write_records(file.path, file.pin, copy, file.name)
 
 
@@ -89,8 +110,8 @@ def container_of(file: Packed, start: bytes) -> Container | None:
     return found if found is not None and found.holds(file) else None
 
 
-def read_class_names(found: Listing, files: Sequence[tuple[Packed, Container]]) -> tuple[tuple[str, ...], str]:
-    """Returns the names of the classes in order, and what states them; neither where nothing does.
+def describe(found: Listing, files: Sequence[tuple[Packed, Container]]) -> Described:
+    """Returns the description of a set of files.
 
     Args:
         found: all files of the input; tar files have the classes in a file next to them.
@@ -99,22 +120,13 @@ def read_class_names(found: Listing, files: Sequence[tuple[Packed, Container]]) 
     Raises:
         UsageError: they cannot be read.
     """
-    names: dict[str, None] = {}
     kinds = {container.kind for _, container in files}
-    if _TAR in kinds:
-        names |= dict.fromkeys(_listed(found))
-    for file, container in files:
-        if container.kind == _PARQUET:
-            names |= dict.fromkeys(parquet_images.classes_in(ParquetFile.open(file.path, file.pin)))
-    return tuple(names), CLASSES_FILE if kinds == {_TAR} else "the files"
-
-
-def left_out(files: Sequence[tuple[Packed, Container]]) -> tuple[str, ...]:
-    """Returns a note about columns of Parquet files that are not read; nothing where all are."""
+    names = dict.fromkeys(_listed(found) if _TAR in kinds else ())
     opened = [ParquetFile.open(file.path, file.pin) for file, container in files if container.kind == _PARQUET]
-    names = dict.fromkeys(name for one in opened for name in parquet_images.structures(one))
-    fix = "boxes are read from `boxes` and `box_classes`, or from a metadata.jsonl next to the images"
-    return (f"tfrecord: left out: {', '.join(names)} (structures; {fix})",) if names else ()
+    names |= dict.fromkeys(name for file in opened for name in parquet_images.classes_in(file))
+    objects = parquet_images.find_objects(opened)
+    names |= dict.fromkeys(objects.classes)
+    return Described(tuple(names), CLASSES_FILE if kinds == {_TAR} else "the files", objects)
 
 
 def _listed(found: Listing) -> tuple[str, ...]:

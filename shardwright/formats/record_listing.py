@@ -19,7 +19,7 @@ from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE
 from shardwright.errors import DatasetError, UsageError
 from shardwright.formats.export_record import RECORD_FILE
-from shardwright.formats.record_containers import Container, Packed, container_of, left_out, read_class_names
+from shardwright.formats.record_containers import Container, Packed, container_of, describe
 from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
 from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
 from shardwright.formats.webdataset import CLASSES_FILE
@@ -111,11 +111,11 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
             paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
             os.makedirs(os.path.dirname(paths[i]))
     packed = [(_packed(files, i), container) for i, container in containers.items()]
-    classes, stated = read_class_names(found, packed)
+    described = describe(found, packed)
 
     def unpack(number: int) -> None:
         with open(paths[number], "wb") as copy:
-            containers[number].write(_packed(files, number), copy, classes)
+            containers[number].write(_packed(files, number), copy, described)
 
     for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
         pass
@@ -142,10 +142,8 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         if any(i not in containers and path != files.names[i] for i, path in enumerate(paths)):
             kinds.add("compressed")
         notes = (*notes, f"tfrecord: {' and '.join(sorted(kinds))} files are unpacked to a temporary folder")
-    notes = (*notes, *left_out(packed))
-    if classes:
-        notes = (*notes, f"tfrecord: classes in the order of {stated}")
-    parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, classes)
+    notes = (*notes, *described.notes())
+    parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, described.classes)
     return RecordFiles(files, *parts)
 
 

@@ -53,6 +53,8 @@ _LABELS = (
     ),
     (f"{OBJECTS}class/label", f"{OBJECTS}class/text"),
 )
+# Numbers of every image, which are never its class.
+_SIZES = frozenset(("height", "width", "depth", "channels"))
 _LONGEST_NAME = 200
 _SHOWN = 12
 
@@ -191,7 +193,9 @@ class _Found:
 
     def is_label(self, name: str) -> bool:
         """Returns whether a record has one class in it, and the name is not one that means something else."""
-        return self.is_class(name) and not name.startswith("image/") and all(len(v) == 1 for v in self.names[name])
+        if name.startswith("image/") or name in _SIZES:
+            return False
+        return self.is_class(name) and all(len(values) == 1 for values in self.names[name])
 
     def is_key(self, name: str) -> bool:
         """Returns whether values can be keys: one each, all different."""

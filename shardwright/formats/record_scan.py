@@ -20,6 +20,7 @@ from shardwright.dataset.manifest import mask_class
 from shardwright.errors import UsageError
 from shardwright.formats.classes import MOST_CLASSES
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
+from shardwright.formats.sample_features import REFUSED
 from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 from shardwright.tfrecords.scan import OtherRecordError, ScannedRecord, read_example, scan_records
 
@@ -100,6 +101,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
         start, image, key, labeled = _NOWHERE, b"", "", 0
         try:
             features = features_of(record)
+            _check_refused(features)
             image = image_of(features, roles)
             labels = labels_of(features, roles.label)
             key = _key(features, roles.key)
@@ -149,6 +151,14 @@ def image_of(features: Features, roles: Roles) -> bytes:
     if not isinstance(values, list) or len(values) != 1:
         raise UnusableError(NO_IMAGE, f"feature {roles.image!r} holds {_amount(values)}, not one image")
     return values[0]
+
+
+def _check_refused(features: Features) -> None:
+    """Raises `UnusableError` for a sample that its container refused."""
+    refused = features.get(REFUSED, [])
+    if isinstance(refused, list) and len(refused) == 2:
+        code, reason = (text.decode("utf-8", "replace") for text in refused)
+        raise UnusableError(code, reason)
 
 
 def labels_of(features: Features, name: str) -> list[str]:
@@ -209,8 +219,11 @@ def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], wh
                     f"{where}: more than {MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
                     "Name the feature of classes in input.labels.columns."
                 )
-    # Boxes of one class are one class of their image; a list that repeats a class is a list.
-    scan.several = scan.several or len(set(labels) if roles.label.startswith(OBJECTS) else labels) > 1
+    # Boxes of one class are one class of their image. An image without boxes has an empty list of classes, and a list
+    # that repeats a class is a list.
+    boxed = roles.label.startswith(OBJECTS)
+    without = boxed and not labels and roles.label in features
+    scan.several = scan.several or without or len(set(labels) if boxed else labels) > 1
     numbers = features.get(roles.number)
     if isinstance(numbers, np.ndarray) and len(numbers) == len(labels):
         for text, number in zip(labels, numbers.tolist(), strict=True):

@@ -13,9 +13,11 @@ from shardwright.tfrecords.encode import FeatureValue, byte_strings, floats, int
 
 MASK_FOLDER = "segmentation_mask/"
 CLASS_TEXT = "image/class/text"
+# Code and reason of a sample that cannot be used; no file of anybody has this name of a feature.
+REFUSED = "\0refused"
 
 # The ingest itself limits the pixels.
-_ANY_SIZE = 1 << 62
+ANY_SIZE = 1 << 62
 _EDGES = (XMIN, YMIN, XMAX, YMAX)
 
 
@@ -62,7 +64,7 @@ def box_features(
         raise SampleError(f"the class {unknown[0]!r} of a box is not in {source}. Copy the whole export.")
     found: dict[str, FeatureValue] = {}
     with suppress(ImageError):  # The ingest rejects such an image.
-        header = read_header(image, max_pixels=_ANY_SIZE)
+        header = read_header(image, max_pixels=ANY_SIZE)
         sides = (header.width, header.height) * 2
         for name, side, edges in zip(_EDGES, sides, zip(*boxes, strict=True), strict=True):
             found[name] = floats([edge / side for edge in edges])

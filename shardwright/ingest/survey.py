@@ -456,7 +456,10 @@ def _no_images(listing: Listing, no_images: Mapping[int, Refusal]) -> UsageError
     shown = ", ".join(f"{refusal.key} ({refusal.code})" for refusal in refused)
     fix = "Check the path."
     if any(refusal.key.lower().endswith(".parquet") for refusal in refused):
-        fix = "A Parquet file of images has a column of structures with `bytes` and `path`, as Hugging Face's have."
+        fix = (
+            "A Parquet file of images has a column of structures with `bytes` and `path`, as Hugging Face's have, or a "
+            "column of bytes."
+        )
     return UsageError(f"input.images: no images below {listing.root}, only {shown}. {fix}")
 
 

@@ -53,6 +53,25 @@ def test_an_image_without_a_text_file_has_no_objects(tmp_path):
     assert [found[f"train/i{number}.jpg"] for number in range(4)] == [["car", "road"], [], [], ["car", "road"]]
 
 
+@pytest.mark.parametrize("shown", ["sizes", "edges"])
+def test_boxes_in_lists_may_be_edges(tmp_path, shown):
+    tool_files.image_folder(tmp_path / "data")
+    file = tmp_path / "data/train/metadata.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    source = {"images": str(tmp_path / "data/train"), "labels": {"path": str(file), "boxes": True}}
+    run({"task": "classification", "input": source}, tmp_path / "expected")
+    for row in rows if shown == "edges" else ():
+        row["objects"]["bbox"] = [[x, y, x + width, y + height] for x, y, width, height in row["objects"]["bbox"]]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    notes: list[str] = []
+    run({"task": "classification", "input": source}, tmp_path / "out", log=notes.append)
+    assert ["left, top, right and bottom edge" in note for note in notes if "bbox:" in note] == [shown == "edges"]
+    for key, one in examples(tmp_path / "expected").items():
+        for side in ("xmin", "ymin", "xmax", "ymax"):
+            found = examples(tmp_path / "out")[key][f"image/object/bbox/{side}"]
+            assert list(found) == pytest.approx(list(one[f"image/object/bbox/{side}"]))
+
+
 def test_label_studio_takes_the_ground_truth_and_leaves_out_skipped_tasks(tmp_path):
     tool_files.label_studio(tmp_path / "data")
     file = tmp_path / "data/project-3.json"
