@@ -34,6 +34,7 @@ from shardwright.formats.table_formats import NUMBERS
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
+from shardwright.pipelines.init.masks_among_images import find_masks
 from shardwright.progress import counted
 from shardwright.storage import is_folder, is_remote, list_inputs
 from shardwright.storage.listing import has_wildcard, is_several
@@ -48,6 +49,8 @@ _PLACES = re.compile(
     r"leftimg|ground|truth|input|pred(?:ict(?:ion)?s?)?)",
     re.I,
 )
+# A folder of images below each class, or below some parts of a set.
+_PARTS = re.compile(r"(?:im(?:age)?s?|imgs?|pictures?|photos?)", re.I)
 
 
 @dataclass(frozen=True)
@@ -179,19 +182,50 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
 
 
 def _check_places(folder: str, options: Mapping[str, Any], found: DetectedInput) -> None:
-    """Checks that folders which were detected as classes are not all called after parts of a data set.
+    """Checks what was detected without annotations: that folders are classes, and that all files are images.
 
     Raises:
-        UsageError: they are; with the readings.
+        UsageError: they may not be; with the readings.
     """
-    asked = {_LABELS + "format", "input.classes"} & set(options)
-    classes = found.surveyed.survey.classes
-    if asked or found.surveyed.source.format != CLASS_FOLDERS or len(classes) < 2 or not all(map(_is_place, classes)):
+    if {_LABELS + "format", "input.classes"} & set(options) or found.surveyed.source.format not in WITHOUT_PATH:
         return
+    if found.surveyed.source.format == TFRECORD:
+        return
+    _check_masks(folder, found)
+    classes = found.surveyed.survey.classes
+    if found.surveyed.source.format != CLASS_FOLDERS:
+        return
+    shown, fix = ", ".join(classes), "Give the one with the images to learn from."
+    if len(classes) > 1 and all(map(_is_place, classes)):
+        problem = f"the folders that would be classes are called after parts of a data set: {shown}. {fix}"
+    elif len(classes) == 1:
+        problem = f"the only folder that would be a class is {shown}, and there is nothing to learn. Give a file of "
+        problem += "labels (CSV, TSV, JSON lines or Parquet), or the folder that has one folder for each class."
+    elif parts := [name for name in classes if _PARTS.fullmatch(name)]:
+        problem = f"some images are in folders called after classes, others in {parts[0]}. {fix}"
+    else:
+        return
+    raise UsageError(f"{folder}: {problem}").with_readings(IMAGES_ALONE, BY_FOLDER)
+
+
+def _check_masks(folder: str, found: DetectedInput) -> None:
+    """Checks that no masks are among the images.
+
+    Raises:
+        UsageError: there are; with the readings.
+    """
+    among = find_masks(found.surveyed, found.config.images.max_pixels)
+    if among is None:
+        return
+    total = len(among.masks) + len(among.photographs)
+    fix = "Give them as annotations: init IMAGES MASKS, with input.labels.regex where their names differ."
+    images = str(found.options[_IMAGES])
+    masks = {_TASK: SEGMENTATION, _PATH: images, _LABELS + "regex": f"(?P<image>[^/]+){re.escape(among.suffix)}$"}
+    readings = [Reading(f"files that end with {among.suffix} are masks", masks)] if among.suffix else []
     raise UsageError(
-        f"{folder}: the folders that would be classes are called after parts of a data set: {', '.join(classes)}. Give "
-        "the one with the images to learn from."
-    ).with_readings(IMAGES_ALONE, BY_FOLDER)
+        f"{folder}: {len(among.masks)} of {total} files that were looked at have few colors, as masks do: "
+        f"{', '.join(among.masks[:_SHOWN])}; others are photographs: {', '.join(among.photographs[:_SHOWN])}. {fix}"
+    ).with_readings(*readings, IMAGES_ALONE, BY_FOLDER)
 
 
 def _passed_over_notes(errors: Sequence[ShardwrightError | None]) -> list[str]:

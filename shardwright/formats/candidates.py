@@ -45,7 +45,7 @@ _NO_ANNOTATIONS = re.compile(
     r"submission|requirements|package|dataset_info|metadata\.json$|^classes\.json$|class-descriptions|licen[cs]e",
     re.IGNORECASE,
 )
-_MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|(?:^|[_-])gt|^gt", re.IGNORECASE)
+_MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.IGNORECASE)
 _VOC_IMAGES = "JPEGImages"
 _SPLIT_WORD = re.compile(r"[^\W_]+")
 _MOST_TABLES = 20
@@ -78,7 +78,12 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     masks = sorted(_mask_folders(keys))
     images = [key for key in keys if _is_image(key) and not _below(key, [*masks, *([labels] if labels else [])])]
     if labels is not None:
-        return [Candidate(folder, labels) for folder in _image_folders(keys if labels == "" else images)]
+        # Images next to masks come first: the set may have parts, each with masks.
+        folders = [
+            *([_next_to(labels, images)] if labels in masks else []),
+            *_image_folders(images if labels else keys),
+        ]
+        return [Candidate(folder, labels) for folder in dict.fromkeys(folders)]
     voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in keys if f"/{MASKS}/" in f"/{key}"})
     if voc:
         return [Candidate(_join(folder, _VOC_IMAGES), folder) for folder in voc]

@@ -23,7 +23,14 @@ from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.detect import detect_folder, detect_tool
 from shardwright.formats.mask_images import LOSSY, list_masks
-from shardwright.formats.mask_names import ImageStems, object_masks, parallel_folders, pattern_names, suffix_pairs
+from shardwright.formats.mask_names import (
+    ImageStems,
+    numbered_suffix,
+    object_masks,
+    parallel_folders,
+    pattern_names,
+    suffix_pairs,
+)
 from shardwright.formats.pascal_voc import MASKS, OBJECTS
 from shardwright.storage import Listing, is_folder
 
@@ -121,7 +128,8 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
 
 
 def _ending(stem_of: dict[int, str], suffixes: Sequence[str]) -> set[int]:
-    return {i for i, stem in stem_of.items() if stem.endswith(tuple(suffixes))}
+    ends = tuple(suffixes)
+    return {i for i, stem in stem_of.items() if stem.endswith(ends) or (numbered_suffix(stem) in ends)}
 
 
 def _cuts(stem: str) -> Iterator[str]:

@@ -4,6 +4,8 @@
 |---|---|
 | same path | `street/a.png`, or with the whole name, `street/a.jpg.png` |
 | suffix | `street/a_mask.png`, and others of `SUFFIXES`; of Cityscapes' `a_leftImg8bit.png`: `a_gtFine_labelIds.png` |
+| suffix with a number | `street/a_mask.png` and `street/a_mask_1.png`, which are joined |
+| another suffix | of `21_training.tif`, `22_training.tif`: `21_manual1.gif`, `22_manual1.gif`; if nothing else fits |
 | folder per class | `car/street/a.png` |
 | class suffix | `street/a_car.png` |
 | folder of objects | of `a/images/a.png`: `a/masks/1.png`, `a/masks/2.png`, which are joined |
@@ -36,7 +38,7 @@ _KINDS = ("labelIds", "labelTrainIds", "color", "instanceIds")
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
     **dict.fromkeys(("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_L"), ""),
-    **dict.fromkeys(("_Annotation", "_annotation", "_annotations"), ""),
+    **dict.fromkeys(("_Annotation", "_annotation", "_annotations", "_lab", "_manual1"), ""),
     **dict.fromkeys(("_labelIds", "_labelTrainIds", "_color", "_instanceIds", "_train_id"), ""),
     **{f"_gtFine_{kind}": "_leftImg8bit" for kind in _KINDS},
     **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in _KINDS},
@@ -50,9 +52,13 @@ _OBJECT_FOLDERS = ("masks", "mask", "objects")
 _PARALLEL = "a folder of masks for each folder of images"
 # Words for masks and for images in the names of folders, with what separates them from other words.
 _MASKS_IN = re.compile(
-    r"[_ -]*(?:masks?|labels?|annot(?:ation)?s?|seg(?:mentation)?s?|ground_?truths?|(?<![a-z])gt(?![a-z]))[_ -]*", re.I
+    r"[_ -]*(?:(?:1st|2nd)_manual|masks?|labels?|annot(?:ation)?s?|seg(?:mentation)?s?|ground_?truths?|"
+    r"(?<![a-z])gt(?![a-z]))[_ -]*",
+    re.I,
 )
 _IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input)[_ -]*", re.I)
+# Ending of the second mask of an image, and of the next ones.
+_NUMBER = re.compile(r"_[0-9]+$")
 _OVERRIDE = "input.labels.regex overrides this"
 
 
@@ -122,12 +128,13 @@ class ImageStems:
 
     Attributes:
         keys: the same.
+        skip: the same.
         suffixes: see `suffix_pairs`.
     """
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
         self.keys = keys
-        self._skip = skip
+        self.skip = skip
         self.suffixes = suffix_pairs(key_stem(key) for i, key in enumerate(keys) if i not in skip)
         self._by_stem = index_keys(keys, skip, key_stem)
         self._by_base = index_keys(keys, skip, base_stem)
@@ -145,7 +152,7 @@ class ImageStems:
         if self._below is None:
             self._below = {}
             for i, key in enumerate(self.keys):
-                above = key.split("/")[:-1] if i not in self._skip else []
+                above = key.split("/")[:-1] if i not in self.skip else []
                 for depth in range(len(above)):
                     top = "/".join(above[: depth + 1])
                     self._below[top] = None if top in self._below else key_stem(key)
@@ -154,7 +161,7 @@ class ImageStems:
     def whole(self, key: str) -> int | None:
         """Returns the position of the image of a whole key, or `None`."""
         place = bisect_left(self.keys, key)
-        return place if place < len(self.keys) and self.keys[place] == key and place not in self._skip else None
+        return place if place < len(self.keys) and self.keys[place] == key and place not in self.skip else None
 
     def ambiguous(self, mask: str, stem: str) -> UsageError:
         """Returns the error for a mask whose name fits several images."""
@@ -235,8 +242,11 @@ def detect_mask_layout(
         compiled = LimitedPattern(pattern, "input.labels.regex")
         by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
-    fitting = []
-    for layout in _layouts(masks, images, classes):
+    fitting: list[tuple[int, MaskLayout]] = []
+    layouts = list(_layouts(masks, images, classes))
+    for layout in [*layouts, *_by_common_suffix(masks, images)]:
+        if layout not in layouts and fitting:
+            break
         found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
         placed = [(images.find(stem, bare=not layout.by_class), label) for stem, label in found]
         hits = [label for position, label in placed if position is not None]
@@ -271,6 +281,7 @@ def _layouts(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None
 ) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
+    stems = list(map(key_stem, masks))
     pairs = parallel_folders([*masks, *images.keys])
     if pairs:
         yield MaskLayout(_PARALLEL, "", False, _by_parallel_folder(pairs, images))
@@ -278,11 +289,34 @@ def _layouts(
         pattern = f"^(?P<image>.+){re.escape(suffix)}$"
         instead = f" in place of {replacement}" if replacement and SUFFIXES[suffix] != replacement else ""
         yield MaskLayout(f"the suffix {suffix}{instead}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
+        if any(numbered_suffix(stem) == suffix for stem in stems):
+            name = f"the suffix {suffix}{instead}, further masks with a number"
+            yield MaskLayout(name, "", False, _by_suffix(suffix, replacement, numbered=True), objects=True)
     yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
     yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
     if classes is None or len(classes) == 1:
         label = next(iter(classes or ()), _ONE_CLASS)
         yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
+
+
+def _by_common_suffix(masks: Sequence[str], images: ImageStems) -> Iterator[MaskLayout]:
+    """Yields the layout in which all masks end alike, and all images, with suffixes that no rule knows."""
+    stems = [key_stem(key) for i, key in enumerate(images.keys) if i not in images.skip]
+    of_masks, of_images = _common_end(map(key_stem, masks)), _common_end(stems)
+    if of_masks and of_images and of_masks != of_images:
+        name = f"the suffix {of_masks} in place of {of_images}"
+        yield MaskLayout(name, "", False, _by_suffix(of_masks, of_images))
+
+
+def _common_end(stems: Iterable[str]) -> str:
+    """Returns what all names end with, from a mark such as `_` on; a number is not a suffix."""
+    names = [stem.rpartition("/")[2] for stem in stems]
+    common = min(names, key=len) if len(names) > 1 else ""
+    while not all(name.endswith(common) for name in names):
+        common = common[1:]
+    mark = re.search(r"[_. -]", common)
+    found = common[mark.start() :] if mark else ""
+    return "" if found[1:].isdecimal() else found
 
 
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
@@ -298,8 +332,15 @@ def _same(stem: str) -> tuple[str, str]:
     return stem, ""
 
 
-def _by_suffix(suffix: str, replacement: str) -> Callable[[str], tuple[str, str] | None]:
+def numbered_suffix(stem: str) -> str:
+    """Returns the suffix of `a_mask_1`, the second mask of `a`; empty where there is none."""
+    cut = _NUMBER.sub("", stem)
+    return next((suffix for suffix in SUFFIXES if cut != stem and cut.endswith(suffix)), "")
+
+
+def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Callable[[str], tuple[str, str] | None]:
     def names(stem: str) -> tuple[str, str] | None:
+        stem = _NUMBER.sub("", stem) if numbered and numbered_suffix(stem) == suffix else stem
         return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
 
     return names

@@ -10,7 +10,7 @@ The text of a mask is its file's name, or checksum and name (`pin_mask`): then t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from shardwright.config.input import REFUSE
 from shardwright.dataset.manifest import IGNORED
-from shardwright.errors import CheckFailed, ConfigError
+from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import IGNORE, NO_LABEL, MaskCode, shorten
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.images.colors import COLOR, show_value
@@ -36,6 +36,8 @@ from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import matches_listed, read_bytes, read_start
 
 WHITE, _WHITE_16 = 255, 65535
+# Numbers of classes begin below; gray levels may not.
+_GRAY = 32
 
 _ONE_CLASS = "mask"
 _LARGEST = 0xFFFF
@@ -120,6 +122,8 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
     ids, note = listed_ids(tuple(classes)) if classes is not None else ({}, "")
     ignored = WHITE if WHITE in shown and max(shown) == WHITE and WHITE not in ids.values() else None
     meant = [value for value in shown if value != ignored and (refuse or value in ids.values())]
+    if ignored is not None and classes is None and meant and min(meant) >= _GRAY:
+        raise _gray_levels(meant, shown[meant[0]])
     texts = {str(value): shown[value] for value in meant}
     mapped = map_classes(texts, ids or None)
     if classes is None:
@@ -130,6 +134,20 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
     if classes is None and 0 in values and len(meant) > 1:
         notes.append("masks: 0 is the background; add {name: 0} to input.classes if it is a class")
     return _map(ids, ignored, 0, tuple(notes))
+
+
+def _gray_levels(values: Sequence[int], where: str) -> UsageError:
+    """Returns the error for gray levels, of which 255 may be the class that matters, as in trimaps."""
+    as_class = {str(value): value for value in (*sorted(values), WHITE)}
+    as_ignored = {name: value for name, value in as_class.items() if value != WHITE} | {IGNORED: WHITE}
+    shown = ", ".join(map(str, [0, *sorted(values)]))
+    return UsageError(
+        f"masks: {shown} and {WHITE} are gray levels rather than numbers of classes ({where}), so {WHITE} may be a "
+        "class or pixels to ignore. Write input.classes as {name: value}."
+    ).with_readings(
+        Reading(f"{WHITE} is a class", {"input.classes": as_class}),
+        Reading(f"{WHITE} is ignored", {"input.classes": as_ignored}),
+    )
 
 
 def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:

@@ -34,6 +34,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
         "filename",
         "filepath",
         "file",
+        "frame",
         "path",
         "img",
         "key",

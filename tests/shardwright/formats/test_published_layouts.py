@@ -282,6 +282,81 @@ def test_masks_of_carvana_and_drive_are_gifs_whose_colors_count(white):
         np.testing.assert_array_equal(drawn(found[f"{letter}.jpg"], "mask"), area(ord(letter)))
 
 
+def drive(*parts, with_fields=True):
+    """DRIVE: the image, the vessels, and the field of view, which is not what people learn."""
+    for part, numbers in parts:
+        for number in numbers:
+            photo(f"{part}/images/{number:02}_{part}.tif", number)
+            mask(f"{part}/1st_manual/{number:02}_manual1.gif", area(number).astype(np.uint8) * 255)
+            if with_fields:
+                field = np.pad(np.full((SIZE[0] - 4, SIZE[1] - 4), 255, np.uint8), 2)
+                mask(f"{part}/mask/{number:02}_{part}_mask.gif", field)
+
+
+def chosen(shown, meaning):
+    """The options of a choice that was printed."""
+    return shlex.split(next(line for line in shown.splitlines() if meaning in line).partition("#")[0])
+
+
+def test_the_vessels_of_drive_have_another_suffix_than_the_images():
+    drive(("training", range(21, 25)), with_fields=False)
+    found, config = read()
+    assert config["input"]["labels"]["path"] == "set/training/1st_manual"
+    for number in range(21, 25):
+        np.testing.assert_array_equal(drawn(found[f"{number}_training.tif"], "mask"), area(number))
+
+
+def test_the_two_kinds_of_masks_of_drive_are_asked_for(capsys):
+    drive(("training", range(21, 25)), ("test", range(1, 3)))
+    assert init() == 2
+    shown = capsys.readouterr().err
+    assert "set/training/1st_manual, set/training/mask. Name one" in shown
+    found, _ = read(*chosen(shown, "are set/training/1st_manual"))
+    assert set(found) == {f"{number}_training.tif" for number in range(21, 25)}
+    np.testing.assert_array_equal(drawn(found["22_training.tif"], "mask"), area(22))
+
+
+def test_further_masks_of_busi_have_a_number_and_are_joined():
+    for name in ("benign", "normal"):
+        for number in range(1, 4):
+            photo(f"{name}/{name} ({number}).png", number)
+            pixels = area(number) if name == "benign" else np.zeros(SIZE, bool)
+            mask(f"{name}/{name} ({number})_mask.png", pixels.astype(np.uint8) * 255)
+    second = np.roll(area(2), 12, axis=1)
+    mask("benign/benign (2)_mask_1.png", second.astype(np.uint8) * 255)
+    found, _ = read()
+    assert len(found) == 6
+    np.testing.assert_array_equal(drawn(found["benign (2).png"], "mask"), area(2) | second)
+    np.testing.assert_array_equal(drawn(found["benign (1).png"], "mask"), area(1))
+
+
+def test_masks_in_folders_of_no_known_name_are_not_images_of_a_class(capsys):
+    """PH2: a folder for each image, and one in it for the mask."""
+    for number in range(2, 7):
+        name = f"IMD{number:03}"
+        photo(f"{name}/{name}_Dermoscopic_Image/{name}.bmp", number)
+        mask(f"{name}/{name}_lesion/{name}_lesion.bmp", area(number).astype(np.uint8) * 255)
+    assert init() == 2
+    shown = capsys.readouterr().err
+    assert "5 of 10 files that were looked at have few colors, as masks do: IMD002/IMD002_lesion/" in shown
+    found, _ = read(*chosen(shown, "files that end with _lesion are masks"))
+    np.testing.assert_array_equal(drawn(found["IMD004.bmp"], "mask"), area(4))
+
+
+def test_gray_levels_are_not_numbers_of_classes(capsys):
+    """REFUGE: 0 is the cup, 128 the disc, 255 all else; of a trimap, 255 is what matters."""
+    for letter in "abcd":
+        photo(f"images/{letter}.jpg", ord(letter))
+        pixels = np.where(area(ord(letter)), 128, 255).astype(np.uint8)
+        pixels[2:4, 2:4] = 0
+        mask(f"masks/{letter}.bmp", pixels)
+    assert init() == 2
+    shown = capsys.readouterr().err
+    assert "0, 128 and 255 are gray levels rather than numbers of classes" in shown
+    found, _ = read(*chosen(shown, "255 is a class"))
+    np.testing.assert_array_equal(drawn(found["a.jpg"], "128"), area(ord("a")))
+
+
 def test_masks_as_jpeg_are_named_as_what_cannot_be_read(capsys):
     for letter in "abc":
         photo(f"images/{letter}.jpg", ord(letter))
@@ -434,3 +509,35 @@ def test_tags_with_blanks_are_asked_for(capsys):
     choice = next(line for line in shown.splitlines() if "is between classes" in line)
     found, _ = read(*shlex.split(choice.partition("#")[0]))
     assert classes(found)["b.jpg"] == ["haze", "primary", "water"]
+
+
+@pytest.mark.parametrize(
+    ("places", "problem"),
+    [
+        # FGVC aircraft, RAF-DB, WIDER FACE: the classes or boxes are in text files of forms of their own.
+        (["data/images/{0}.jpg"], "the only folder that would be a class is data, and there is nothing to learn"),
+        (["Image/aligned/train_{0}.jpg"], "the only folder that would be a class is Image"),
+        # Tiny ImageNet.
+        (
+            ["train/n01/images/{0}.jpg", "train/n02/images/b{0}.jpg", "val/images/v{0}.jpg"],
+            "some images are in folders called after classes, others in images",
+        ),
+    ],
+)
+def test_folders_around_all_or_some_images_are_not_classes(capsys, places, problem):
+    for number in range(4):
+        for i, place in enumerate(places):
+            photo(place.format(f"{number}x"), number + 9 * i)
+    assert init() == 2
+    assert problem in capsys.readouterr().err
+    # A user can state it.
+    assert init("--set", "input.labels.format=class_folders") == 0
+
+
+def test_photographs_and_drawings_may_be_classes_if_that_is_stated(capsys):
+    for number in range(4):
+        photo(f"photo/{number}.jpg", number)
+        mask(f"icon/{number}.png", area(number).astype(np.uint8) * 200)
+    assert init() == 2
+    found, _ = read(*chosen(capsys.readouterr().err, "is its class"))
+    assert classes(found)["2.png"] == ["icon"]
