@@ -50,7 +50,7 @@ _PLACES = re.compile(
     re.I,
 )
 # A folder of images below each class, or below some parts of a set.
-_PARTS = re.compile(r"(?:im(?:age)?s?|imgs?|pictures?|photos?)", re.I)
+_PARTS = re.compile(r"(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annotations?)", re.I)
 
 
 @dataclass(frozen=True)

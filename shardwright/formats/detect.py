@@ -311,7 +311,8 @@ def _open_keys(request: _Request) -> AnnotationFormat:
     if record is not None and options.format in ("auto", CLASS_FOLDERS):
         return ClassFolders(request.given(), folders=record.folders)
     if request.task == "segmentation":
-        formats = "Segmentation needs a CSV with run lengths, COCO JSON, or a folder of masks."
+        formats = "Segmentation needs a CSV with run lengths, COCO JSON, or a folder of masks. For images alone, set "
+        formats += "task: classification and input.labels.format: none."
         raise ConfigError("input.labels.path", "missing", formats)
     notes: tuple[str, ...] = ()
     chosen = options.format
@@ -354,13 +355,14 @@ def detect_key_format(
     folders = {folder for folder, _, _ in both if folder}
     labels = {label for _, label, _ in both if label}
     named = sum(bool(label) for _, label, _ in both)
-    if both and not folders and not named:
+    # One label alone is a camera's prefix, unless it is known to be a class.
+    by_folder_only = 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2)
+    if both and not folders and by_folder_only:
         raise UsageError(
             f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
             "input.labels.path, or set input.labels.format: none for images alone."
         ).with_readings(IMAGES_ALONE)
-    # One label alone is a camera's prefix, unless it is known to be a class.
-    if 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2):
+    if by_folder_only:
         check_either(found)
         return CLASS_FOLDERS, no_path
     if not folders:

@@ -34,6 +34,7 @@ from shardwright.formats.object_values import (
     read_name,
     read_number,
     read_side,
+    read_text_number,
 )
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, polygon, rectangle
 from shardwright.formats.parquet import ParquetFile, is_parquet
@@ -43,6 +44,7 @@ from shardwright.storage import open_table
 from shardwright.storage.limits import LineTooLong, bounded_lines
 
 _FRACTIONS = (1, 1)
+_VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _SHOWN = 60
 
@@ -172,8 +174,11 @@ class VertexJsonl(_Lines):
         for i, box in enumerate(read_list(found.get("boundingBoxAnnotations") or [], "boundingBoxAnnotations")):
             where = f"box {i + 1}"
             box = read_mapping(box, where)
-            edges = [read_number(box.get(side), f"{where}: {side}") for side in ("xMin", "yMin", "xMax", "yMax")]
+            edges = [_edge(box.get(side), f"{where}: {side}") for side in ("xMin", "yMin", "xMax", "yMax")]
             things.append(Thing(_display_name(box, where), None, Box(*edges)))
+        others = [name for name in found if name not in _VERTEX and name.endswith(("Annotation", "Annotations"))]
+        if others and not (things or tags):
+            raise ObjectError(f"has {others[0]}, which are not read; export masks, and give their folder")
         resources = found.get("dataItemResourceLabels") or {}
         split = str(resources.get(_ML_USE, "")) if isinstance(resources, dict) else ""
         split = {"training": "train", "validation": "eval"}.get(split, split)
@@ -241,6 +246,11 @@ def _parse(line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def _edge(value: object, where: str) -> float:
+    """Returns the edge of a box; the documentation of Vertex AI has them as texts."""
+    return read_text_number(value, where) if isinstance(value, str) else read_number(value, where)
 
 
 def _display_name(value: object, where: str) -> str:

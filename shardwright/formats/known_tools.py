@@ -33,7 +33,8 @@ from shardwright.untrusted import parse_untrusted_json
 
 # So many files of a folder are looked into, and so many bytes of each.
 _LOOKED_INTO, _START = 20, 1 << 16
-_YOLO_LINE = re.compile(r"\d+(?:\s+-?\d+(?:\.\d+)?(?:[eE]-?\d+)?){4,}")
+_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE]-?\d+)?"
+_VERTEX_LINE = re.compile(r"(?:(?:train|training|validation|validate|test|unassigned),)?gs://", re.IGNORECASE)
 _LINES = (".jsonl", ".ndjson", ".jsonlines")
 _TEXTS = (".txt", ".json", ".xml", ".yaml", ".yml")
 
@@ -52,6 +53,7 @@ class KnownTool(NamedTuple):
     format: str = ""
 
 
+_BOXES_ELSEWHERE = "Write the boxes as a CSV with the header image,xmin,ymin,xmax,ymax,label, or as COCO JSON."
 _VOC_BOXES = KnownTool("Pascal VOC XML files of boxes", "", "voc_boxes")
 _YOLO = KnownTool("YOLO text files", "", "yolo")
 _YOLO_DATA = KnownTool("YOLO's data.yaml", "", "yolo")
@@ -71,6 +73,20 @@ _PARQUET = KnownTool(
 )
 _DATUMARO = KnownTool("datumaro JSON", "Export COCO or CVAT from datumaro.")
 _CREATE_ML = KnownTool("CreateML JSON", "Export COCO from the tool that wrote it.")
+_LABELBOX_V1 = KnownTool(
+    "an export of Labelbox from before its JSON lines", "Export JSON lines (export v2) from Labelbox."
+)
+_LABELBOX_IMPORT = KnownTool("an import file of Labelbox", "Export JSON lines (export v2) from Labelbox.")
+_LABEL_STUDIO_MIN = KnownTool("Label Studio JSON-MIN", "Export 'JSON' from Label Studio.")
+_VOTT = KnownTool("VoTT JSON", "Export CSV from VoTT.")
+_BDD = KnownTool("BDD100K JSON", _BOXES_ELSEWHERE)
+_KITTI = KnownTool("KITTI text files of boxes", _BOXES_ELSEWHERE)
+_DOTA = KnownTool("DOTA text files of boxes", _BOXES_ELSEWHERE)
+_VISDRONE = KnownTool("VisDrone text files of boxes", _BOXES_ELSEWHERE)
+_VERTEX_CSV = KnownTool(
+    "an import CSV of Vertex AI or AutoML, without a header",
+    "Export JSON lines from Vertex AI, or write a table with the header image,label.",
+)
 _CITYSCAPES = KnownTool(
     "Cityscapes' polygons", "Read the masks of the same name, *_gtFine_labelIds.png, by giving their folder."
 )
@@ -122,8 +138,10 @@ def name_tool(path: str) -> KnownTool | None:
         return _LABEL_LINES if found is None and first is not None and is_label_line(first) else found
     line = text.split("\n")[0].strip()
     if ending == ".csv":
+        if _VERTEX_LINE.match(line):
+            return _VERTEX_CSV
         return _of_header(line.split(",")) or (_BOX_CSV if is_box_csv(line) else None)
-    return _YOLO if ending == ".txt" and _YOLO_LINE.fullmatch(line) else None
+    return next((tool for form, tool in _TEXT_LINES if ending == ".txt" and form.match(line)), None)
 
 
 def name_tool_of_folder(folder: str, images: Collection[str] = ()) -> KnownTool | None:
@@ -231,6 +249,13 @@ def _is_via(found: dict[str, Any] | str) -> bool:
     )
 
 
+# First lines of a text file for each image.
+_TEXT_LINES = (
+    (re.compile(rf"\d+(?:\s+{_NUMBER}){{4,}}$"), _YOLO),
+    (re.compile(rf"[A-Za-z_]+(?:\s+{_NUMBER}){{14,15}}$"), _KITTI),
+    (re.compile(rf"imagesource:|(?:{_NUMBER}\s+){{8}}[A-Za-z][\w-]*(?:\s+\d)?$"), _DOTA),
+    (re.compile(r"(?:-?\d+,){7}-?\d+,?$"), _VISDRONE),
+)
 _MARKS = (
     (_has("shapes", "imagePath"), _LABELME),
     (_has("objects", "size", "tags"), _SUPERVISELY),
@@ -242,5 +267,10 @@ _MARKS = (
     (_in_annotations("caption"), _CAPTIONS),
     (_has("data", "annotations"), _LABEL_STUDIO),
     (_has("items", "categories"), _DATUMARO),
+    (_has("Labeled Data", "DataRow ID"), _LABELBOX_V1),
+    (_has("uuid", "dataRow"), _LABELBOX_IMPORT),
+    (_has("annotation_id", "annotator"), _LABEL_STUDIO_MIN),
+    (_has("videoSettings", "tags"), _VOTT),
+    (_has("name", "labels", "attributes"), _BDD),
     (_has("image", "annotations"), _CREATE_ML),
 )

@@ -79,6 +79,9 @@ class LabelStudio(ObjectTable):
         sizes: list[tuple[int, int]] = []
         for i, one in enumerate(results):
             where, kind = f"result {i + 1}", str(one.get("type"))
+            if kind not in (_CHOICES, _LABELS) and kind.removesuffix(_LABELS) not in _SHAPES:
+                left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
+                continue
             value = read_mapping(one.get("value"), f"{where}: value")
             if kind == _CHOICES:
                 tags += [read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)]
@@ -91,8 +94,6 @@ class LabelStudio(ObjectTable):
                 labels = read_list(classes.get(kind, classes.get(_LABELS)), f"{where}: its classes")
                 names = [read_name(label, where) for label in labels]
                 things += [_thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names]
-            elif kind != _LABELS:
-                left_out[f"results of the type {ascii(kind)[:40]}"] += 1
         if len(set(sizes)) > 1:
             raise ObjectError(f"its results are of pictures of {len(set(sizes))} different sizes")
         return Content(things, list(dict.fromkeys(tags)), sizes[0] if sizes else None, left_out=left_out)

@@ -325,7 +325,7 @@ def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
         return True
     if layout.name == _FOLDER:
         return not all(map(is_split_folder, labels))
-    return len(labels) > 1 and not any(f"_{label}" in SUFFIXES for label in labels)
+    return len(labels) > 1 and not any(f"_{label}" in SUFFIXES or numbered_suffix(f"_{label}") for label in labels)
 
 
 def _same(stem: str) -> tuple[str, str]:

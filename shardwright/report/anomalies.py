@@ -50,19 +50,27 @@ def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
         sheets: the contact sheets of the same dataset.
     """
     found = []
-    for kind, name, group_kind, count, words in (
-        (LEAKAGE, "equal files", "exact", duplicates.exact_leaks, "the same bytes"),
+    for kind, name, group_kind, count, words, fix in (
+        (
+            LEAKAGE,
+            "equal files",
+            "exact",
+            duplicates.exact_leaks,
+            "the same bytes",
+            "duplicates.exact: first keeps one of each",
+        ),
         (
             NEAR_LEAKAGE,
             "images that look alike",
             "near",
             duplicates.leaks - duplicates.exact_leaks,
             "nearly the same hashes",
+            "duplicates: {near: {max_distance: 4}} puts a group into one split, unless the splits are predefined",
         ),
     ):
         if count:
             verb = "is" if count == 1 else "are"
-            what = f"{groups(count)} of images with {words} {verb} in more than one split (see split and duplicates)"
+            what = f"{groups(count)} of images with {words} {verb} in more than one split ({fix})"
             group = next((group for group in duplicates.shown if group.leaks and group.kind == group_kind), None)
             keys = tuple(sheets.view(place).key for place in group.places) if group else ()
             found.append(Anomaly(kind, name, what, keys))

@@ -155,7 +155,7 @@ def test_where_either_may_be_meant_it_is_refused_until_the_format_is_given(keys,
 
 @pytest.mark.parametrize("keys", [["IMG_1.jpg", "IMG_2.jpg"], ["cat.png", "dog.png", "cow_1.png", "pig_2.png"]])
 def test_a_prefix_that_all_share_and_a_few_fitting_names_are_no_labels(keys):
-    with pytest.raises(UsageError, match=r"none are given, and the annotations name none"):
+    with pytest.raises(UsageError, match=r"no folder and no file name contains a class.*input\.labels\.format: none"):
         read(keys)
 
 

@@ -21,6 +21,13 @@ CVAT = '<?xml version="1.0"?>\n<annotations><version>1.1</version></annotations>
 YOLO = "0 0.5 0.5 0.2 0.25\n1 0.1 0.1 0.1 0.1\n"
 DATUMARO = {"dm_format_version": "1.0", "info": {}, "categories": {"label": {}}, "items": [{"id": "a"}]}
 CREATE_ML = [{"image": "a.jpg", "annotations": [{"label": "cat", "coordinates": {"x": 1, "y": 1}}]}]
+LABELBOX_V1 = {"ID": "c1", "DataRow ID": "c2", "Labeled Data": "https://example.com/a.jpg", "Label": {"objects": []}}
+LABELBOX_IMPORT = [{"uuid": "b8", "schemaId": "c1", "dataRow": {"id": "c2"}, "bbox": {"top": 1, "left": 2}}]
+LABEL_STUDIO_MIN = [{"image": "a.jpg", "id": 1, "choice": "cat", "annotator": 1, "annotation_id": 1}]
+VOTT = {"name": "n", "videoSettings": {"frameExtractionRate": 15}, "tags": [{"name": "cat"}], "assets": {}}
+BDD = [{"name": "a.jpg", "attributes": {"weather": "clear"}, "labels": [{"category": "car", "box2d": {"x1": 1}}]}]
+KITTI = "Car 0.00 0 -1.57 10.50 5.00 30.25 20.00 1.5 1.6 3.9 1.0 1.7 40.0 -1.5\n"
+DOTA = "imagesource:GoogleEarth\ngsd:0.146\n10 5 30 5 30 20 10 20 small-vehicle 0\n"
 TOOLS = [
     ("a.json", json.dumps(LABELME), "LabelMe"),
     ("via.json", json.dumps(VIA), "VIA"),
@@ -35,8 +42,22 @@ TOOLS = [
     ("data.yaml", "train: ../train\nnc: 2\nnames: [cat, dog]\n", "YOLO"),
     ("default.json", json.dumps(DATUMARO), "datumaro"),
     ("createml.json", json.dumps(CREATE_ML), "CreateML"),
+    ("export.json", json.dumps(LABELBOX_V1), "from before its JSON lines"),
+    ("import.json", json.dumps(LABELBOX_IMPORT), "import file of Labelbox"),
+    ("min.json", json.dumps(LABEL_STUDIO_MIN), "JSON-MIN"),
+    ("vott.json", json.dumps(VOTT), "VoTT"),
+    ("bdd.json", json.dumps(BDD), "BDD100K"),
+    ("000000.txt", KITTI, "KITTI"),
+    ("P0000.txt", DOTA, "DOTA"),
+    ("P0001.txt", DOTA.splitlines()[-1] + "\n", "DOTA"),
+    ("visdrone.txt", "10,5,20,15,1,4,0,0\n", "VisDrone"),
+    ("automl.csv", "TRAIN,gs://bucket/a.jpg,daisy\n", "Vertex AI or AutoML"),
+    ("unsplit.csv", "gs://bucket/a.jpg,car,0.1,0.2,,,0.5,0.6,,\n", "Vertex AI or AutoML"),
 ]
-NOT_READ = ("datumaro", "CreateML")
+NOT_READ = (
+    *("datumaro", "CreateML", "from before its JSON lines", "import file of Labelbox", "JSON-MIN", "VoTT", "BDD100K"),
+    *("KITTI", "DOTA", "VisDrone", "Vertex AI or AutoML"),
+)
 
 
 @pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
@@ -60,6 +81,7 @@ def test_a_file_of_which_only_the_start_is_read_is_named(tmp_path, name, content
         ("a.jsonl", '{"file_name": "a.jpg", "text": "A cat."}\n' * 2),
         ("a.csv", "image,label\na.jpg,cat\n"),
         ("a.txt", "the cat\n"),
+        ("b.txt", "a cat 1 2 3\n"),
         ("config.yaml", "task: segmentation\n"),
         ("a.json", "[]"),
         ("a.json", "{"),

@@ -72,6 +72,54 @@ def test_boxes_in_lists_may_be_edges(tmp_path, shown):
             assert list(found) == pytest.approx(list(one[f"image/object/bbox/{side}"]))
 
 
+def test_relations_of_label_studio_are_left_out(tmp_path):
+    """They have neither a value nor a picture, as in its own export of key points."""
+    tool_files.label_studio(tmp_path / "data")
+    relation = {"type": "relation", "from_id": "a", "to_id": "b", "direction": "right"}
+    changed(tmp_path / "data/project-3.json", lambda tasks: tasks[0]["annotations"][0]["result"].append(relation))
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(tmp_path / "data/project-3.json")}}
+    notes: list[str] = []
+    assert run({"input": source}, tmp_path / "out", log=notes.append).totals["written"] == COUNT
+    assert "left out: 1 results of the type 'relation'" in notes
+
+
+def test_boxes_of_vertex_ai_may_be_texts_and_polygons_are_named(tmp_path):
+    tool_files.vertex_boxes(tmp_path / "data")
+    file = next((tmp_path / "data").glob("*.jsonl"))
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(file), "boxes": True}}
+    raw = {"task": "classification", "input": source}
+    run(raw, tmp_path / "expected")
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        row["boundingBoxAnnotations"] = [
+            {name: str(value) for name, value in box.items()} for box in row["boundingBoxAnnotations"]
+        ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run(raw, tmp_path / "out")
+    for key, one in examples(tmp_path / "expected").items():
+        found = examples(tmp_path / "out")[key]
+        assert list(found["image/object/bbox/xmin"]) == list(one["image/object/bbox/xmin"])
+    polygon = [{"displayName": "a", "polygonAnnotation": {"vertexes": []}}]
+    rows = [{"imageGcsUri": row["imageGcsUri"], "segmentationAnnotations": polygon} for row in rows]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UsageError, match="has segmentationAnnotations, which are not read; export masks"):
+        run(raw, tmp_path / "polygons")
+
+
+@pytest.mark.parametrize("kind", ["job", "project"])
+def test_the_labels_of_cvat_are_in_a_task_a_job_or_a_project(tmp_path, kind):
+    """The server of CVAT writes one of them, depending on where a user exports."""
+    tool_files.cvat(tmp_path / "data")
+    file = tmp_path / "data/annotations.xml"
+    text = file.read_text()
+    file.write_text(text.replace("<task>", f"<{kind}>").replace("</task>", f"</{kind}><dumped>2026-07-06</dumped>"))
+    assert file.read_text() != text
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(file)}}
+    notes: list[str] = []
+    assert run({"input": source}, tmp_path / "out", log=notes.append).classes == ("car", "road")
+    assert any("in the order of CVAT's labels" in note for note in notes)
+
+
 def test_label_studio_takes_the_ground_truth_and_leaves_out_skipped_tasks(tmp_path):
     tool_files.label_studio(tmp_path / "data")
     file = tmp_path / "data/project-3.json"
