@@ -55,6 +55,7 @@ WORDS: Mapping[str, str] = {
     "loader / decoding alone, no masks": "loader without masks, compared with decoding alone",
     "loader / decoding alone, masks of 4 classes": "loader with masks of four classes, compared with decoding alone",
     "loader / decoding alone, float32": "loader with float32, compared with decoding alone",
+    "loader / decoding alone, float32 made on the device": "… made on the device, which is not counted",
     "loader / decoding alone, in pairs with a label": "… compared with decoding alone in pairs with a label",
     "TensorFlow's shortest way to the same": "TensorFlow's shortest way without masks, compared with decoding alone",
     "plain notebook loader, float32": "a notebook's loader with float32, compared with decoding alone",

@@ -68,6 +68,7 @@ def measure(spec: TrainSpec) -> None:
 
     `first` is the seconds to the first batch; the rest is from `medians`, as [in the first epoch, in later ones].
     """
+    from shardwright.components.image_trainer.training.device_input import DeviceInput
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
     from shardwright.components.image_trainer.training.steps import build_steps, connect
     from shardwright.components.image_trainer.training.train import built_model, work_of
@@ -78,7 +79,7 @@ def measure(spec: TrainSpec) -> None:
     work = work_of(spec, here, devices, model)
     optimizer = build_optimizer(spec.recipe.trainer, 1000)
     optimizer.build(model.trainable_variables)
-    steps = build_steps(placement, here, model, work.loss, optimizer)
+    steps = build_steps(placement, here, model, work.loss, optimizer, DeviceInput.of(spec))
     begun = time.perf_counter()
     next(steps.batches(work.data(0)))
     to_first = time.perf_counter() - begun

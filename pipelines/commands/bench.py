@@ -84,7 +84,7 @@ def print_encodings(report: LoaderReport) -> None:
             pays = "always" if not row.pays else f"from {row.pays / 1e6:,.0f} MB/s"
             pays = pays if row.pays_below == math.inf else f"below {row.pays_below / 1e6:,.0f} MB/s"
         if not row.images:
-            pays = "TensorFlow has no decoder"
+            pays = "not measured: the loader has no decoder for it"
         elif row is report.encodings[0]:
             pays = ""
         changed = "" if row.lossless else " (changes pixels)"

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.images.geometry import DCT_RATIOS, Geometry, dct_ratio
@@ -298,12 +299,33 @@ def normalize(
     """
     if method == "none":
         return tf.cast(image, tf.float32)
-    if method == "unit":
+    rule = normalization(method, mean, std)
+    return _scaled(tf.reverse(image, axis=[-1]) if rule.reverse else image, rule.scale, rule.offset)
+
+
+class Normalization(NamedTuple):
+    """The numbers of a normalization: `value * scale + offset` per channel, of BGR if `reverse`."""
+
+    reverse: bool
+    scale: npt.NDArray[np.float32]
+    offset: npt.NDArray[np.float32]
+
+
+def normalization(
+    method: str, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
+) -> Normalization:
+    """Returns the numbers of a method of `normalize`, which explains the arguments.
+
+    Raises:
+        ValueError: the method is not known, or `dataset` lacks its figures.
+    """
+    if method == "none":
+        means, deviations = np.zeros(3), np.ones(3)
+    elif method == "unit":
         means, deviations = np.zeros(3), np.full(3, 255.0)
     elif method == "imagenet_torch":
         means, deviations = 255.0 * np.array(_TORCH_MEAN), 255.0 * np.array(_TORCH_STD)
     elif method == "imagenet_caffe":
-        image = tf.reverse(image, axis=[-1])
         means, deviations = np.array(_CAFFE_MEAN_BGR), np.ones(3)
     elif method == "dataset":
         if mean is None or std is None:
@@ -314,7 +336,8 @@ def normalize(
         raise ValueError(
             f"normalize {method!r} is not known; use one of unit, imagenet_torch, imagenet_caffe, dataset, none"
         )
-    return _scaled(image, (1 / deviations).astype(np.float32), (-means / deviations).astype(np.float32))
+    scale, offset = (1 / deviations).astype(np.float32), (-means / deviations).astype(np.float32)
+    return Normalization(method == "imagenet_caffe", scale, offset)
 
 
 def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:

@@ -38,7 +38,7 @@ class EncodingRow:
     Attributes:
         name: `as stored`, `raw`, `png`, `jpeg, quality 90, chroma 420`, …
         bytes: bytes of an image, on average.
-        images: images a second that all threads decode; 0 where TensorFlow has no decoder.
+        images: images a second that all threads decode; `None` where the loader has no decoder.
         lossless: whether pixels stay as they are stored now.
         pays: bytes a second of reading from which it gives more images a second than the images as they are stored; 0:
             always; infinite: never.
@@ -47,7 +47,7 @@ class EncodingRow:
 
     name: str
     bytes: float
-    images: float
+    images: float | None
     lossless: bool
     pays: float
     pays_below: float = math.inf
@@ -91,7 +91,10 @@ def compare_encodings(encoded: Sequence[bytes], decode: Callable[[Any], Any], *,
         for name, (data, _) in ways.items()
     }
     stored = measured[STORED]
-    return [EncodingRow(name, *row, name in (*_LOSSLESS, STORED), *pays(row, stored)) for name, row in measured.items()]
+    return [
+        EncodingRow(name, row[0], row[1] or None, name in (*_LOSSLESS, STORED), *pays(row, stored))
+        for name, row in measured.items()
+    ]
 
 
 def pays(row: tuple[float, float], stored: tuple[float, float]) -> tuple[float, float]:
@@ -124,7 +127,7 @@ def choose_encoding(rows: Sequence[EncodingRow], reading: float) -> tuple[str, s
     stored = rows[0]
 
     def given(row: EncodingRow) -> float:
-        return min(row.images, reading / row.bytes)
+        return min(row.images or 0.0, reading / row.bytes)
 
     best = max((row for row in rows if row.lossless), key=lambda row: (given(row), row is stored))
     amount = f"at {reading / 1e6:,.0f} MB/s of reading (--read-rate)"

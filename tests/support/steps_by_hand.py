@@ -17,6 +17,7 @@ def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
 
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
+    from shardwright.components.image_trainer.training.device_input import DeviceInput
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
     from shardwright.components.image_trainer.training.steps import build_steps, connect
 
@@ -30,7 +31,10 @@ def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
     optimizer.build(model.trainable_variables)
     placement = Placement("cpu", backend)
     connect(placement, HostPlace())
-    made = build_steps(placement, HostPlace(), model, lambda true, found: 0.1 * keras.ops.mean(found), optimizer)
+    made = build_steps(
+        placement, HostPlace(), model, lambda true, found: 0.1 * keras.ops.mean(found), optimizer,
+        DeviceInput("none", None, None, classes=1, ignore=False),
+    )  # fmt: skip
     ones = np.ones((1, 1), np.float32)
     weights, kept, answers = [], [], []
     for _ in range(steps):

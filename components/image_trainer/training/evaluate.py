@@ -48,8 +48,8 @@ def evaluate(
 
     Args:
         predict: images to probabilities.
-        batches: images float32 [B, H, W, 3] and targets (masks [B, H, W, C], labels [B], or 0 and 1 [B, C]). Weights
-            [B] are optional, 0 for images that do not count.
+        batches: images uint8 or float32 [B, H, W, 3] and targets (masks [B, H, W, C], labels [B], or 0 and 1 [B, C]).
+            Weights [B] are optional, 0 for images that do not count.
         spec: task, classes and threshold.
         loss: Keras loss of targets and probabilities.
         together: adds up numbers over the hosts; a batch's loss is that of a host's part of it.

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.components.image_trainer.training.device_input import DeviceInput
 from shardwright.errors import ShardwrightError
 
 
@@ -45,8 +46,9 @@ class Backend(Protocol):
         """Does a step, possibly in the background. `float(result)` waits for the loss over the batch of all hosts.
 
         Args:
-            images: float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32 [b, V].
-            targets: this host's part.
+            images: uint8 or float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32
+                [b, V]. See `DeviceInput.images`.
+            targets: this host's part. See `DeviceInput.targets`.
         """
         ...
 
@@ -83,7 +85,9 @@ class Backend(Protocol):
         ...
 
 
-def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> Backend:
+def build_steps(
+    placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any, prepare: DeviceInput
+) -> Backend:
     """Returns the backend of a placement; call `connect` before building the model.
 
     Raises:
@@ -92,10 +96,10 @@ def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, o
     if placement.backend == "jax":
         from shardwright.components.image_trainer.training.steps_jax import JaxSteps
 
-        return JaxSteps(place, model, loss, optimizer)
+        return JaxSteps(place, model, loss, optimizer, prepare)
     from shardwright.components.image_trainer.training.steps_tensorflow import TensorFlowSteps
 
-    return TensorFlowSteps(model, loss, optimizer)
+    return TensorFlowSteps(model, loss, optimizer, prepare)
 
 
 def connect(placement: Placement, place: HostPlace) -> int:

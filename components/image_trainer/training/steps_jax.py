@@ -20,6 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.components.image_trainer.training.device_input import DeviceInput
 from shardwright.components.image_trainer.training.jax_compat import CoordinatorStore
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
@@ -66,10 +67,12 @@ class JaxSteps:
         model: the model.
         loss: its loss.
         optimizer: built for the model.
+        prepare: turns batches into inputs and targets of the model.
     """
 
-    def __init__(self, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> None:
+    def __init__(self, place: HostPlace, model: Any, loss: Any, optimizer: Any, prepare: DeviceInput) -> None:
         self._place, self._model, self._loss, self._optimizer = place, model, loss, optimizer
+        self._prepare = prepare
         devices = jax.devices()
         self.devices = len(devices)
         self.device = devices[0].device_kind
@@ -169,6 +172,8 @@ class JaxSteps:
     def _step(self, state: dict[str, list[Any]], images: Any, targets: Any) -> tuple[Any, dict[str, list[Any]]]:
         self.traces += 1  # Runs when the function is traced, not when it is called.
 
+        images, targets = self._prepare.images(images), self._prepare.targets(targets)
+
         def loss_of(weights: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
             outputs, others = self._model.stateless_call(weights, others, images, training=True)
             return self._loss(targets, outputs), others
@@ -179,4 +184,4 @@ class JaxSteps:
         return loss, {"weights": weights, "state": others, "optimizer": optimizer}
 
     def _forward(self, weights: list[Any], others: list[Any], images: Any) -> Any:
-        return self._model.stateless_call(weights, others, images, training=False)[0]
+        return self._model.stateless_call(weights, others, self._prepare.images(images), training=False)[0]

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.components.image_trainer.training.device_input import DeviceInput
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -43,10 +44,11 @@ class TensorFlowSteps:
         model: the model.
         loss: its loss.
         optimizer: built for the model.
+        prepare: turns batches into inputs and targets of the model.
     """
 
-    def __init__(self, model: Any, loss: Any, optimizer: Any) -> None:
-        self._model, self._loss, self._optimizer = model, loss, optimizer
+    def __init__(self, model: Any, loss: Any, optimizer: Any, prepare: DeviceInput) -> None:
+        self._model, self._loss, self._optimizer, self._prepare = model, loss, optimizer, prepare
         self.devices = 1
         gpus = tf.config.get_visible_devices(_ONE_GPU)
         self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"] if gpus else "cpu"
@@ -105,6 +107,7 @@ class TensorFlowSteps:
     def _step(self, images: Any, targets: Any) -> Any:
         self.traces += 1  # Runs when the function is traced, not when it is called.
         _deterministic()
+        images, targets = self._prepare.images(images), self._prepare.targets(targets)
         trained = self._model.trainable_variables
         with tf.GradientTape() as tape:
             loss = self._loss(targets, self._model(images, training=True))
@@ -113,7 +116,7 @@ class TensorFlowSteps:
 
     def _forward(self, images: Any) -> Any:
         _deterministic()
-        return self._model(images, training=False)
+        return self._model(self._prepare.images(images), training=False)
 
 
 def _deterministic() -> None:

@@ -17,6 +17,7 @@ from shardwright.components.image_trainer.models.build import model_of
 from shardwright.components.image_trainer.spec import MODEL_FILE, NEEDS, TrainSpec
 from shardwright.components.image_trainer.training.callbacks import CallbackRunner, build_callbacks
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.training.device_input import DeviceInput, train_options
 from shardwright.components.image_trainer.training.history import (
     History,
     TrainingSummary,
@@ -69,7 +70,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     send({NEEDS: readable(work.memory)})
     optimizer = build_optimizer(recipe.trainer, work.steps_per_epoch * recipe.trainer.epochs)
     optimizer.build(model.trainable_variables)
-    steps = build_steps(placement, place, model, work.loss, optimizer)
+    steps = build_steps(placement, place, model, work.loss, optimizer, DeviceInput.of(spec))
     callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch)
     loop = _run_loop(work, steps, callbacks, preemption, send)
     _write_model_and_history(spec, loop)
@@ -126,6 +127,7 @@ def _train_batches(spec: TrainSpec, place: HostPlace, host_batch: int, cached: b
         start_step=step if exact else 0,
         ids=True,
         cache=loader.MEMORY if cached else None,
+        **train_options(spec),
         **_shared_options(spec, place),
     )
     # `fast` reaches a position in its order only by reading up to it.
@@ -134,19 +136,20 @@ def _train_batches(spec: TrainSpec, place: HostPlace, host_batch: int, cached: b
 
 def _evaluation_batches(spec: TrainSpec, place: HostPlace, host_batch: int) -> Any:
     """Returns the evaluation split without end; all hosts have equally many batches of one shape."""
-    options = _shared_options(spec, place)
-    return loader.load(spec.dataset, spec.recipe.eval_split, host_batch, order="exact", **options).repeat()
+    batches = loader.load(
+        spec.dataset,
+        spec.recipe.eval_split,
+        host_batch,
+        normalize="none",
+        dtype="uint8",
+        order="exact",
+        **_shared_options(spec, place),
+    )
+    return batches.repeat()
 
 
 def _shared_options(spec: TrainSpec, place: HostPlace) -> dict[str, Any]:
-    recipe = spec.recipe
-    return {
-        "normalize": recipe.loader.normalize,
-        "statistics": {"mean": spec.mean, "std": spec.std} if recipe.loader.normalize == "dataset" else None,
-        "host": place.index,
-        "hosts": place.count,
-        "texts": recipe.trainer.text,
-    }
+    return {"host": place.index, "hosts": place.count, "texts": spec.recipe.trainer.text}
 
 
 def _fits_memory(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bool:

@@ -16,6 +16,7 @@ from shardwright.components.image_trainer.training.checkpoints import Checkpoint
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.devices.placement import Placement
+from shardwright.components.image_trainer.training.device_input import DeviceInput
 from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.steps import build_steps, connect
@@ -25,7 +26,8 @@ assert connect(placement, HostPlace()) == 1
 model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, activation="softmax")])
 optimizer, loss = keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy()
 optimizer.build(model.trainable_variables)
-steps = build_steps(placement, HostPlace(), model, loss, optimizer)
+prepare = DeviceInput("none", None, None, 2, False)
+steps = build_steps(placement, HostPlace(), model, loss, optimizer, prepare)
 
 def batches(count):
     # Two images must be decoded concurrently, or none passes.
