@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -24,13 +25,15 @@ from shardwright.ingest import (
     written_notes,
 )
 from shardwright.ingest.baseline import baseline_source
+from shardwright.ingest.probe import Look, Part, Seen
+from shardwright.ingest.shared_parts import look_at_part, look_fingerprint, share_parts, shared_results
 from shardwright.progress import print_note
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Maps over shard numbers: neither pixels nor run lengths pass through Beam.
+    """Maps over shard numbers: neither pixels nor run lengths pass through Beam. So does a look before the plan.
 
     The mapped function is that of the core, so that Beam's worker processes start without importing TFX.
     """
@@ -53,12 +56,15 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         reachable(self._beam_pipeline_args, "the images (input.images)", location.images)
         if location.earlier:
             reachable(self._beam_pipeline_args, "the dataset that is copied from", location.earlier)
+        look = _Look(self._make_beam_pipeline, root, exec_properties["input_fingerprint"])
         prepared = plan_ingest(
             recipe,
             location,
             expected_fingerprint=exec_properties["input_fingerprint"],
             quiet=recipe.images.verify != FULL,
             staging_root=root,
+            # Beam's default runner would look with one process.
+            spread=look.spread if self._beam_pipeline_args else None,
         )
         records = prepared.surveyed.records
         if records is not None and records.unpacked:
@@ -84,11 +90,47 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             notes = [*plan.notes, *written]
             build = {"runner": "tfx", "notes": notes, **baseline_source(location)}
             manifest = commit_ingest(plan, staging, examples.uri, build)
+        look.remove()
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # `file_format` stays unset: it has no value for plain TFRecords, and StatisticsGen rejects unknown values.
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
+
+
+class _Look:
+    """The look at the pixels before the plan, where the plan depends on them: a Beam map over parts of the files.
+
+    Args:
+        make_pipeline: returns a pipeline with the runner.
+        root: folder of staging folders.
+        content: the content fingerprint of the input, under which a retry finds the results of an earlier attempt.
+    """
+
+    def __init__(self, make_pipeline: Callable[[], beam.Pipeline], root: str, content: str) -> None:
+        self._make_pipeline, self._root, self._content = make_pipeline, root, content
+        self._stagings: list[Staging] = []
+
+    def spread(self, look: Look, parts: Sequence[Part]) -> Iterator[tuple[int, list[Seen]]]:
+        """Has parts probed by Beam's workers; neither pixels nor results pass through Beam."""
+        staging = Staging.open(self._root, look_fingerprint(self._content, look, parts))
+        self._stagings.append(staging)
+        with staging.locked():
+            missing = share_parts(staging, parts)
+            if missing:
+                with self._make_pipeline() as pipeline:
+                    _ = (
+                        pipeline
+                        | "PartNumbers" >> beam.Create(missing)
+                        | "Spread" >> beam.Reshuffle()
+                        | "LookAtPart" >> beam.Map(look_at_part, look=look, staging=staging)
+                    )
+            yield from shared_results(staging, look, parts)
+
+    def remove(self) -> None:
+        """Deletes the results, after the dataset has appeared."""
+        for staging in self._stagings:
+            staging.remove()
 
 
 def _location(exec_properties: dict[str, Any]) -> InputLocation:

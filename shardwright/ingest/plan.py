@@ -33,6 +33,7 @@ from shardwright.ingest.identify import HashedInput, hash_input
 from shardwright.ingest.inputs import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
+from shardwright.ingest.probe import Spread
 from shardwright.ingest.read import UNREADABLE, probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.splitting import ClassSets, Positions, class_sets, cut_shards, split_images
@@ -216,6 +217,7 @@ def plan_ingest(
     quiet: bool = True,
     staging_root: str | None = None,
     workers: int | None = None,
+    spread: Spread | None = None,
 ) -> PreparedIngest:
     """Lists, surveys, hashes and probes an input and plans its splits and shards. Writes nothing but the cache.
 
@@ -227,6 +229,7 @@ def plan_ingest(
         quiet: show no progress.
         staging_root: folder of staging folders, where probe rows are kept for all of them; `None` to keep none.
         workers: processes that probe; by default one per processor.
+        spread: has images probed elsewhere; by default in these processes.
 
     Raises:
         UsageError: see `survey_input`.
@@ -234,7 +237,7 @@ def plan_ingest(
     """
     surveyed = survey_input(recipe, location) if surveyed is None else surveyed
     cache = None if staging_root is None else os.path.join(local_folder(staging_root), PROBED)
-    hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, quiet=quiet)
+    hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, spread=spread, quiet=quiet)
     if expected_fingerprint is not None:
         _check_content(location.images, hashed.fingerprint, expected_fingerprint)
     reuse = _match_previous(recipe, surveyed)

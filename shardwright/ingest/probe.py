@@ -1,17 +1,19 @@
-"""Probing a whole input: read, hashed, checked and measured in one pass, spread over processes.
+"""Probing a whole input: read, hashed, checked and measured in one pass, spread over processes or over other machines.
 
-The result depends on the files alone: not on the number of workers, nor on what the cache holds.
+The result depends on the files alone: not on who probes them, nor on what the cache holds.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 from shardwright.checksum import BLAKE3
+from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
@@ -59,21 +61,93 @@ class ProbeOptions:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """Files that a worker gets together: consecutive ones of the listing, and which of them are to be probed."""
 
     begin: int
     listing: Listing
     look: list[bool]
 
+    def to_text(self) -> str:
+        """Returns the part as JSON, without what is not needed to probe it."""
+        listing = self.listing
+        columns = (listing.names, listing.sizes, listing.pins)
+        return canonical_json([self.begin, listing.root, *map(list, columns), self.look])
+
+    @staticmethod
+    def from_text(text: str) -> Part:
+        """Reads what `to_text` made."""
+        begin, root, names, sizes, pins, look = json.loads(text)
+        return Part(begin, Listing(root, names, names, sizes, [], pins), look)
+
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """The result of one file. `fresh`: its row was not in the cache and is worth keeping."""
 
     file: FileHash | None
     row: ProbeRow | None = None
     fresh: bool = False
+
+    def to_text(self) -> str:
+        """Returns the result as a line of JSON."""
+        if self.file is None:
+            return "null"
+        content, crc32c = self.file.content_id, self.file.crc32c
+        return canonical_json([content.hex(), crc32c, self.row.to_text(content) if self.row else "", self.fresh])
+
+    @staticmethod
+    def from_text(text: str) -> Seen:
+        """Reads what `to_text` made.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        fields = json.loads(text)
+        if fields is None:
+            return Seen(None)
+        content, crc32c, row, fresh = fields
+        file = FileHash(bytes.fromhex(content), crc32c)
+        found = ProbeRow.from_text(file.content_id, row) if row else None
+        if row and found is None:
+            raise ValueError(f"a damaged row: {row[:100]}")
+        return Seen(file, found, fresh)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Probes the files of a part; any worker can do that.
+
+    Attributes:
+        cache: known rows; a worker on another machine does not find them.
+        options: options of probing.
+    """
+
+    cache: ProbeCache
+    options: ProbeOptions
+
+    def __call__(self, part: Part) -> tuple[int, list[Seen]]:
+        """Returns the beginning of a part, and the results of its files."""
+        listing = part.listing
+        read, indices = partial(_read, part, self.options.checksum), range(len(part.look))
+        # From a bucket many files are fetched concurrently; a local one is read faster than a thread could prefetch it.
+        remote = is_remote(listing.root)
+        files = (
+            map_threads(read, indices, readers(listing.root), listing.sizes.__getitem__)
+            if remote
+            else map(read, indices)
+        )
+        with self.cache.reading() as find:
+            looked = ((file, _look(file, data, find, self.options)) for file, data in files)
+            seen = [
+                Seen(file, row, fresh=True) if isinstance(row, ProbeRow) else row or Seen(file)
+                for file, row in measured(looked)
+            ]
+        return part.begin, seen
+
+
+# Has parts probed by other workers, and returns the results in any order.
+Spread: TypeAlias = Callable[[Look, Sequence[Part]], Iterable[tuple[int, list[Seen]]]]
 
 
 def probe_input(
@@ -83,6 +157,7 @@ def probe_input(
     *,
     cache: str | None = None,
     workers: int | None = None,
+    spread: Spread | None = None,
     progress: Progress = SILENT,
 ) -> KnownFiles:
     """Probes all files of a listing.
@@ -93,6 +168,7 @@ def probe_input(
         options: what is checked and measured.
         cache: folder where rows are kept by content; `None` to keep none.
         workers: processes; by default one per processor, and threads for small inputs.
+        spread: has the parts probed elsewhere; by default in processes of this machine.
         progress: is advanced by finished files.
 
     Raises:
@@ -103,8 +179,10 @@ def probe_input(
     known = kept if kept.holds_rows() else ProbeCache(None)
     fresh: dict[bytes, ProbeRow] = {}
     size = 0
+    parts = _parts(listing, frozenset(skip))
+    spread = spread or partial(_spread, workers, sum(listing.sizes))
     try:
-        for begin, seen in _spread(listing, frozenset(skip), partial(_probe, known, options), workers):
+        for begin, seen in spread(Look(known, options), parts):
             fresh.update({one.file.content_id: one.row for one in seen if one.fresh and one.file and one.row})
             size += sum(listing.sizes[begin : begin + len(seen)])
             for position, one in enumerate(seen, begin):
@@ -118,44 +196,25 @@ def probe_input(
     return result
 
 
-def _spread(
-    listing: Listing, skip: frozenset[int], probe: partial[tuple[int, list[_Seen]]], workers: int | None
-) -> Iterator[tuple[int, list[_Seen]]]:
-    parts = _parts(listing, skip)
+def _spread(workers: int | None, size: int, look: Look, parts: Sequence[Part]) -> Iterator[tuple[int, list[Seen]]]:
+    """Probes on this machine, `size` bytes in all."""
     cores = os.cpu_count() or 1
-    if workers is None and sum(listing.sizes) < _BYTES_WORTH_PROCESSES:
-        return map_threads(probe, parts, threads=cores)
-    return map_processes(probe, parts, min(workers or cores, len(parts)), _LOST)
+    if workers is None and size < _BYTES_WORTH_PROCESSES:
+        return map_threads(look, parts, threads=cores)
+    return map_processes(look, parts, min(workers or cores, len(parts)), _LOST)
 
 
-def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
+def _parts(listing: Listing, skip: frozenset[int]) -> list[Part]:
     count = len(listing.keys)
     step = max(_FEWEST_AT_ONCE, readers(listing.root), -(-count // _MOST_PARTS))
     parts = []
     for begin in range(0, count, step):
         here = range(begin, min(count, begin + step))
-        parts.append(_Part(begin, listing.part(here), [i not in skip for i in here]))
+        parts.append(Part(begin, listing.part(here), [i not in skip for i in here]))
     return parts
 
 
-def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, list[_Seen]]:
-    listing = part.listing
-    read, indices = partial(_read, part, options.checksum), range(len(part.look))
-    # From a bucket many files are fetched concurrently; a local one is read faster than a thread could prefetch it.
-    remote = is_remote(listing.root)
-    files = (
-        map_threads(read, indices, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, indices)
-    )
-    with cache.reading() as find:
-        looked = ((file, _look(file, data, find, options)) for file, data in files)
-        seen = [
-            _Seen(file, row, fresh=True) if isinstance(row, ProbeRow) else row or _Seen(file)
-            for file, row in measured(looked)
-        ]
-    return part.begin, seen
-
-
-def _read(part: _Part, algorithm: str, index: int) -> tuple[FileHash | None, bytes | None]:
+def _read(part: Part, algorithm: str, index: int) -> tuple[FileHash | None, bytes | None]:
     """Returns the hashes of a file, and its bytes if they are to be probed."""
     path, pin = part.listing.path(index), part.listing.pin(index)
     if not part.look[index]:
@@ -169,7 +228,7 @@ def _read(part: _Part, algorithm: str, index: int) -> tuple[FileHash | None, byt
 
 def _look(
     file: FileHash | None, data: bytes | None, find: _Find, options: ProbeOptions
-) -> Decoded | ProbeRow | _Seen | None:
+) -> Decoded | ProbeRow | Seen | None:
     """Returns the picture of a file, which is still to be measured, or its new row; else its result, if it has one."""
     if file is None or data is None:
         return None
@@ -177,14 +236,14 @@ def _look(
         header = header_of(data, max_pixels=options.max_pixels, convert=options.convert)
         row = find(file.content_id)
         if row is not None and (row.pixels or row.code or not options.pixels):
-            return _Seen(file, row)
+            return Seen(file, row)
         return decode_file(data, header, max_pixels=options.max_pixels, pixels=options.pixels)
     except ImageError as error:
         # Not kept: it is found at once, and may depend on an option.
-        return _Seen(file, ProbeRow(None, None, None, error.code, error.reason))
+        return Seen(file, ProbeRow(None, None, None, error.code, error.reason))
 
 
-def _fill(result: KnownFiles, listing: Listing, position: int, one: _Seen) -> None:
+def _fill(result: KnownFiles, listing: Listing, position: int, one: Seen) -> None:
     if one.file is not None:
         result.content.set(position, one.file)
     if one.row is None:

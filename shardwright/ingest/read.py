@@ -18,7 +18,7 @@ from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.ingest.identify import HashedInput, hash_input
 from shardwright.ingest.known_files import KnownFiles, ProbeCache, ProbeRow
 from shardwright.ingest.previous_dataset import PreviousDataset
-from shardwright.ingest.probe import ProbeOptions, probe_input
+from shardwright.ingest.probe import ProbeOptions, Spread, probe_input
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.progress import progress
@@ -58,7 +58,13 @@ def probe_of_values(values: Values) -> list[Any] | None:
 
 
 def read_input(
-    recipe: IngestRecipe, surveyed: SurveyedInput, *, cache: str | None, workers: int | None, quiet: bool
+    recipe: IngestRecipe,
+    surveyed: SurveyedInput,
+    *,
+    cache: str | None,
+    workers: int | None,
+    spread: Spread | None,
+    quiet: bool,
 ) -> tuple[HashedInput, KnownFiles | None]:
     """Identifies an input, and probes it where the plan depends on pixels.
 
@@ -67,6 +73,7 @@ def read_input(
         surveyed: the input.
         cache: folder where probe rows are kept, if any is.
         workers: processes that probe; by default one per processor.
+        spread: has images probed elsewhere; by default in these processes.
         quiet: show no progress.
 
     Returns:
@@ -96,7 +103,7 @@ def read_input(
     part = listing if read is None else listing.part(read.tolist())
     skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
     with progress(len(part.keys), "probing", quiet=quiet) as shown:
-        probed = probe_input(part, skipped, options, cache=cache, workers=workers, progress=shown)
+        probed = probe_input(part, skipped, options, cache=cache, workers=workers, spread=spread, progress=shown)
     if known is not None and read is not None:
         probed = known.joined(read, probed)
     return hash_input(surveyed, hashed=probed.content), probed
