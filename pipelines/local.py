@@ -111,6 +111,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         from shardwright.components.runtime.beam import beam_args
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
+        from shardwright.pipelines.runs.stock_executors import flush_stock_outputs
         from shardwright.pipelines.runs.summary import summarize, write_run_report
 
     inputs = GraphInputs(
@@ -124,10 +125,12 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         push_directory=PUSHED,
         baseline_digest=baseline_digest(PUSHED),
     )
+    nodes = build_nodes(config, inputs)
+    flush_stock_outputs(nodes)
     pipeline = tfx.dsl.Pipeline(
         pipeline_name=config.name,
         pipeline_root=ARTIFACTS,
-        components=build_nodes(config, inputs),
+        components=nodes,
         enable_cache=True,
         metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(METADATA_FILE),
         beam_pipeline_args=beam_args(config.beam.options),

@@ -17,8 +17,10 @@ from shardwright.components.runtime.beam import beam_args, in_process_beam
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
+from shardwright.fingerprint import fingerprint
 from shardwright.pipelines.runs.logs import last_line, shardwright_error
 from shardwright.staging.commit import open_if_committed
+from shardwright.staging.output import assembling
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
@@ -64,19 +66,14 @@ def transform_dataset(
         if found is None:
             raise UsageError(f"{out}: exists already with other content. Name another folder, or remove this one.")
         return found
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # Each attempt has a new folder, so that no partial output is reused; finished shards are in staging.
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    # With the folder's name, since the same transform may be written to another folder concurrently.
+    with assembling(out, fingerprint([plan.dataset.fingerprint, out.name])) as folder:
         own = out.with_name(f".{out.name}.staging")
         _run(dataset, recipe, folder, staging or str(own), list(beam))
         # The commit has moved its content.
         shutil.rmtree(own, ignore_errors=True)
         found = ImageDataset.open(folder / EXAMPLES).manifest
-        folder.chmod(0o755)
         rename_folder(folder, out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return found
 
 

@@ -14,9 +14,9 @@ import io
 import itertools
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,9 @@ from shardwright.components.predictor.sources import Failure, ReadImage, Source,
 from shardwright.config.images import images_config
 from shardwright.dataset.shard_names import shard_name
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.fingerprint import fingerprint
 from shardwright.progress import Progress, counted, progress
+from shardwright.staging.output import assembling
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, durable, is_remote, read_bytes
 from shardwright.storage.whole_files import WholeFile
@@ -277,13 +279,16 @@ def _write_table(staging: Staging, parts: int, target: str, header: Sequence[str
 def _write_records(staging: Staging, parts: int, result: Prediction, made: Path) -> None:
     """Writes the folder of TFRecord files; on a bucket the summary comes last."""
     target = result.out
-    folder = made if is_remote(target) else Path(target).with_name(f".{Path(target).name}.{os.getpid()}")
     summary = {**vars(result), "failures": [failure._asdict() for failure in result.failures]}
     del summary["out"]
     text = json.dumps(summary, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
-    try:
+    names = [f"{shard_name(number, parts).replace('data', 'predictions')}.tfrecord" for number in range(parts)]
+    with ExitStack() as stack:
+        # The folder of a killed call is used again: it has the same name.
+        folder = (
+            made if is_remote(target) else stack.enter_context(assembling(Path(target), fingerprint(Path(target).name)))
+        )
         durable.make_folder(folder)
-        names = [f"{shard_name(number, parts).replace('data', 'predictions')}.tfrecord" for number in range(parts)]
         for number, name in enumerate(names):
             durable.write_file(folder / name, read_bytes(staging.location(_part_name(number, TFRECORD))))
         durable.write_file(folder / SUMMARY, text)
@@ -292,8 +297,6 @@ def _write_records(staging: Staging, parts: int, result: Prediction, made: Path)
                 buckets.upload(f"{target.rstrip('/')}/{name}", str(folder / name))
         else:
             durable.rename_folder(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _texts(model: ExportedModel, table: str | None, source: Source) -> Texts:

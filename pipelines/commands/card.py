@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from shardwright.pipelines.commands.parsers import Commands
@@ -37,6 +36,7 @@ def _card(options: argparse.Namespace) -> int:
     from shardwright.dataset.manifest import MANIFEST_FILE
     from shardwright.errors import UsageError
     from shardwright.lineage.places import contains
+    from shardwright.storage.durable import write_file
 
     given = {"license": options.license, "url": options.url, "citeAs": options.cite}
     given = {name: value for name, value in given.items() if value is not None}
@@ -55,7 +55,7 @@ def _card(options: argparse.Namespace) -> int:
     else:
         text = _of_model(options)
     if options.out != "-":
-        Path(options.out).write_text(text, encoding="utf-8")
+        write_file(options.out, text)
     if options.json:
         found = {"text": text} if options.out == "-" else {"card": options.out, "bytes": len(text.encode("utf-8"))}
         print_json(found)

@@ -23,6 +23,7 @@ from shardwright.lineage.blessing import read_blessing
 from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.pipelines.runs.metadata_store import PastRun, past_runs, steps_to
 from shardwright.staging.staged import is_in_use, staged_folders
+from shardwright.storage import durable
 from shardwright.storage.locks import run_lock
 
 STAGING, LOGS = "staging", "logs"
@@ -97,8 +98,7 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
         kept = used | needed | set(_datasets_of(run_root, family, used))
         old = list(_removable(run_root, kept, runs, keep, superseded=superseded))
         if not dry_run:
-            for one in old:
-                _remove(Path(run_root, one.place))
+            _remove([Path(run_root, one.place) for one in old])
         return CleanResult(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
 
 
@@ -246,14 +246,20 @@ def _with_size(run_root: str, place: str) -> Removable:
     return Removable(place, total)
 
 
-def _remove(place: Path) -> None:
-    going = place if place.name.startswith(_DELETED) else place.with_name(f"{_DELETED}{place.name}")
-    if going != place:
+def _remove(places: Sequence[Path]) -> None:
+    folders = []
+    for place in places:
+        going = place.with_name(f"{_DELETED}{place.name.removeprefix(_DELETED)}")
         try:
-            place.rename(going)
+            if place.is_dir():
+                place.rename(going)
+                folders.append(going)
+            else:
+                place.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(f"{place}: cannot be removed ({error.strerror}). Check its permissions.") from None
-    if going.is_dir():
-        shutil.rmtree(going, ignore_errors=True)
-    else:
-        going.unlink(missing_ok=True)
+    # All new names first: a power failure must not leave half a folder under its old name.
+    durable.flush(place.parent for place in places)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    durable.flush(place.parent for place in places)

@@ -15,7 +15,6 @@ from ml_metadata.proto import metadata_store_pb2
 from tfx.dsl.compiler import constants
 from tfx.orchestration import metadata
 
-from shardwright.components.runtime.artifacts import flush_artifact
 from shardwright.components.runtime.beam import in_process_beam
 from shardwright.components.runtime.tfx_compat import NodeRunner, runner_of
 
@@ -71,10 +70,6 @@ class _ReportingNodeRunner(NodeRunner):
                 _record.failure = (self.node_id, error)
             raise
         report = self._report(time.monotonic() - started)
-        if not report.cached:
-            # Our executors flush before TFX records the outputs; the executors of stock components do not.
-            for uri in (uri for uris in report.outputs.values() for uri in uris):
-                flush_artifact(uri)
         _record.nodes.append(report)
         _record.on_node(report)
 

@@ -15,7 +15,6 @@ import dataclasses
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
@@ -34,7 +33,7 @@ from shardwright.dataset.sharding import shard_bounds, shard_count
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint, text_number
 from shardwright.progress import counted, progress
-from shardwright.staging.commit import DatasetPlan, commit, open_if_committed
+from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, remove_staged
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file
 from shardwright.storage.paths import check_not_inside, staging_next_to
@@ -234,6 +233,8 @@ def derive(
     rows = _rows(sources, how.row)
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
     if (done := open_if_committed(out, plan.fingerprint)) is not None:
+        # A run that was killed may have published it and not cleaned up.
+        _tidy(out)
         return done
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked():
@@ -292,9 +293,7 @@ def _plan(
 
 def _tidy(out: str | os.PathLike[str]) -> None:
     if not is_remote(str(out)):
-        # The folder of staging folders; it stays while another dataset is made in it.
-        with suppress(OSError):
-            os.rmdir(staging_next_to(out))
+        remove_staged(staging_next_to(out), out)
 
 
 def _write(

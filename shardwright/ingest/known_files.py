@@ -343,6 +343,8 @@ def forget_rows(folder: str, contents: Iterable[bytes]) -> int:
 
     def delete(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA secure_delete=ON")
+        # After a power failure they do not come back.
+        connection.execute("PRAGMA synchronous=FULL")
         _create(connection)
         count[0] += connection.executemany("DELETE FROM probed WHERE content = ?", rows).rowcount
 

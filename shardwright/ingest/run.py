@@ -24,7 +24,7 @@ from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.write import commit_ingest, write_shard
 from shardwright.processes import map_processes, warm_up
 from shardwright.progress import counted, progress
-from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed
+from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
 from shardwright.staging.damaged import damage
 from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
@@ -265,15 +265,7 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
         if config.run.staging is None:
             shutil.rmtree(local_folder(staging_root), ignore_errors=True)
         return
-    for folder in sorted(Path(staging_root).glob("*" if config.run.staging is None else fingerprint)):
-        if not folder.is_dir():
-            continue
-        staging = Staging(str(folder), folder.name)
-        with suppress(UsageError), staging.locked():
-            discard_assembly(out, folder.name)
-            staging.remove()
-    with suppress(OSError):  # It goes when no other dataset is being made in it.
-        Path(staging_root).rmdir()
+    remove_staged(staging_root, out, "*" if config.run.staging is None else fingerprint)
 
 
 def make_dataset(

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from shardwright.progress import progress
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
 from shardwright.storage.durable import rename_folder
+from shardwright.storage.locks import lock_folder
 
 IMAGE_FOLDER = "train_images"
 LABEL_FILE = "train.csv"
@@ -81,26 +81,31 @@ def _draw_one(index: int, *, folder: str, height: int, width: int, seed: int) ->
 
 @contextmanager
 def _appears_whole(out: Path) -> Iterator[Path]:
-    """Yields a folder next to `out`, which is renamed to `out` if the block succeeds and is deleted otherwise."""
+    """Yields a folder next to `out`, which is renamed to `out` if the block succeeds and is deleted otherwise.
+
+    It always has the same name, so that a call deletes the files that a killed one has left.
+    """
+    shelter = out.with_name(f".{out.name}.partial")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        shelter = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
+        lock = lock_folder(shelter)
     except OSError as error:
         raise UsageError(f"{out}: the folder cannot be created ({error.strerror}). Choose another path.") from error
-    try:
-        # mkdtemp makes folders for their owner alone; the one inside has the usual permissions.
-        staging = shelter / "whole"
-        staging.mkdir()
-        yield staging
+    with lock:
         try:
-            rename_folder(staging, out)
-        except OSError as error:
-            raise UsageError(f"{out}: another process created it meanwhile. Choose another folder.") from error
-    finally:
-        shutil.rmtree(shelter, ignore_errors=True)
+            _check_new(out)
+            whole = shelter / "whole"
+            shutil.rmtree(whole, ignore_errors=True)
+            whole.mkdir()
+            yield whole
+            try:
+                rename_folder(whole, out)
+            except OSError as error:
+                raise UsageError(f"{out}: another process created it meanwhile. Choose another folder.") from error
+        finally:
+            shutil.rmtree(shelter, ignore_errors=True)
 
 
-def _check_arguments(out: Path, images: int, height: int, width: int, seed: int, workers: int | None) -> None:
+def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None) -> None:
     if images < 1:
         raise UsageError(f"images: {images} is too few. Ask for 1 or more.")
     for name, value in (("height", height), ("width", width)):
@@ -110,6 +115,9 @@ def _check_arguments(out: Path, images: int, height: int, width: int, seed: int,
         raise UsageError(f"seed: {seed} is negative. Use 0 or more.")
     if workers is not None and workers < 1:
         raise UsageError(f"workers: {workers} is too few. Use 1 or more, or leave it out.")
+
+
+def _check_new(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         what = "a folder that is not empty" if out.is_dir() else "a file"
         raise UsageError(f"{out}: the path is {what}. Give a new or an empty folder.")
@@ -171,7 +179,7 @@ def write_sample(
         UsageError: a number is out of range, or `out` is not empty.
     """
     target = Path(os.path.abspath(out))
-    _check_arguments(target, images, height, width, seed, workers)
+    _check_arguments(images, height, width, seed, workers)
     if workers is None:
         workers = max(1, min(os.cpu_count() or 1, images * height * width // _WORKER_PAYS_PIXELS))
     with _appears_whole(target) as staging:

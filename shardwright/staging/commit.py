@@ -8,6 +8,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -260,6 +261,25 @@ def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
             output.release(url)
         return
     discard(Path(os.path.realpath(out)), fingerprint)
+
+
+def remove_staged(staging_root: str, out: str | os.PathLike[str], names: str = "*") -> None:
+    """Deletes what finished and killed runs have left in a staging folder and next to an output, both on this machine.
+
+    Args:
+        staging_root: the folder of staging folders; it is deleted, too, when it is empty then.
+        out: the output.
+        names: pattern of the folders' names; that of a running process stays.
+    """
+    for folder in sorted(Path(staging_root).glob(names)):
+        if not folder.is_dir():
+            continue
+        staging = Staging(str(folder), folder.name)
+        with suppress(UsageError), staging.locked():
+            discard_assembly(out, folder.name)
+            staging.remove()
+    with suppress(OSError):  # It stays while another dataset is being made in it.
+        os.rmdir(staging_root)
 
 
 def completed_shards(staging: Staging, shards: Sequence[PlannedShard]) -> list[ShardResult]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from shardwright.errors import StorageError, UsageError
 from shardwright.progress import Progress, progress
 from shardwright.staging.staging import PlannedShard, Staging
-from shardwright.storage import buckets, is_remote
+from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.leases import remove_all
 from shardwright.storage.locks import LOCK_FILE, lock_folder
 from shardwright.storage.mirror import working_folder
@@ -68,6 +68,9 @@ def clear(staging_root: str) -> list[str]:
             if _GROUPS.fullmatch(folder.parent.name):
                 with suppress(OSError):
                     folder.parent.rmdir()
+        if folders:
+            # After a power failure they do not come back: they may contain images that a user wants forgotten.
+            durable.flush([staging_root])
     return [str(folder) for folder in folders]
 
 

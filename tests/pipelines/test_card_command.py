@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from descent import Months
 from ingesting import run
+from power_cuts import LOST, simulated_disk
 from recording import reading, record, write_records
 
 from shardwright.components.evaluator.summary import EvaluationSummary
@@ -35,6 +36,12 @@ def rows(card, title):
     """The cells of the table below a heading."""
     table = card.partition(f"## {title}\n\n")[2].partition("\n\n")[0]
     return [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.splitlines()[2:]]
+
+
+def test_a_card_is_on_the_disk_when_the_command_ends(dataset, tmp_path):
+    with simulated_disk(tmp_path) as disk:
+        assert main(["card", dataset.root, "--out", str(tmp_path / "card.md")]) == 0
+        assert disk.after_cut(LOST) == {"card.md": (tmp_path / "card.md").read_bytes()}
 
 
 def test_the_card_of_a_dataset(dataset, tmp_path, capsys):

@@ -50,6 +50,18 @@ def test_reshard_changes_no_record_and_no_order(source, tmp_path, capsys):
     assert main(["reshard", str(source), "--out", str(tmp_path / "new"), "--shard-records", "8"]) == 2
 
 
+def test_a_call_after_a_kill_deletes_what_that_one_had_staged(source, tmp_path, capsys):
+    command = ["reshard", source, "--out", tmp_path / "new", "--shard-records", 7]
+    made(command, capsys)
+    before = tree(tmp_path / "new")
+    # A kill after the dataset has appeared leaves the staging folder of this one, or of another call.
+    for name in (ImageDataset.open(tmp_path / "new").manifest.fingerprint, "f" * 64):
+        (tmp_path / ".new.staging" / name / "done").mkdir(parents=True)
+    assert made(command, capsys)["existed"] is True
+    assert [place.name for place in tmp_path.iterdir()] == ["new"]
+    assert tree(tmp_path / "new") == before
+
+
 def swap_first(root):
     """Puts two records of a shard into each other's places."""
     assert any(swap_records(shard) for shard in sorted(root.glob("Split-train/*")))

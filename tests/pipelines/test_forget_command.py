@@ -1,6 +1,7 @@
 """`forget`: a dataset without a word of some images; what else knows them goes, or is named."""
 
 import json
+import os
 import shutil
 import sqlite3
 
@@ -11,6 +12,7 @@ from object_stores import forget_clients
 
 from shardwright.ingest.known_files import cache_file
 from shardwright.pipelines.cli import main
+from shardwright.staging import staged
 from shardwright.staging.staging import Staging
 from shardwright.storage.locks import run_lock
 from shardwright.verify import verify
@@ -126,6 +128,14 @@ def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsy
 
 
 @pytest.mark.slow
+def test_deleted_folders_do_not_come_back_after_a_power_cut(tmp_path, monkeypatch):
+    (tmp_path / ("a" * 64)).mkdir()
+    flushed = []
+    monkeypatch.setattr(staged.durable, "flush", lambda paths: flushed.append((list(paths), os.listdir(tmp_path))))
+    assert staged.clear(str(tmp_path)) == [str(tmp_path / ("a" * 64))]
+    assert flushed == [([str(tmp_path)], [])]
+
+
 def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, capsys):
     months = Months(tmp_path / "run", small_dataset)
     record_months(months)

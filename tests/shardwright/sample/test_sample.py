@@ -5,6 +5,7 @@ import hashlib
 import io
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +217,16 @@ def test_takes_an_empty_folder_and_makes_parents(tmp_path):
     write_sample(str(tmp_path / "a" / "b"), images=1, **SMALL)
     assert contents(tmp_path / "empty") == contents(tmp_path / "a" / "b")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "empty"]
+
+
+def test_a_call_after_a_kill_deletes_what_that_one_has_left(tmp_path):
+    for number, code in ((1, None), (2, UsageError)):
+        (tmp_path / ".out.partial/whole").mkdir(parents=True)
+        (tmp_path / ".out.partial/whole/rest.jpg").write_bytes(b"half")
+        with nullcontext() if code is None else pytest.raises(code):
+            write_sample(str(tmp_path / "out"), images=number, height=64, width=96, quiet=True)
+        assert [place.name for place in tmp_path.iterdir()] == ["out"]
+    assert sorted(place.name for place in (tmp_path / "out").iterdir()) == ["train.csv", "train_images"]
 
 
 def test_refuses_a_taken_place(tmp_path):
