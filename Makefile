@@ -45,7 +45,8 @@ test-full: setup ## the base installation, the other stack, data sets compared b
 cluster-test: setup ## manifests and rights on a real Kubernetes API server, built from Debian's sources (root; CRDS=DIR: definitions of JobSet and KServe)
 	@$(TIMED) 'cluster' env SHARDWRIGHT_CRDS=$(abspath $(CRDS)) tools/cluster.sh
 
-soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images, mistakes that tests must find
+soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, power cuts on ext4 and xfs (root), memory over a hundred thousand images, mistakes that tests must find
+	@$(TIMED) 'disks' tools/disks
 	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak --timeout 0
 	@$(TIMED) 'property tests' env SHARDWRIGHT_EXAMPLES=thorough tools/run_tests test --timeout 0 tests/shardwright
 	@$(TIMED) 'mutants' tools/mutants -j 2

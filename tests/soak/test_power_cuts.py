@@ -1,97 +1,150 @@
-"""Power cuts on a real ext4 and a real xfs: the image of a loop device is what a disk holds then. Needs root."""
+"""Power cuts on a real ext4 and a real xfs while a command writes files: they are whole, or not there. Needs root."""
 
-import json
 import os
-import random
-import shutil
-import signal
 import subprocess
-import sys
-import time
-from contextlib import contextmanager
 
 import pytest
-from ingesting import run, tree
+import yaml
+from ingesting import tree
+from real_disks import KINDS, real_disk
+from running import SHARDWRIGHT
+
+from shardwright.dataset.reader import ImageDataset
+from shardwright.fingerprint import checksum_matches
+from shardwright.pipelines.cli import main
+from shardwright.verify import verify
 
 pytestmark = pytest.mark.soak
 
-_CUTS = 50
-# The smallest that each can be made with, in MB.
-_SMALLEST = {"ext4": 64, "xfs": 320}
-_INGEST = """
-import json, sys
-from shardwright.config import parse_config
-from shardwright.ingest import ingest
-print("ready", flush=True)
-ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], workers=1, quiet=True)
-"""
+_CUTS = int(os.environ.get("SHARDWRIGHT_CUTS", "50"))
+# Each writes `made/out`, a folder or a file.
+_SUBSET = ["subset", "sets/one", "--share", "0.5", "--shard-records", "3"]
+_WRITING = {
+    "ingest": ["ingest", "one.yaml"],
+    "ingest with a look at the pixels": ["ingest", "look.yaml"],
+    "subset": _SUBSET,
+    "merge": ["merge", "sets/one", "sets/two"],
+    "reshard": ["reshard", "sets/one", "--shard-records", "4"],
+    "relabel": ["relabel", "sets/one", "new.csv"],
+    "forget": ["forget", "sets/one", "--keys", "keys.txt"],
+    "retry-rejects": ["retry-rejects", "broken.yaml", "sets/broken"],
+    "export": ["export", "sets/one", "--masks", "png"],
+    "sample": ["sample", "--count", "12", "--height", "64", "--width", "96"],
+    "report": ["report", "sets/one"],
+    "diff": ["diff", "sets/one", "sets/two"],
+    "drift": ["drift", "sets/one", "sets/two"],
+    "card": ["card", "sets/one"],
+    "init": ["init", "in/one/images", "in/one/labels.csv"],
+    "schema infer": ["schema", "infer", "sets/one"],
+    "get": ["get", "sets/one", "000.jpg"],
+}
+# They end with code 1 where datasets differ.
+_COMPARING = ("diff", "drift")
+# A second call may not replace what may have been edited: code 2.
+_KEEPING = ("card", "init", "get", "sample")
+# They write one small file at their end. Its temporary name, which no two calls share, may stay.
+_OF_FILES = ("report", "diff", "drift", "card", "init", "schema infer", "get")
 
 
-@contextmanager
-def mounted(image, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(["mount", "-o", "loop", str(image), str(folder)], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"no loop device can be mounted here: {done.stderr.strip()}")
+def arguments(command):
+    words = _WRITING[command]
+    return [*words, *(["--html"] if command in _COMPARING else ["--out"]), "made/out"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def disk(request):
+    with real_disk(request.param) as made:
+        yield made
+
+
+def called(folder, *words, codes=(0,)):
+    """Calls a command in this process: a start takes longer than most of them."""
+    before = os.getcwd()
+    os.chdir(folder)
     try:
-        yield folder
+        assert main(list(words)) in codes
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        os.chdir(before)
 
 
-@pytest.fixture(params=sorted(_SMALLEST))
-def image(tmp_path, request):
-    make = f"mkfs.{request.param}"
-    if os.geteuid() or not shutil.which(make):
-        pytest.skip(f"only root mounts a file system, and {make} makes it")
-    file = tmp_path / "disk.img"
-    file.touch()
-    os.truncate(file, _SMALLEST[request.param] << 20)
-    subprocess.run([make, "-q", str(file)], check=True)
-    return file
+@pytest.fixture(scope="module")
+def base(disk, image_input):
+    """A disk with inputs and datasets."""
+
+    def prepare(folder):
+        configs = {"one": {}, "two": {"seed": 1}, "broken": {}}
+        for name, options in configs.items():
+            raw = image_input(folder / "in" / name, images=40, **options)
+            raw["shards"] = {"records": 5}
+            (folder / f"{name}.yaml").write_text(yaml.safe_dump(raw))
+        look = {**raw, "images": {"verify": "full"}, "duplicates": {"pixels": "keep"}}
+        (folder / "look.yaml").write_text(yaml.safe_dump(look))
+        for number, file in enumerate(sorted((folder / "in/two/images").iterdir())):
+            file.rename(file.with_name(f"more-{number:03d}.jpg"))
+        table = folder / "in/two/labels.csv"
+        head, *rows = table.read_text().splitlines()
+        table.write_text("\n".join([head, *(f"more-{row}" for row in rows)]) + "\n")
+        for name in configs:
+            images = sorted((folder / "in" / name / "images").iterdir())
+            whole = images[0].read_bytes()
+            if name == "broken":
+                images[0].write_bytes(whole[:100])
+            called(folder, "ingest", f"{name}.yaml", "--out", f"sets/{name}")
+        images[0].write_bytes(whole)
+        head, *rows = (folder / "in/one/labels.csv").read_text().splitlines()
+        (folder / "new.csv").write_text("\n".join([head, *(f"{row.partition(',')[0]},5 3" for row in rows)]) + "\n")
+        (folder / "keys.txt").write_text("000.jpg\n007.jpg\n")
+        (folder / "made").mkdir()
+
+    return disk.prepared(prepare)
 
 
-def cut(raw, image, folder, copy, seconds):
-    """Ingests on the image's file system, and copies the image after some seconds, or when the ingest has ended."""
-    with mounted(image, folder):
-        command = [sys.executable, "-c", _INGEST, json.dumps(raw), str(folder / "made" / "out")]
-        began = 0.0
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout.readline() == "ready\n"
-            began = time.monotonic()
-            try:
-                assert process.wait(seconds) == 0
-                ended = True
-            except subprocess.TimeoutExpired:
-                # Nothing is written while the image is copied.
-                process.send_signal(signal.SIGSTOP)
-                ended = False
-            took = time.monotonic() - began
-            subprocess.run(["cp", "--sparse=always", str(image), str(copy)], check=True)
-            process.kill()
-        # Nothing is left of the files that the next one finds.
-        shutil.rmtree(folder / "made", ignore_errors=True)
-    return ended, took
+def content(out):
+    """The files of a result; a single file has the name ''."""
+    return {"": out.read_bytes()} if out.is_file() else tree(out)
 
 
-def test_after_a_power_cut_there_is_no_dataset_or_the_whole_one(tmp_path, image, image_input):
-    raw = {**image_input(tmp_path / "in", images=120), "shards": {"records": 5}}
-    run(raw, tmp_path / "whole" / "out")
-    whole = tree(tmp_path / "whole" / "out")
-    copy, moments = tmp_path / "copy.img", random.Random(6)
-    ended, seconds = cut(raw, image, tmp_path / "disk", copy, None)
-    assert ended
-    there = 0
-    for number in range(_CUTS + 1):
-        with mounted(copy, tmp_path / "after") as folder:
-            out = folder / "made" / "out"
-            if out.exists():
-                there += 1
-                assert tree(out) == whole
-            assert out.exists() or not ended, "what was reported as written is not there"
-            run(raw, out)
-            assert tree(out) == whole
-            assert [place.name for place in out.parent.iterdir()] == ["out"]
-        if number < _CUTS:
-            ended, _ = cut(raw, image, tmp_path / "disk", copy, moments.uniform(0, seconds))
-    assert there
+def sound(out):
+    """Whether files that may differ from run to run are whole, too."""
+    if (out / "manifest.json").exists():
+        ImageDataset.open(out)
+        assert all(checksum_matches((out / name).read_text()) for name in ("build.json", "lineage.json"))
+    return True
+
+
+@pytest.mark.parametrize("command", _WRITING)
+def test_the_result_is_whole_or_absent_and_a_second_call_writes_it(disk, base, command, capsys):
+    words, codes = arguments(command), (0, 1) if command in _COMPARING else (0,)
+
+    def start():
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen([SHARDWRIGHT, *words], cwd=disk.folder, **quiet)
+
+    def ready():
+        return command in _OF_FILES or any((disk.folder / "made").iterdir())
+
+    ((finished,), seconds) = disk.run(base, start, codes=codes, ready=ready)
+    with disk.mounted(finished.image) as folder:
+        whole = content(folder / "made/out")
+        if (folder / "made/out/manifest.json").exists():
+            assert verify(folder / "made/out", workers=1, deep=True, quiet=True).findings == ()
+    assert whole
+    counts = {"whole": 0, "absent": 0, "staged": 0}
+    for cut in disk.cuts(base, start, seconds, _CUTS, codes=codes, ready=ready):
+        with disk.mounted(cut.image) as folder:
+            out = folder / "made/out"
+            there = out.exists()
+            assert there or not cut.ended, "what was reported as written is not there"
+            if there:
+                assert content(out) == whole
+                assert sound(out)
+            if not cut.ended:
+                counts["whole" if there else "absent"] += 1
+                counts["staged"] += not there and any((folder / "made").iterdir())
+            called(folder, *words, codes=(0, 2) if there and command in _KEEPING else codes)
+            assert content(out) == whole
+            assert sound(out)
+            names = {place.name for place in (folder / "made").iterdir()}
+            assert names == {"out"} or command in _OF_FILES, "leftovers"
+    with capsys.disabled():
+        print(f"\n{disk.kind}, {command}: {_CUTS} cuts: {counts}, all recovered")
