@@ -232,9 +232,7 @@ def derive(
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
     rows = _rows(sources, how.row)
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
-    if (done := open_if_committed(out, plan.fingerprint)) is not None:
-        # A run that was killed may have published it and not cleaned up.
-        _tidy(out)
+    if (done := _open_if_made(out, plan.fingerprint)) is not None:
         return done
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked():
@@ -289,6 +287,14 @@ def _plan(
         further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
     )
     return dataclasses.replace(plan, **how.changes)
+
+
+def _open_if_made(out: str | os.PathLike[str], expected: str) -> Manifest | None:
+    """Opens the dataset if it is there; a run that was killed may have published it and not cleaned up."""
+    done = open_if_committed(out, expected)
+    if done is not None:
+        _tidy(out)
+    return done
 
 
 def _tidy(out: str | os.PathLike[str]) -> None:

@@ -166,6 +166,12 @@ def test_images_and_tables_on_a_bucket(segmenter, pictures, tmp_path):
         stores.copy_of(pictures[0], place)
         predict(str(segmenter), place, f"{place}-out/table.csv", quiet=True)
         assert read_bytes(f"{place}-out/table.csv") == (tmp_path / "out.csv").read_bytes()
+        # The same by Beam's workers, whose parts are on the bucket, too.
+        beam = ["--beam=--direct_running_mode=multi_threading", "--beam=--direct_num_workers=2"]
+        call = ["predict", str(segmenter), place, "--out", f"{place}-out/by-beam.csv", f"--staging={place}-staging"]
+        assert main([*call, *beam]) == 0
+        assert read_bytes(f"{place}-out/by-beam.csv") == (tmp_path / "out.csv").read_bytes()
+        assert not stores.tree(f"{place}-staging")
         predict(str(segmenter), place, f"{place}-out/records", PredictOptions(form="tfrecord"), quiet=True)
         assert json.loads(read_bytes(f"{place}-out/records/predictions.json"))["images"] == 4
 

@@ -1,7 +1,7 @@
 """Real ext4 and xfs disks in image files, and what they hold after a power cut. Needs root and loop devices.
 
-The image of a disk is a file on an outer xfs. That one copies a file at one moment, while the kernel writes to it
-(`FICLONE`): a copy is what the disk held then, and the processes that write need not stop.
+The image of a disk is a file on an outer xfs, which copies a file at one moment (`FICLONE`), also while the kernel
+writes to it. So a copy is what the disk held then. The processes that write need not stop.
 """
 
 import fcntl
