@@ -148,3 +148,43 @@ def test_the_result_is_whole_or_absent_and_a_second_call_writes_it(disk, base, c
             assert names == {"out"} or command in _OF_FILES, "leftovers"
     with capsys.disabled():
         print(f"\n{disk.kind}, {command}: {_CUTS} cuts: {counts}, all recovered")
+
+
+def fill(folder, room):
+    """Fills the disk, but for some bytes."""
+    filler = folder / "filler"
+    with filler.open("wb") as file:
+        size = os.statvfs(folder).f_bfree * os.statvfs(folder).f_frsize
+        while True:
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+                break
+            except OSError:
+                size -= 64 << 10
+        file.truncate(max(0, size - room))
+    return filler
+
+
+@pytest.mark.parametrize("command", _WRITING)
+def test_a_full_disk_ends_a_command_with_a_sentence_and_nothing_by_half(disk, base, command):
+    words, codes = arguments(command), (0, 1) if command in _COMPARING else (0,)
+    image = disk.prepared(lambda folder: called(folder, *words, codes=codes), base)
+    with disk.mounted(image) as folder:
+        whole = content(folder / "made/out")
+    failed = 0
+    for room in (0, 24 << 10, 100 << 10):
+        with disk.mounted(disk.prepared(lambda folder, room=room: fill(folder, room), base)) as folder:
+            out = folder / "made/out"
+            done = subprocess.run([SHARDWRIGHT, *words], cwd=folder, capture_output=True, text=True, check=False)
+            assert done.returncode in (0, 1, 2), done.stderr
+            assert "Traceback" not in done.stderr
+            if out.exists():
+                assert content(out) == whole
+            elif done.returncode:
+                failed += 1
+                assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+            (folder / "filler").unlink()
+            called(folder, *words, codes=(0, 2) if out.exists() and command in _KEEPING else codes)
+            assert content(out) == whole
+    # A small file may fit into what is left.
+    assert failed or command in _OF_FILES

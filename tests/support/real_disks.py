@@ -25,7 +25,7 @@ _FICLONE = 0x40049409
 # MB; only blocks that were written take room.
 _SIZE, _ALL = 512, 8192
 _PAUSE = 0.003
-_TRIES, _PAUSE_OF_TRIES = 100, 0.1
+_TRIES, _PAUSE_OF_TRIES = 30, 0.1
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,13 @@ def _call(*command):
 
 
 def _unmount(folder):
-    # The kernel gives up the loop device of an inner disk a moment after it is unmounted.
+    # The kernel gives up the loop device of an inner disk a moment after it is unmounted; later if a process in another
+    # mount namespace, such as a container, has got the mounts of this machine meanwhile.
     for _ in range(_TRIES):
         if not subprocess.run(["umount", str(folder)], capture_output=True).returncode:
             return
         time.sleep(_PAUSE_OF_TRIES)
-    _call("umount", str(folder))
+    _call("umount", "--lazy", str(folder))
 
 
 @contextmanager
