@@ -36,7 +36,7 @@ from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
 from shardwright.formats.known_tools import FOLDERS, READERS, KnownTool, check_known, find_tool
 from shardwright.formats.label_csv import LabelCsv
-from shardwright.formats.mask_images import MaskImages
+from shardwright.formats.mask_images import MaskImages, list_masks
 from shardwright.formats.numbers import LinesTable, Numbers
 from shardwright.formats.objects import ObjectInput
 from shardwright.formats.one_hot import OneHotCsv
@@ -402,6 +402,8 @@ def _open_folder(request: _Request, path: str, reason: str) -> AnnotationFormat:
         chosen = "pascal_voc" if is_folder(os.path.join(path, MASKS)) else "mask_images"
         reason += f" that holds {MASKS}" if chosen == "pascal_voc" else ""
     if request.task == "classification":
+        if options.format == "auto" and chosen == "mask_images":
+            list_masks(path)  # Reports what else is in the folder.
         raise UsageError(f"{path}: holds masks ({reason}), and task is classification. Use task: segmentation.")
     given = [*(f"columns.{role}" for role in options.columns), *options.code]
     for option in [*given, *(["regex"] if options.regex and chosen == "pascal_voc" else [])]:

@@ -44,12 +44,13 @@ def test_annotations_next_to_images_are_named_with_the_line_to_write(folder, end
         run(raw, folder / "out")
 
 
-def test_a_folder_of_unknown_files_is_named_by_what_it_holds(folder):
+@pytest.mark.parametrize("task", ["segmentation", "classification"])
+def test_a_folder_of_unknown_files_is_named_by_what_it_holds(folder, task):
     (folder / "marks").mkdir()
     for number in range(3):
         (folder / f"marks/{number}.npy").write_bytes(b"\x93NUMPY")
     (folder / "marks/notes.txt").write_text("hello")
-    raw = {**pictures(folder, path=str(folder / "marks")), "task": "segmentation"}
+    raw = {**pictures(folder, path=str(folder / "marks")), "task": task}
     with pytest.raises(
         UsageError, match=r"no PNG, GIF, BMP or TIFF of masks, but \.npy 3, \.txt 1, which no known tool"
     ):
