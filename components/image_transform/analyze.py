@@ -39,6 +39,7 @@ IMAGE_OUTPUT = "image"
 LABELS_OUTPUT = "labels"
 CLASSES_ASSET = "vocabulary_classes"
 _PREFIX = "statistics/"
+_SUMS_INPUT = _PREFIX + "sums"
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class GraphPlan:
 
     @property
     def widths(self) -> dict[str, int]:
-        """Name -> length of each sum."""
+        """Name -> length of each sum, in their order in the graph's input."""
         sums = {"channel_sum": 3, "channel_square_sum": 3, PIXELS: 1, RECORDS: 1}
         return {**sums, "present": len(self.classes), "area": len(self.classes)} if self.classes else sums
 
@@ -87,40 +88,35 @@ def write_transform_graph(sums: Sequence[str], output: str, plan: GraphPlan, tem
         temporary: folder for TFT's scratch files.
     """
     spec: dict[str, Any] = {IMAGE_INPUT: tf.io.FixedLenFeature([], tf.string)}
-    spec |= {_PREFIX + name: tf.io.VarLenFeature(tf.int64) for name in plan.widths}
+    spec[_SUMS_INPUT] = tf.io.FixedLenFeature([sum(plan.widths.values())], tf.int64)
     spec |= dict.fromkeys(plan.texts, tf.io.VarLenFeature(tf.string))
     if plan.classes and plan.labels != NONE:
         spec[CLASSES] = tf.io.VarLenFeature(tf.string)
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
     with in_process_pipeline() as p, tft_beam.Context(temp_dir=temporary):
         files = p | "Files" >> beam.Create(in_groups(sums))
-        rows = files | "Sums" >> beam.FlatMap(_rows, names=sorted(set(spec) - {IMAGE_INPUT}))
+        names = sorted(set(spec) - {IMAGE_INPUT, _SUMS_INPUT})
+        rows = files | "Sums" >> beam.FlatMap(_rows, widths=plan.widths, names=names)
         transform_fn = (rows, metadata) | "Analyze" >> tft_beam.AnalyzeDataset(lambda inputs: _preprocess(inputs, plan))
         _ = transform_fn | "WriteTransformFn" >> tft_beam.WriteTransformFn(output)
         raw = str(Path(output, tft.TFTransformOutput.RAW_METADATA_DIR))
         _ = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(raw, pipeline=p)
 
 
-def _rows(files: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rows(files: Sequence[str], widths: Mapping[str, int], names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for one in read_sums(files):
-        values: dict[str, Any] = {_PREFIX + name: value for name, value in one.sums.items()}
+        sums = [number for name, width in widths.items() for number in one.sums.get(name, [0] * width)]
         # No pixels here: the analyzers do not need them, and the graph is only traced for them.
-        yield {IMAGE_INPUT: b"", **{name: values.get(name, one.inputs.get(name, [])) for name in names}}
+        yield {IMAGE_INPUT: b"", _SUMS_INPUT: sums, **{name: one.inputs.get(name, []) for name in names}}
 
 
 def _preprocess(inputs: Mapping[str, Any], plan: GraphPlan) -> dict[str, Any]:
-    sums = {
-        name: tft.sum(
-            tf.reshape(tf.sparse.to_dense(inputs[_PREFIX + name]), [-1, width]),
-            reduce_instance_dims=False,
-            name=_PREFIX + name,
-        )
-        for name, width in plan.widths.items()
-    }
+    # All sums at once: TFT adds stages to its pipeline for every analyzer, which take longer than adding up.
+    total = tft.sum(inputs[_SUMS_INPUT], reduce_instance_dims=False, name=_SUMS_INPUT)
+    rows = tf.tile(total[tf.newaxis], [tf.size(inputs[IMAGE_INPUT]), 1])
+    sums = dict(zip(plan.widths, tf.split(rows, list(plan.widths.values()), axis=1), strict=True))
     mean, std = _moments(sums["channel_sum"], sums["channel_square_sum"], sums[PIXELS])
-    constants = {**sums, "mean": mean, "std": std}
-    batch = tf.size(inputs[IMAGE_INPUT])
-    made = {_PREFIX + name: tf.tile(value[tf.newaxis], [batch, 1]) for name, value in constants.items()}
+    made = {_PREFIX + name: value for name, value in {**sums, "mean": mean, "std": std}.items()}
     made[IMAGE_OUTPUT] = _images(inputs[IMAGE_INPUT], plan)
     if CLASSES in inputs:
         made[LABELS_OUTPUT] = _labels(inputs[CLASSES], plan.classes)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions, WorkerOptions
 
+from shardwright.components.runtime.beam_compat import quick_start
 from shardwright.errors import UsageError
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
@@ -24,13 +25,15 @@ _ON_OTHER_MACHINES = "DataflowRunner"
 def in_process_beam() -> Iterator[None]:
     """Makes the Fn API runner the default one where Beam knows it by name (2.77); in 2.59 DirectRunner is the same.
 
-    Beam 2.77 would otherwise first try to download Prism, another runner, for every pipeline.
+    Beam 2.77 would otherwise first try to download Prism, another runner, for every pipeline. Pipelines also begin
+    sooner, see `beam_compat.quick_start`.
     """
     before = StandardOptions.DEFAULT_RUNNER
     if "FnApiRunner" in StandardOptions.KNOWN_RUNNER_NAMES:
         StandardOptions.DEFAULT_RUNNER = "FnApiRunner"
     try:
-        yield
+        with quick_start():
+            yield
     finally:
         StandardOptions.DEFAULT_RUNNER = before
 

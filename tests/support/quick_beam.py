@@ -4,7 +4,8 @@ They return and do the same as before. Beam 2.59 and 2.77 ask nine times for the
 which `inspect` computes each time. Both compress each pickled function, a few hundred bytes, with buffers for 900
 kilobytes. The dill of Beam 2.59 sets the level of its logger at each call, and `logging` then clears the cache of every
 logger there is. A view of the pipeline's options builds a parser of all its flags, thousands of times in a run. Each
-operation looks through all methods of its DoFn for states and timers, several times in each bundle.
+operation looks through all methods of its DoFn for states and timers, several times in each bundle. Components that a
+test calls outside of `in_process_beam` measure kept values as quickly as those within (`beam_compat.deep_size`).
 `tests/test_setup_prefork.py` fails when one of these places has moved.
 """
 
@@ -20,8 +21,11 @@ from typing import Any
 from apache_beam.internal import cloudpickle_pickler
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.direct import transform_evaluator
+from apache_beam.runners.worker import statecache
 from apache_beam.transforms import core, userstate
 from apache_beam.typehints import decorators
+
+from shardwright.components.runtime.beam_compat import deep_size
 
 # Function of a method -> signature of the method. A method itself is a new object at every look.
 _SIGNATURES: weakref.WeakKeyDictionary[types.FunctionType, inspect.Signature] = weakref.WeakKeyDictionary()
@@ -39,6 +43,7 @@ def get_signature(func: Any) -> inspect.Signature:
 
 
 decorators.get_signature = core.get_signature = get_signature
+statecache.get_deep_size = deep_size
 
 # Class of a DoFn -> names that one of its objects has defined for itself -> its states and timers.
 _SPECS: weakref.WeakKeyDictionary[type, dict[tuple[str, ...], tuple[set[Any], set[Any]]]] = weakref.WeakKeyDictionary()

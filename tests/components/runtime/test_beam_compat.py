@@ -1,0 +1,77 @@
+"""The private parts of Beam that we use do as we expect, on both stacks."""
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import objsize
+import pytest
+from apache_beam.internal import cloudpickle_pickler, pickler
+from apache_beam.runners.worker import statecache
+from compat import checked_with
+
+from shardwright.components.runtime import beam_compat
+from shardwright.components.runtime.beam import in_process_beam
+
+
+@pytest.fixture
+def of_beam() -> Callable[..., int]:
+    """Beam's own function; tests may run with `quick_beam`."""
+    spec = importlib.util.spec_from_file_location("fresh_statecache", statecache.__file__)
+    assert spec
+    assert spec.loader
+    fresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    found: Callable[..., int] = fresh.get_deep_size
+    return found
+
+
+def test_the_version_is_one_that_was_checked() -> None:
+    checked_with("apache-beam", ">=2.59,<2.78")
+
+
+def test_pipelines_in_this_process_are_pickled_by_cloudpickle_and_later_ones_as_beam_does() -> None:
+    before = pickler.DEFAULT_PICKLE_LIB
+    with in_process_beam():
+        beam.Pipeline(argv=[])
+        assert pickler.desired_pickle_lib is cloudpickle_pickler
+        beam.Pipeline(argv=["--pickle_library=dill"] if before == "dill" else [])
+        assert (pickler.desired_pickle_lib is cloudpickle_pickler) == (before == "cloudpickle")
+    assert before == pickler.DEFAULT_PICKLE_LIB
+    beam.Pipeline(argv=[])
+    assert (pickler.desired_pickle_lib is cloudpickle_pickler) == (before == "cloudpickle")
+
+
+def adder(number: int) -> Callable[[int], int]:
+    return lambda other: number + other
+
+
+def test_workers_that_read_with_dill_read_what_cloudpickle_writes() -> None:
+    dill = pytest.importorskip("apache_beam.internal.dill_pickler", reason="this Beam has no dill")
+    assert dill.loads(cloudpickle_pickler.dumps(adder(3)))(4) == 7
+
+
+@pytest.mark.parametrize("value", [b"x" * 999, ["ab", "c"] * 9, {"a": np.zeros(99), "b": [1.5]}, [adder(1), len, beam]])
+def test_the_size_of_a_value_is_the_one_that_beam_finds(value: Any, of_beam: Callable[..., int]) -> None:
+    assert beam_compat.deep_size(value) == of_beam(value)
+
+
+def test_a_side_input_is_kept_without_a_list_of_all_modules(
+    monkeypatch: pytest.MonkeyPatch, of_beam: Callable[..., int]
+) -> None:
+    listed = []
+    monkeypatch.setattr(objsize.traverse, "_iter_modules_globals", lambda: listed.append(1) or iter([]))
+
+    def run() -> None:
+        with beam.Pipeline(argv=[]) as p:
+            side = p | "Side" >> beam.Create([1, 2])
+            _ = p | beam.Create([3]) | beam.Map(lambda x, found: x + sum(found), found=beam.pvalue.AsList(side))
+
+    with in_process_beam():
+        run()
+        assert not listed
+        monkeypatch.setattr(statecache, "get_deep_size", of_beam)
+        run()
+        assert listed
