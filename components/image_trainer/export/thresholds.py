@@ -35,19 +35,19 @@ def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
     held_out = recipe.eval_split and ImageDataset.open(spec.dataset).num_records(recipe.eval_split)
     if not (masks or spec.multi) or not recipe.evaluator.tuned or not held_out:
         return fixed
-    thresholds, areas = fixed.thresholds, fixed.min_areas
+    thresholds, areas, batches = fixed.thresholds, fixed.min_areas, _batches(spec)
     if "threshold" in recipe.evaluator.tuned:
         levels = ThresholdCounts(classes)
-        for probabilities, true in _predictions(model, spec):
+        for probabilities, true in _predictions(model, batches):
             levels.add(probabilities, true)
         thresholds = levels.best()
     if not masks:
         chosen = Thresholds(thresholds, areas)
-        _write(spec, _label_figures(model, spec, fixed), _label_figures(model, spec, chosen))
+        _write(spec, *(_label_figures(model, spec, batches, one) for one in (fixed, chosen)))
         return chosen
     # Predicted again instead of kept: probabilities of a whole split may be larger than the memory.
     untuned, tuned = RegionCounts(fixed.thresholds), RegionCounts(thresholds)
-    for probabilities, true in _predictions(model, spec):
+    for probabilities, true in _predictions(model, batches):
         untuned.add(probabilities, true)
         tuned.add(probabilities, true)
     if "min_area" in recipe.evaluator.tuned:
@@ -56,9 +56,10 @@ def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
     return Thresholds(thresholds, areas)
 
 
-def _predictions(model: Any, spec: TrainSpec) -> Iterator[tuple[Any, Any]]:
+def _batches(spec: TrainSpec) -> Any:
+    """Returns the batches of the split, which may be read several times."""
     statistics = {"mean": spec.mean, "std": spec.std} if spec.recipe.loader.normalize == "dataset" else None
-    batches = loader.load(
+    return loader.load(
         spec.dataset,
         spec.recipe.eval_split,
         spec.recipe.trainer.batch_size,
@@ -66,13 +67,16 @@ def _predictions(model: Any, spec: TrainSpec) -> Iterator[tuple[Any, Any]]:
         statistics=statistics,
         texts=spec.recipe.trainer.text,
     )
+
+
+def _predictions(model: Any, batches: Any) -> Iterator[tuple[Any, Any]]:
     for images, targets in batches:
         yield np.asarray(model.predict_on_batch(images)), np.asarray(targets)
 
 
-def _label_figures(model: Any, spec: TrainSpec, chosen: Thresholds) -> dict[str, float]:
+def _label_figures(model: Any, spec: TrainSpec, batches: Any, chosen: Thresholds) -> dict[str, float]:
     sums = ClassSums.zero(len(spec.classes))
-    for probabilities, true in _predictions(model, spec):
+    for probabilities, true in _predictions(model, batches):
         sums += ClassSums.of_labels(probabilities >= np.array(chosen.thresholds, np.float32), true)
     return sums.report(spec.classes)
 

@@ -54,27 +54,28 @@ def build_optimizer(options: TrainerConfig, steps: int) -> keras.optimizers.Opti
 def _rate(options: TrainerConfig, steps: int) -> Any:
     warm_up = math.ceil(options.warm_up * steps)
     rate, first = options.learning_rate, options.learning_rate * options.warm_up
-    if options.schedule == "cosine":
-        rest = max(steps - warm_up, 1)
-        if not warm_up:
-            return keras.optimizers.schedules.CosineDecay(rate, rest, alpha=_FLOOR)
-        return keras.optimizers.schedules.CosineDecay(
-            first, rest, alpha=_FLOOR, warmup_target=rate, warmup_steps=warm_up
-        )
-    return _Line(rate, first, warm_up, steps, rate if options.schedule == "constant" else rate * _FLOOR)
+    last = rate if options.schedule == "constant" else rate * _FLOOR
+    return _Rate(rate, first, warm_up, steps, last, cosine=options.schedule == "cosine")
 
 
-class _Line(keras.optimizers.schedules.LearningRateSchedule):
-    """Goes linearly from `first` to `rate` over the warm-up, then to `last` over the rest."""
+class _Rate(keras.optimizers.schedules.LearningRateSchedule):
+    """Goes linearly from `first` to `rate` over the warm-up, then to `last`, linearly or along half a cosine.
 
-    def __init__(self, rate: float, first: float, warm_up: int, steps: int, last: float) -> None:
+    Keras' own cosine has a branch. For TensorFlow, Keras asks for the rate once for every variable whose weights decay,
+    and tracing a branch takes as long as tracing the rest of its update.
+    """
+
+    def __init__(self, rate: float, first: float, warm_up: int, steps: int, last: float, *, cosine: bool) -> None:
         super().__init__()
         self._rate, self._first, self._warm_up, self._steps, self._last = rate, first, warm_up, steps, last
+        self._cosine = cosine
 
     def __call__(self, step: Any) -> Any:
         step = keras.ops.cast(step, "float32")
         rising = self._first + (self._rate - self._first) * step / max(self._warm_up, 1)
         done = keras.ops.clip((step - self._warm_up) / max(self._steps - self._warm_up, 1), 0.0, 1.0)
+        if self._cosine:
+            done = 0.5 - 0.5 * keras.ops.cos(math.pi * done)
         return keras.ops.where(step < self._warm_up, rising, self._rate + (self._last - self._rate) * done)
 
     def get_config(self) -> dict[str, Any]:
@@ -85,4 +86,5 @@ class _Line(keras.optimizers.schedules.LearningRateSchedule):
             "warm_up": self._warm_up,
             "steps": self._steps,
             "last": self._last,
+            "cosine": self._cosine,
         }
