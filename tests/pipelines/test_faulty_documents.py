@@ -1,4 +1,4 @@
-"""Documents with the faults that Shardwright's, or TFX's own, once had: each fails in the emulator of Kubeflow.
+"""Documents with the faults that Shardwright's, or TFX's own, once had: each fails in the emulator of its service.
 
 The tasks of the first tests are a stand-in that succeeds at once, so that only the document can be at fault. The last
 test runs real tasks.
@@ -56,7 +56,7 @@ class Tasks:
         if task in self.killed and self.attempts[task] == 1:
             return KILLED
         for listed in given["outputs"]["artifacts"].values():
-            place = Path(folder_of(listed["artifacts"][0]["uri"], environment["SHARDWRIGHT_MOUNTS"]))
+            place = Path(folder_of(listed["artifacts"][0]["uri"], environment.get("SHARDWRIGHT_MOUNTS", "/")))
             if not place.is_file():
                 place.mkdir(parents=True)
                 (place / "file").write_text("made", encoding="utf-8")
@@ -145,12 +145,51 @@ def test_a_faulty_document_fails(tmp_path, fault, message):
         emulated(tmp_path, spec, executors, Tasks(killed=["StatisticsGen"])).run()
 
 
+def on_vertex(tmp_path, tasks, fault=None):
+    """The document for Vertex AI, with a fault, in its emulator."""
+    job = yaml.safe_load(GOLDEN.with_name("vertex.yaml").read_text(encoding="utf-8"))
+    if fault is not None:
+        fault(job["pipelineSpec"], {})
+    file = tmp_path / "pipeline.json"
+    file.write_text(json.dumps(job), encoding="utf-8")
+    made = Emulator.vertex(file, tmp_path / "home", folders={"gs://": f"{tmp_path}/gs/"})
+    made.start = tasks.start
+    return made
+
+
+def test_the_document_for_vertex_ai_passes(tmp_path):
+    tasks = Tasks(killed=["StatisticsGen", "Trainer"])
+    made = on_vertex(tmp_path, tasks)
+    assert set(made.run().values()) == {RAN}
+    assert tasks.attempts["Trainer"] == 2
+    assert {task for task, what in made.run().items() if what == RAN} == NEVER_CACHED | FOLLOW_THE_BASELINE
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (_constant, r"Pusher: .*constantValue.* not implemented"),
+        (_suffix, "ImageExampleGen needs {'InputResolver_task'}, not in this DAG"),
+        (_no_retries, f"StatisticsGen ended with {KILLED}"),
+    ],
+)
+def test_a_faulty_document_for_vertex_ai_fails(tmp_path, fault, message):
+    with pytest.raises(AssertionError, match=message):
+        on_vertex(tmp_path, Tasks(killed=["StatisticsGen"]), fault).run()
+
+
+def _cached_resolver(spec, executors):
+    spec["root"]["dag"]["tasks"]["InputResolver"]["cachingOptions"] = {"enableCache": True}
+
+
 def test_a_resolver_that_is_cached_misses_new_images(tmp_path):
     spec, executors = loaded()
-    spec["root"]["dag"]["tasks"]["InputResolver"]["cachingOptions"] = {"enableCache": True}
-    made = emulated(tmp_path, spec, executors, Tasks())
-    made.run()
-    assert made.run()["InputResolver"] == CACHED
+    _cached_resolver(spec, executors)
+    (tmp_path / "vertex").mkdir()
+    on_both = emulated(tmp_path, spec, executors, Tasks()), on_vertex(tmp_path / "vertex", Tasks(), _cached_resolver)
+    for made in on_both:
+        made.run()
+        assert made.run()["InputResolver"] == CACHED
 
 
 CONFIG = {

@@ -1,6 +1,7 @@
 """Every pod and the JobSet of a compiled pipeline are valid for Kubernetes, checked strictly."""
 
 import copy
+import json
 import os
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 import yaml
+from emulator import fits
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from kubeflow_driver import pod_of
@@ -17,7 +19,13 @@ from shardwright.components.runtime.jobset import JobSetTask
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.pipelines.cloud.jobset import jobset_template
-from shardwright.pipelines.kubeflow import _add_variables, add_image_parameter, check_for_backend, platform_document
+from shardwright.pipelines.kubeflow import (
+    _add_jobset,
+    _add_variables,
+    add_image_parameter,
+    check_for_backend,
+    platform_document,
+)
 from shardwright.pipelines.tpu import TpuSlice
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -159,6 +167,38 @@ def test_settings_of_pods_reach_the_jobset():
     assert job["template"]["metadata"]["annotations"] == {"example.org/owner": "clouds"}
     privileged = manifest(jobset={"privileged": True})["spec"]["replicatedJobs"][0]["template"]["spec"]
     assert privileged["template"]["spec"]["containers"][0]["securityContext"] == {"privileged": True}
+
+
+@pytest.mark.parametrize("hosts", [1, 4])
+def test_spot_machines_of_the_page_are_those_that_train(hosts):
+    """One pod by the platform document, or the pods of a JobSet."""
+    (example,) = re.findall(r"```yaml\n([^`]*?gke-spot.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    shown = yaml.safe_load(example)["kubeflow"]
+    if hosts > 1:
+        shown["trainer"] = KUBEFLOW["trainer"]
+    section = config(hosts=hosts, **shown)
+    if hosts > 1:
+        spec = copy.deepcopy(SPEC)
+        _add_jobset(section, {"pipelineSpec": spec})
+        arguments = spec["deploymentSpec"]["executors"]["Trainer_executor"]["container"]["args"]
+        made = json.loads(arguments[arguments.index("--jobset") + 1])
+        pod = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+        limits = pod["containers"][0]["resources"]["limits"]
+    else:
+        pod = pod_of("Trainer", *compiled_with(section))["spec"]
+        limits = pod["containers"][0]["resources"]["limits"]
+    slices = TpuSlice(**shown["trainer"]).node_selector
+    spot = {"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NoSchedule"}
+    taints = [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}]
+    node = {
+        "labels": {**slices, "cloud.google.com/gke-spot": "true"},
+        "taints": [*taints, spot],
+        "capacity": {"google.com/tpu": 4},
+    }
+    assert fits(pod, limits, node)
+    assert not fits(pod, limits, {**node, "labels": slices, "taints": taints})
+    pod["tolerations"] = [one for one in pod["tolerations"] if one["key"] != spot["key"]]
+    assert not fits(pod, limits, node)
 
 
 def test_the_example_of_the_page_is_a_configuration():

@@ -322,7 +322,7 @@ class Emulator:
     def _scheduled(self, name, pod):
         """A pod on a node, with its claims mounted: those of other pods are not there while it runs."""
         limits = pod["containers"][0]["resources"]["limits"]
-        if self.as_kubeflow and not any(_fits(pod, limits, node) for node in self.nodes):
+        if self.as_kubeflow and not any(fits(pod, limits, node) for node in self.nodes):
             raise TaskFailed(f"{name}: Unschedulable: no node has {pod.get('nodeSelector')} and {limits}")
         mounts = [one for settings in executors_of(self.platform).values() for one in settings.get("pvcMount", ())]
         every = {one["mountPath"] for one in mounts}
@@ -480,7 +480,7 @@ def _with_defaults(component, values):
     return {key: one["defaultValue"] for key, one in defined.items() if "defaultValue" in one} | values
 
 
-def _fits(pod, limits, node):
+def fits(pod, limits, node):
     """Returns whether a pod may run on a node: its labels, its taints, its devices."""
     labels, devices = node.get("labels", {}), node.get("capacity", {})
     tolerated = [
