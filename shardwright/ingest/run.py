@@ -265,7 +265,7 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
         if config.run.staging is None:
             shutil.rmtree(local_folder(staging_root), ignore_errors=True)
         return
-    remove_staged(staging_root, out, "*" if config.run.staging is None else fingerprint)
+    remove_staged(staging_root, out, "*" if config.run.staging is None else f"*{fingerprint}")
 
 
 def make_dataset(

@@ -27,7 +27,7 @@ import shutil
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -423,9 +423,17 @@ class Staging:
         return self.path(f"merge-{uuid.uuid4().hex}")
 
     def remove(self) -> None:
-        """Deletes the folder, after the dataset has appeared; on a bucket, the last run at work there does."""
+        """Deletes the folder, after the dataset has appeared; on a bucket, the last run at work there does.
+
+        It is renamed first: a run that is killed here must not leave a part of it, which the next attempt would use.
+        """
         if self.mirror:
             remove_unless_leased(self.mirror.url)
+        away = Path(self.root).with_name(f".deleted-{Path(self.root).name}")
+        shutil.rmtree(away, ignore_errors=True)
+        with suppress(OSError):
+            os.rename(self.root, away)
+        shutil.rmtree(away, ignore_errors=True)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def place(self, name: str, target: Path) -> None:

@@ -1,5 +1,6 @@
 """Ingest: what is finished is not done again, what other runs left goes, what lives is let alone."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,32 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
     assert resumed == run(raw, tmp_path / "whole")
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out", "whole"}
+
+
+def test_a_kill_while_staging_is_deleted_leaves_no_part_of_it_to_an_attempt_with_another_output(
+    tmp_path, image_input, monkeypatch
+):
+    """As on Vertex AI, where each attempt of a task has an output of its own, and all have one staging folder."""
+    raw = {**image_input(tmp_path / "in"), "run": {"staging": str(tmp_path / "staging")}}
+    delete = shutil.rmtree
+
+    def deletes_a_part(folder, **options):
+        labels = sorted(Path(folder).glob("tasks/*.labels-0.jsonl"))
+        if not labels:
+            delete(folder, **options)
+            return
+        labels[0].unlink()
+        delete(Path(folder, "done"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", deletes_a_part)
+    with pytest.raises(KeyboardInterrupt):
+        run(raw, tmp_path / "first")
+    monkeypatch.setattr(shutil, "rmtree", delete)
+    assert list((tmp_path / "staging").iterdir())
+    run(raw, tmp_path / "second")
+    assert tree(tmp_path / "second") == tree(tmp_path / "first")
+    assert not (tmp_path / "staging").exists()
 
 
 def test_what_was_left_before_the_last_step_goes_when_the_dataset_is_found(tmp_path, image_input):
