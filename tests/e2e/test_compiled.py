@@ -5,57 +5,22 @@ in the same bytes.
 """
 
 import json
-import os
 import re
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from compiled_runs import IMAGE, compiled, emulated, write_input
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
-from killed_tasks import FirstAttemptsKilled, contents
-from sandbox import training_model
+from killed_tasks import AttemptsKilled, contents
 
 from shardwright.components.runtime.mounts import folder_of
 from shardwright.dataset.reader import ImageDataset
 from shardwright.lineage.ancestry import family_of
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
 from shardwright.lineage.record import read_lineage
-from shardwright.pipelines.cli import main
-from shardwright.sample import write_sample
 
 pytestmark = pytest.mark.slow
 
-IMAGE = "registry.example/shardwright:1.0"
-CONFIG = {
-    "name": "clouds",
-    "task": "segmentation",
-    "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
-    # Kept from, copied from and compared with the dataset of the model in force, once there is one.
-    "reuse_from": "blessed",
-    "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "keep_from": "blessed"},
-    "gate": {"drift": {"reference": "blessed"}},
-    "transform": {"size": [32, 48]},
-    # A small model: most of the time of a short training goes into tracing and exporting one.
-    "trainer": {"model": training_model(), "epochs": 1, "batch_size": 4},
-    "evaluator": {"min_dice": 0},
-    "vertex": {
-        "project": "my-project",
-        "region": "europe-west4",
-        "pipeline_root": "gs://bucket/runs",
-        "data_root": "gs://data",
-        "push_directory": "gs://models/clouds",
-        "image": IMAGE,
-    },
-    "kubeflow": {
-        "image": IMAGE,
-        "pipeline_root": "gs://bucket/runs",
-        "data_root": "/data",
-        "push_directory": "/models/clouds",
-        "volumes": [{"claim": "data", "path": "/data"}, {"claim": "models", "path": "/models"}],
-    },
-}
 LOOKS_AROUND, FOLLOWS_THE_BASELINE = {"InputResolver", "BaselineResolver"}, {"Evaluator", "Pusher"}
 # The process that starts the tasks has some in its environment.
 SECRETS = {"AWS_SECRET_ACCESS_KEY": "hush-0b59c2", "WANDB_API_KEY": "hush-77d1ea", "GIT_TOKEN": "hush-c41f08"}
@@ -67,20 +32,14 @@ CONTENTS = {}
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("compiled")
-    write_sample(str(folder / "data"), images=20, height=64, width=96, seed=3)
-    (folder / "clouds.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
-    return folder
+    return write_input(tmp_path_factory.mktemp("compiled"))
 
 
-def compiled(home, target, ending, monkeypatch):
-    monkeypatch.chdir(home)
-    # The image has the module of the model.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+@pytest.fixture
+def secrets(monkeypatch):
+    """The process that starts the tasks has some."""
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
-    assert main(["compile", "clouds.yaml", "--target", target, "--out", f"{target}.{ending}"]) == 0
-    return home / f"{target}.{ending}"
 
 
 def no_secrets_in(places):
@@ -118,7 +77,7 @@ def is_kept_from(pipeline, push, earlier):
 
 def run_with_faults(pipeline, seed, **parameters):
     """Runs a pipeline whose every task is killed once; what it does later is not disturbed."""
-    faults = FirstAttemptsKilled(seed)
+    faults = AttemptsKilled(seed)
     pipeline.start, start = faults.run, pipeline.start
     done = pipeline.run(**parameters)
     pipeline.start = start
@@ -146,10 +105,10 @@ def pages_show(pipeline):
     assert file.read_bytes().startswith(b"<!DOCTYPE html>")
 
 
+@pytest.mark.usefixtures("secrets")
 def test_vertex_from_input_to_pushed_model(home, monkeypatch):
-    document = compiled(home, "vertex", "json", monkeypatch)
-    shutil.copytree(home / "data", home / "v" / "gs" / "data")
-    pipeline = Emulator.vertex(document, home / "v", folders={"gs://": f"{home}/v/gs/"})
+    document = compiled(home, "vertex", monkeypatch)
+    pipeline, _ = emulated(home, document, home / "v")
     pipeline.environment |= SECRETS
     first = run_with_faults(pipeline, seed=1)
     assert set(first.values()) == {RAN}
@@ -169,28 +128,23 @@ def test_vertex_from_input_to_pushed_model(home, monkeypatch):
     assert read_blessing(home / "v" / "gs" / "models" / "clouds") == pushed
 
 
+@pytest.mark.usefixtures("secrets")
 def test_kubeflow_from_input_to_pushed_model(home, monkeypatch):
-    document = compiled(home, "kubeflow", "yaml", monkeypatch)
-    (home / "k" / "models").mkdir(parents=True)
-    folders = {"/models": f"{home}/k/models", "gs://": f"{home}/k/gs/"}
-    pipeline = Emulator.kubeflow(document, home / "k", folders=folders)
-    # The input lies elsewhere than the document says: a parameter of the run.
-    shutil.copytree(home / "data", home / "k" / "data")
-    data_root = str(home / "k" / "data")
-    first = run_with_faults(pipeline, seed=2, data_root=data_root)
+    pipeline, parameters = emulated(home, compiled(home, "kubeflow", monkeypatch), home / "k")
+    first = run_with_faults(pipeline, seed=2, **parameters)
     assert set(first.values()) == {RAN}
     ends_in_the_same_bytes(contents(pipeline))
     assert (home / "k" / "models" / "clouds" / BLESSING_FILE).exists()
     pages_show(pipeline)
 
     # The assertions above show the effect of these two.
-    again = pipeline.run(data_root=data_root, without=FOLLOWS_THE_BASELINE)
+    again = pipeline.run(**parameters, without=FOLLOWS_THE_BASELINE)
     assert {task for task, what in again.items() if what == RAN} == LOOKS_AROUND
     assert {task for task, what in again.items() if what == DUE} == FOLLOWS_THE_BASELINE
 
     change_a_byte(home / "k" / "data")
     dataset = pipeline.outputs["ImageExampleGen"]["artifacts"]["examples"]["uri"]
-    changed = pipeline.run(until="Report", data_root=data_root)
+    changed = pipeline.run(until="Report", **parameters)
     assert {task for task, what in changed.items() if what == CACHED} == SAME_FOR_OTHER_DATA
     is_kept_from(pipeline, home / "k" / "models" / "clouds", dataset)
 
