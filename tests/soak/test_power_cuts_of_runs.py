@@ -9,7 +9,7 @@ import own_models
 import pytest
 import yaml
 from descent import Months, record_months
-from real_disks import KINDS, real_disk
+from real_disks import KINDS, SAID, real_disk
 from recipes import changed
 from running import SHARDWRIGHT, run
 from training import COUNTS, RECIPE, SIZE, spec_of, start, trained
@@ -138,7 +138,9 @@ def write_project(folder):
 
 
 def begin_run(folder):
-    return subprocess.Popen([SHARDWRIGHT, "run", "small.yaml"], cwd=folder, **_QUIET)
+    # Next to the disk, so that the cuts do not contain it.
+    with folder.with_name(SAID).open("w") as said:
+        return subprocess.Popen([SHARDWRIGHT, "run", "small.yaml"], cwd=folder, stdout=said, stderr=said)
 
 
 def blessed(folder):

@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 
 KINDS = ("ext4", "xfs")
+# A file next to the disk for the output of a command, which is shown if the command fails.
+SAID = "said.log"
 # linux/fs.h.
 _FICLONE = 0x40049409
 # MB; only blocks that were written take room.
@@ -105,7 +107,7 @@ class Disk:
                     if process.poll() is not None:
                         break
                     cuts.append(Cut(self._copy(image), process.poll() is not None))
-                assert process.wait() in codes
+                assert process.wait() in codes, self._said()
             cuts.append(Cut(self._copy(image), True))
             seconds = time.monotonic() - began
         image.unlink()
@@ -128,6 +130,10 @@ class Disk:
                 count -= not cut.ended
                 yield cut
                 cut.image.unlink()
+
+    def _said(self):
+        said = self.folder.with_name(SAID)
+        return said.read_text()[-3000:] if said.exists() else ""
 
     def _copy(self, image):
         made = self._outer / f"{next(self._numbers)}.img"
