@@ -78,6 +78,8 @@ class Disk:
         made = self._copy(image or self._empty)
         with self.mounted(made) as folder:
             prepare(folder)
+            # Unmounting writes nothing while another mount namespace, such as that of a container, has the disk, too.
+            _call("sync", "--file-system", str(folder))
         return made
 
     def run(self, base, start, moments=(), *, codes=(0,), ready=lambda: True):
