@@ -19,7 +19,7 @@ from shardwright.masks import rle
 from shardwright.progress import progress
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
-from shardwright.storage.durable import rename_folder
+from shardwright.storage.durable import flush, rename_folder
 from shardwright.storage.locks import lock_folder
 
 IMAGE_FOLDER = "train_images"
@@ -103,6 +103,7 @@ def _appears_whole(out: Path) -> Iterator[Path]:
                 raise UsageError(f"{out}: another process created it meanwhile. Choose another folder.") from error
         finally:
             shutil.rmtree(shelter, ignore_errors=True)
+            flush([out.parent])  # After a power failure the folder does not come back.
 
 
 def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None) -> None:

@@ -24,7 +24,7 @@ def here(tmp_path, monkeypatch):
 def test_one_image_is_not_images(here, capsys):
     shown = []
     for line in (
-        "init photos --out c.yaml --set 'split.ratios={train: 1.0}'",
+        "init photos --out c.yaml --set 'split.ratios={train: 1.0}' --set input.labels.format=class_folders",
         "validate c.yaml --data",
         "ingest c.yaml --out ds",
         "verify ds",
