@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbox import run_container
+from tensorflow.core.protobuf import saved_model_pb2
 
 from shardwright.components.runtime.mounts import folder_of
 
@@ -43,6 +44,9 @@ finally:
 """
 # Files that name the place, the time or the process of a run.
 _OWN = ("location", "lineage.json", "training.json", "spec.json", "eval_config.json", "executor-logs-*", "events.out.*")
+# TensorFlow numbers the functions of a graph through all that its process traces, which is less where a killed attempt
+# left finished shards. The rest of the graph is compared, and not the fingerprint of the file.
+_GRAPH, _GRAPH_FINGERPRINT = "transform_fn/saved_model.pb", "transform_fn/fingerprint.pb"
 # In an archive of Keras the rest has dates and the numbers of objects.
 _KERAS = ("model.weights.h5",)
 
@@ -105,13 +109,23 @@ def contents(pipeline):
             place = Path(folder_of(artifact["uri"], pipeline.environment.get("SHARDWRIGHT_MOUNTS", "/")))
             files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
             for file in files:
-                if not any(file.match(name) for name in _OWN):
+                if not any(file.match(name) for name in (*_OWN, _GRAPH_FINGERPRINT)):
                     found |= _digests(file, f"{task}/{key}/{file.relative_to(place)}")
     return found
 
 
 def _digests(file, name):
+    if file.match(_GRAPH):
+        return {name: hashlib.sha256("\n".join(_without_numbers(file)).encode()).hexdigest()}
     if file.suffix != ".keras":
         return {name: hashlib.sha256(file.read_bytes()).hexdigest()}
     with zipfile.ZipFile(file) as archive:
         return {f"{name}/{part}": hashlib.sha256(archive.read(part)).hexdigest() for part in _KERAS}
+
+
+def _without_numbers(file):
+    """Lines of a graph, in any order, without the numbers of its functions."""
+    graph = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    lines = str(graph).splitlines()
+    assert len(lines) > 1000
+    return sorted(re.sub(r"_\d+", "", line) for line in lines)
