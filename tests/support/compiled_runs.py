@@ -16,7 +16,7 @@ CONFIG = {
     "name": "clouds",
     "task": "segmentation",
     "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
-    # Kept from, copied from and compared with the dataset of the model in force, once there is one.
+    # Kept from, copied from and compared with the dataset of the newest blessed model, once there is one.
     "reuse_from": "blessed",
     "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "keep_from": "blessed"},
     "gate": {"drift": {"reference": "blessed"}},
