@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from ml_metadata import errors as store_errors
 from ml_metadata.metadata_store import metadata_store
@@ -18,6 +20,7 @@ from shardwright.lineage.places import METADATA_FILE
 # Contexts of TFX: one per run, one per component.
 _RUN, _NODE = "pipeline_run", "node"
 _PUSHED = "pushed_destination"
+_LOCK_SECONDS = 5.0
 _INPUTS, _OUTPUTS = (
     (protos.Event.INPUT, protos.Event.DECLARED_INPUT),
     (protos.Event.OUTPUT, protos.Event.DECLARED_OUTPUT),
@@ -108,6 +111,7 @@ def _open_store(run_root: str) -> Iterator[metadata_store.MetadataStore]:
         raise DatasetError(
             f"{run_root}: has no {METADATA_FILE}, so it is not the folder of a run. Give that of `shardwright run`."
         )
+    _roll_back(file)
     config = protos.ConnectionConfig()
     config.sqlite.filename_uri = file
     config.sqlite.connection_mode = protos.SqliteMetadataSourceConfig.READONLY
@@ -118,6 +122,24 @@ def _open_store(run_root: str) -> Iterator[metadata_store.MetadataStore]:
             f"{file}: no readable metadata store ({str(error).splitlines()[0]}). Restore it, or move it to another "
             "folder: the next run starts a new one."
         ) from None
+
+
+def _roll_back(file: str) -> None:
+    """Undoes what a power cut interrupted in a store, which cannot be read before; a transaction of a live run stays.
+
+    Raises:
+        DatasetError: the store has no tables yet, or a run has been writing to it for seconds.
+    """
+    try:
+        # SQLite does it at the first reading of a connection that may write.
+        with closing(sqlite3.connect(f"file:{quote(file)}?mode=rw", uri=True, timeout=_LOCK_SECONDS)) as connection:
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.Error as error:
+        if "locked" in str(error):
+            raise DatasetError(f"{file}: is locked by a run that writes to it. Try again later.") from None
+        return  # ML Metadata says what is wrong; a folder that may only be read is often sound.
+    if not tables:
+        raise DatasetError(f"{file}: contains no run: the first one stopped as it began. Start it again.")
 
 
 def _step(store: metadata_store.MetadataStore, execution: Any) -> Step:

@@ -2,13 +2,15 @@
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 from descent import Months, record_months
 
+from shardwright.errors import DatasetError
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.runs import clean
+from shardwright.pipelines.runs import clean, metadata_store
 from shardwright.pipelines.runs.metadata_store import past_runs, steps_to
 from shardwright.staging.staging import Staging
 from shardwright.storage.locks import run_lock
@@ -172,7 +174,7 @@ def test_what_is_no_folder_of_a_run(tmp_path, capsys):
     assert "no readable metadata store" in capsys.readouterr().err
     (tmp_path / "metadata.sqlite").write_bytes(b"")
     assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
-    assert "no readable metadata store" in capsys.readouterr().err
+    assert "contains no run: the first one stopped as it began" in capsys.readouterr().err
 
 
 def test_a_configuration_names_the_folder(root, tmp_path, capsys, monkeypatch):
@@ -244,3 +246,24 @@ def test_what_the_last_runs_kept_their_splits_from_stays(root, capsys):
     cleaned(capsys, root, "--keep", 1)
     assert (root / "artifacts/ImageExampleGen/examples/1").is_dir()
     assert not (root / "artifacts/ImageExampleGen/examples/2").exists()
+
+
+def test_a_store_after_a_power_cut_is_that_before_the_interrupted_transaction(made, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(metadata_store, "_LOCK_SECONDS", 0.05)
+    runs = past_runs(str(made))
+    live = shutil.copytree(made, tmp_path / "live")
+    writer = sqlite3.connect(live / "metadata.sqlite", isolation_level=None)
+    # The file changes before the transaction ends, as it does when there is more than fits into memory.
+    writer.execute("PRAGMA cache_size = 1")
+    writer.execute("BEGIN")
+    writer.execute("CREATE TABLE more AS SELECT a.*, zeroblob(5000) FROM Execution a, Execution b")
+    writer.execute("UPDATE Execution SET last_known_state = 4")
+    cut = shutil.copytree(live, tmp_path / "cut")
+    assert (cut / "metadata.sqlite-journal").stat().st_size
+    assert past_runs(str(cut)) == runs
+    assert main(["lineage", str(cut)]) == 0, capsys.readouterr().err
+    # The transaction of a run that is alive is not touched.
+    with pytest.raises(DatasetError, match="locked by a run"):
+        past_runs(str(live))
+    writer.execute("ROLLBACK")
+    assert past_runs(str(live)) == runs
