@@ -76,3 +76,32 @@ def test_a_side_input_is_kept_without_a_list_of_all_modules(
         monkeypatch.setattr(statecache, "get_deep_size", of_beam)
         run()
         assert listed
+
+
+class Steps(beam.DoFn):
+    def process(self, element: int, shift: int = 2, window: Any = beam.DoFn.WindowParam) -> list[int]:
+        return [element + shift]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [Steps().process, Steps().start_bundle, Steps.process, beam.Map(len).fn.process, adder(1), len, str.upper, dict],
+)
+def test_the_arguments_of_a_function_are_those_that_beam_finds(function: Any) -> None:
+    for _ in range(2):
+        names, defaults = beam_compat.arguments_of(function)
+        assert (names, defaults) == beam_compat._read_arguments(function)
+        names.append("changed")
+
+
+def test_the_signature_of_a_method_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, original = [], beam_compat._read_arguments
+    monkeypatch.setattr(beam_compat, "_read_arguments", lambda one: read.append(one.__name__) or original(one))
+
+    class Fresh(beam.DoFn):
+        def process(self, element: int) -> list[int]:
+            return [element]
+
+    with in_process_beam(), beam.Pipeline(argv=[]) as p:
+        _ = p | beam.Create([1, 2]) | beam.ParDo(Fresh())
+    assert read.count("process") < 4
