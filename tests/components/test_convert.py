@@ -42,6 +42,7 @@ class Convolution:
 def models(tmp_path_factory):
     """Name -> folder of a model: of masks, of labels, and two that cannot be converted."""
     from shardwright.components.image_trainer.export.export import save_model
+    from shardwright.components.image_trainer.export.signatures import FlippedMean
 
     labels = dataclasses.replace(SPEC, task="classification", classes=("a", "b", "c"))
     found = {}
@@ -49,7 +50,7 @@ def models(tmp_path_factory):
         found[name] = tmp_path_factory.mktemp("model") / name
         count = len(spec.classes)
         chosen = Thresholds((0.5,) * count, (0,) * count)
-        save_model(Convolution(count), dataclasses.replace(spec, export=str(found[name])), chosen)
+        save_model(FlippedMean(Convolution(count), spec), dataclasses.replace(spec, export=str(found[name])), chosen)
     return found
 
 

@@ -34,8 +34,9 @@ SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "s
 
 def save(folder: Path, model, spec: TrainSpec, chosen: Thresholds) -> Path:
     from shardwright.components.image_trainer.export.export import save_model
+    from shardwright.components.image_trainer.export.signatures import FlippedMean
 
-    save_model(model, dataclasses.replace(spec, export=str(folder)), chosen)
+    save_model(FlippedMean(model, spec), dataclasses.replace(spec, export=str(folder)), chosen)
     return folder
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from shardwright.components.image_trainer.spec import MODEL_FILE, TrainSpec
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, write_thresholds
 from shardwright.tfrecords.records import RecordWriter
+
+if TYPE_CHECKING:
+    from shardwright.components.image_trainer.export.signatures import FlippedMean
 
 WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
 
@@ -30,15 +33,14 @@ def export_model(spec: TrainSpec) -> None:
     from shardwright.components.image_trainer.models.build import load_trained
     from shardwright.components.image_trainer.training.tensorboard import log_images
 
-    model = load_trained(Path(spec.output, MODEL_FILE), spec)
-    flipped = FlippedMean(model, spec.recipe.evaluator.flips, masks=spec.task == "segmentation")
-    chosen = choose_thresholds(flipped, spec)
+    model = FlippedMean(load_trained(Path(spec.output, MODEL_FILE), spec), spec)
+    chosen = choose_thresholds(model, spec)
     save_model(model, spec, chosen)
-    log_images(flipped, spec, chosen)
+    log_images(model, spec, chosen)
 
 
-def save_model(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
-    """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
+def save_model(model: FlippedMean, spec: TrainSpec, chosen: Thresholds) -> None:
+    """Writes a model as a SavedModel to `spec.export`."""
     import tensorflow as tf
 
     from shardwright.components.image_trainer.export.signatures import EXAMPLES, PIXELS, ServedModel

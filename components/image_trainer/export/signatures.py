@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from shardwright.components.image_trainer.export.mask_texts import (
@@ -36,32 +35,39 @@ _AXES = {"left_right": 2, "up_down": 1}
 
 
 class FlippedMean:
-    """A model that also predicts for flipped images.
+    """A model that also predicts for flipped images, traced once for all that uses it.
 
     Args:
-        model: Keras model on the TensorFlow backend, images [B, H, W, 3], and possibly words, to probabilities.
-        flips: any of `left_right` and `up_down`; each is one more prediction.
-        masks: whether the probabilities are [B, H, W, C], which are flipped back, or [B, C], which are not.
+        model: Keras model on the TensorFlow backend, images [B, H, W, 3], and possibly words, to probabilities: [B, H,
+            W, C] of a segmentation, which are flipped back, or [B, C].
+        spec: its training. Each flip of `evaluator.flips` is one more prediction.
     """
 
-    def __init__(self, model: Any, flips: Sequence[str], *, masks: bool) -> None:
-        self._model, self._axes, self._masks = model, [_AXES[flip] for flip in flips], masks
+    def __init__(self, model: Any, spec: TrainSpec) -> None:
+        self._model, self._masks = model, spec.task == "segmentation"
+        self._axes = [_AXES[flip] for flip in spec.recipe.evaluator.flips]
+        inputs: Any = tf.TensorSpec([None, spec.height, spec.width, 3], tf.float32)
+        if spec.texts:
+            words = sum(column.vocabulary for column in spec.texts)
+            inputs = {IMAGE: inputs, TEXT: tf.TensorSpec([None, words], tf.float32)}
+        # A model of a user may have conditions on tensors.
+        self._traced = tf.function(self._mean, input_signature=[inputs], autograph=True)
 
-    def __call__(self, images: Any, training: bool = False) -> Any:
-        """Returns probabilities, float32, as operations of a graph."""
-        parts = [self._model(images, training=training)]
+    @property
+    def variables(self) -> list[Any]:
+        """The variables of the model, as TensorFlow's."""
+        return [variable.value for variable in getattr(self._model, "variables", ())]
+
+    def __call__(self, images: Any) -> Any:
+        """Returns probabilities, float32, for images, float32, normalized."""
+        return self._traced(images)
+
+    def _mean(self, images: Any) -> Any:
+        parts = [self._model(images, training=False)]
         for axis in self._axes:
-            flipped = self._model(_reversed(images, axis), training=training)
+            flipped = self._model(_reversed(images, axis), training=False)
             parts.append(tf.reverse(flipped, [axis]) if self._masks else flipped)
         return tf.add_n(parts) / float(len(parts))
-
-    def predict_on_batch(self, images: Any) -> Any:
-        """Returns probabilities, float32, as an array."""
-        parts = [self._model.predict_on_batch(images)]
-        for axis in self._axes:
-            flipped = self._model.predict_on_batch(_reversed(images, axis))
-            parts.append(np.flip(flipped, axis) if self._masks else flipped)
-        return np.mean(parts, axis=0, dtype=np.float32)
 
 
 def _reversed(images: Any, axis: int) -> Any:
@@ -114,18 +120,17 @@ class ServedModel(tf.Module):
     """A trained model with its preparation of images, ready for `tf.saved_model.save`.
 
     Args:
-        model: Keras model on the TensorFlow backend, float32 [B, height, width, 3] to probabilities.
+        model: images to probabilities.
         spec: the training.
         chosen: the thresholds; by default those of the recipe.
     """
 
-    def __init__(self, model: Any, spec: TrainSpec, chosen: Thresholds | None = None) -> None:
+    def __init__(self, model: FlippedMean, spec: TrainSpec, chosen: Thresholds | None = None) -> None:
         super().__init__()
         # TensorFlow's variables are saved, not the Keras model. TF Serving and TFX's BulkInferrer load a SavedModel as
         # a graph; then Keras' own variables are restored as copies that no signature reads.
-        self._weights = [variable.value for variable in getattr(model, "variables", ())]
-        self._flipped = FlippedMean(model, spec.recipe.evaluator.flips, masks=spec.task == "segmentation")
-        self._spec = spec
+        self._weights = model.variables
+        self._predict, self._spec = model, spec
         recipe = spec.recipe
         self._chosen = chosen or Thresholds.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
         self._thresholds = tf.constant(self._chosen.thresholds, tf.float32)
@@ -144,18 +149,18 @@ class ServedModel(tf.Module):
         if self._spec.multi:
             serve, examine = self._serve_classes, self._class_outputs
         found = {
-            SERVING_DEFAULT: tf.function(serve).get_concrete_function(*inputs),
-            EXAMPLES: tf.function(examine).get_concrete_function(tf.TensorSpec([None], tf.string, "examples")),
+            SERVING_DEFAULT: _traced(serve, *inputs),
+            EXAMPLES: _traced(examine, tf.TensorSpec([None], tf.string, "examples")),
         }
         if not self._spec.texts:
             # Converters to other formats have no decoder of files, and no texts.
             pixels = tf.TensorSpec([None, self._spec.height, self._spec.width, 3], tf.uint8, "pixels")
-            found[PIXELS] = tf.function(self._serve_pixels).get_concrete_function(pixels)
+            found[PIXELS] = _traced(self._serve_pixels, pixels)
         if segmentation:
             # They call the first one, so the model is traced once.
             for name, output, encode in (("png", PNG_OUTPUT, to_png), ("rle", RLE_OUTPUT, to_run_lengths)):
                 answer = _encoded(found[SERVING_DEFAULT], output, encode)
-                found[name] = tf.function(answer).get_concrete_function(*inputs)
+                found[name] = _traced(answer, *inputs)
         return found
 
     def _serve_masks(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
@@ -179,7 +184,7 @@ class ServedModel(tf.Module):
         """Probabilities, float32, of images that have the model's size: uint8 [N, height, width, 3], RGB."""
         spec = self._spec
         images = tf_ops.normalize(pixels, spec.recipe.loader.normalize, spec.mean, spec.std)
-        return {"probabilities": self._flipped(images, training=False)}
+        return {"probabilities": self._predict(images)}
 
     def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
         """Pixels per image and class, float32 [N, C], image by image: TFMA's batches may have a thousand."""
@@ -254,10 +259,10 @@ class ServedModel(tf.Module):
         images = tf.map_fn(prepare, image_bytes, fn_output_signature=tf.float32)
         images.set_shape([None, self._spec.height, self._spec.width, 3])
         if texts is None:
-            return self._flipped(images, training=False)
+            return self._predict(images)
         vectors = tf.map_fn(self._counted, texts, fn_output_signature=tf.float32)
         vectors.set_shape([None, sum(column.vocabulary for column in self._spec.texts)])
-        return self._flipped({IMAGE: images, TEXT: vectors}, training=False)
+        return self._predict({IMAGE: images, TEXT: vectors})
 
     def _probabilities_of(self, parsed: dict[str, Tensor]) -> Tensor:
         """Returns probabilities for one parsed example."""
@@ -287,6 +292,11 @@ class ServedModel(tf.Module):
         spec = self._spec
         image = tf_ops.decode_resized(encoded, spec.height, spec.width, spec.resize)
         return tf_ops.normalize(image, spec.recipe.loader.normalize, spec.mean, spec.std)
+
+
+def _traced(function: Callable[..., Any], *inputs: Any) -> Any:
+    # Converting our functions, which have no conditions on tensors, would take most of the time of an export.
+    return tf.function(function, autograph=False).get_concrete_function(*inputs)
 
 
 def _encoded(

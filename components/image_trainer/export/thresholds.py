@@ -23,7 +23,7 @@ def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
     """Chooses the thresholds named in `recipe.evaluator.tuned`, and writes `tuning.json`.
 
     Args:
-        model: Keras model, images to probabilities.
+        model: images to probabilities.
         spec: the training.
 
     Returns:
@@ -71,7 +71,7 @@ def _batches(spec: TrainSpec) -> Any:
 
 def _predictions(model: Any, batches: Any) -> Iterator[tuple[Any, Any]]:
     for images, targets in batches:
-        yield np.asarray(model.predict_on_batch(images)), np.asarray(targets)
+        yield np.asarray(model(images)), np.asarray(targets)
 
 
 def _label_figures(model: Any, spec: TrainSpec, batches: Any, chosen: Thresholds) -> dict[str, float]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from shardwright.components.image_trainer.models.text_inputs import pixels_of, with_pixels
@@ -42,6 +43,8 @@ class DeviceInput:
         """Returns that of a training."""
         return DeviceInput(spec.recipe.loader.normalize, spec.mean, spec.std, len(spec.classes), spec.ignore)
 
+    # Nothing here is a condition on tensors, and converting these functions takes longer than tracing them.
+    @tf.autograph.experimental.do_not_convert
     def images(self, images: Any) -> Any:
         """Returns images as float32, normalized; images that are not uint8 have been normalized by the loader."""
         pixels = pixels_of(images)
@@ -49,6 +52,7 @@ class DeviceInput:
             return images
         return with_pixels(images, self._normalized(pixels))
 
+    @tf.autograph.experimental.do_not_convert
     def targets(self, targets: Any) -> Any:
         """Returns masks of 0, 1 and `IGNORE_VALUE` for bits; targets that are not uint8 are not bits."""
         if not _is_bytes(targets):

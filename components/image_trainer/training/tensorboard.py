@@ -63,7 +63,7 @@ def log_images(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
     """Writes pictures of the split that chose the best epoch to the TensorBoard run `pictures`; none without a split.
 
     Args:
-        model: Keras model, images to probabilities.
+        model: images to probabilities.
         spec: the training.
         chosen: the thresholds of its probabilities.
     """
@@ -128,7 +128,7 @@ def _names(chosen: Any, spec: TrainSpec) -> str:
 
 def _probabilities(model: Any, spec: TrainSpec, images: Any) -> Any:
     prepared = tf_ops.normalize(pixels_of(images), spec.recipe.loader.normalize, spec.mean, spec.std)
-    return np.asarray(model.predict_on_batch(with_pixels(images, prepared)))
+    return np.asarray(model(with_pixels(images, prepared)))
 
 
 def _open_run(output: str, run: str) -> EventFileWriter:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from recipes import train_recipe
 
 from shardwright.checksum import checksum_of
-from shardwright.components.image_trainer.export.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.models.build import build_model
 from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.components.image_trainer.spec import TextColumn, TrainRecipe, TrainSpec
@@ -73,8 +73,12 @@ def spec(tmp_path):
     )  # fmt: skip
 
 
+def served_model(model, spec):
+    return ServedModel(FlippedMean(model, spec), spec)
+
+
 def test_what_is_served_and_evaluated_counts_the_words_as_the_transform_does(spec):
-    served = ServedModel(lambda inputs, training: inputs["text"] / 4, spec).signatures()
+    served = served_model(lambda inputs, training: inputs["text"] / 4, spec).signatures()
     png = tf.io.encode_png(np.zeros((9, 9, 3), np.uint8)).numpy()
     texts = [["The SEA, the sky-sea", "South"], ["\tÜBEN", "nowhere"], ["", ""]]
     wanted = np.array([[2, 1, 0, 0, 0, 0, 1], [0, 0, 1, 0, 0, 0, 0], [0] * 7]) / 4
@@ -94,7 +98,7 @@ def test_what_is_served_and_evaluated_counts_the_words_as_the_transform_does(spe
 
 def test_what_is_served_counts_no_word_that_the_stored_ids_have_no_room_for(spec):
     short = (dataclasses.replace(spec.texts[0], length=3), spec.texts[1])
-    served = ServedModel(lambda inputs, training: inputs["text"], dataclasses.replace(spec, texts=short)).signatures()
+    served = served_model(lambda inputs, training: inputs["text"], dataclasses.replace(spec, texts=short)).signatures()
     png = tf.io.encode_png(np.zeros((9, 9, 3), np.uint8)).numpy()
     # A word of no vocabulary takes its place, too.
     found = served["serving_default"](image_bytes=[png], texts=[["Sea, the sky; sea!", "south south"]])

@@ -15,7 +15,7 @@ from killed_transform import killed_transform
 from PIL import Image
 from transforming import transform_shards
 
-from shardwright.components.image_trainer.export.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import manifest_recipe, read_recipe, transform_recipe
@@ -78,7 +78,7 @@ def served(clouds: Path) -> Callable[[str], Any]:
             classes=("red", "green", "blue"), recipe=TrainRecipe.from_config(config), ignore=False, texts=(),
             ingested={},
         )  # fmt: skip
-        model = ServedModel(lambda images, training: images, spec)
+        model = ServedModel(FlippedMean(lambda images, training: images, spec), spec)
         return model.signatures()["serving_default"](encoded)["probabilities"].numpy()
 
     return of

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from property_tests import tries
 
-from shardwright.components.image_trainer.export.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.recipe import ingest_image_options, transform_recipe
 from shardwright.components.image_transform.serving_preprocess import as_ingested, exif_orientation
@@ -203,7 +203,7 @@ def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> Non
         ingested=dataset_statistics(out)["ingested"],
     )  # fmt: skip
     assert spec.ingested == {"orientation": "apply"}
-    served = ServedModel(lambda images, training: images, spec)
+    served = ServedModel(FlippedMean(lambda images, training: images, spec), spec)
     records = [decode_example(record) for _, record in ImageDataset.open(out).records("train")]
     batch = next(load(out, "train", len(files), normalize="none").as_numpy_iterator())
     trained = batch[0] if isinstance(batch, tuple) else batch
