@@ -16,7 +16,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,29 +146,38 @@ def predict(
     opened = open_model(model)
     rows = table_rows(opened, options.dialect) if options.form == CSV else None
     texts = _texts(opened, options.texts, source)
-    with tempfile.TemporaryDirectory(prefix="shardwright-predict-") as folder:
-        staging = Staging.open(staging_root or folder, f"predictions-{os.path.basename(folder)}")
+    with (
+        tempfile.TemporaryDirectory(prefix="shardwright-predict-") as folder,
+        # A name like those of datasets: `clean` deletes what a killed prediction leaves.
+        _staging(staging_root or folder, fingerprint(os.path.basename(folder))) as staging,
+    ):
         work = PredictionWork(os.path.abspath(model), source, options, texts, staging)
+        if run_parts is None:
+            with progress(source.images, "predicting", quiet=quiet) as shown:
+                for number in range(source.parts):
+                    write_part(number, work, shown)
+        else:
+            run_parts(work, source.parts)
+        result = _result(work, target, rows.name if rows else "")
+        if not result.images:
+            first = f": {result.failures[0].key}: {result.failures[0].reason}" if result.failures else ""
+            raise CheckFailed(f"{images}: none of {counted(len(result.failures), 'image')} could be predicted{first}")
+        if rows:
+            _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
+        else:
+            _write_records(staging, source.parts, result, Path(folder, "records"))
+    return result
+
+
+@contextmanager
+def _staging(root: str, name: str) -> Iterator[Staging]:
+    """A staging folder that is locked, and deleted at the end."""
+    staging = Staging.open(root, name)
+    with staging.locked():
         try:
-            if run_parts is None:
-                with progress(source.images, "predicting", quiet=quiet) as shown:
-                    for number in range(source.parts):
-                        write_part(number, work, shown)
-            else:
-                run_parts(work, source.parts)
-            result = _result(work, target, rows.name if rows else "")
-            if not result.images:
-                first = f": {result.failures[0].key}: {result.failures[0].reason}" if result.failures else ""
-                raise CheckFailed(
-                    f"{images}: none of {counted(len(result.failures), 'image')} could be predicted{first}"
-                )
-            if rows:
-                _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
-            else:
-                _write_records(staging, source.parts, result, Path(folder, "records"))
+            yield staging
         finally:
             staging.remove()
-    return result
 
 
 def write_part(number: int, work: PredictionWork, shown: Progress | None = None) -> None:

@@ -23,6 +23,7 @@ from shardwright.ingest import ingest
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
+from shardwright.staging.staged import is_in_use, staged_folders
 from shardwright.storage import read_bytes
 from shardwright.tfrecords.records import decode_example, read_records
 
@@ -115,6 +116,26 @@ def test_workers_of_beam_change_no_byte(segmenter, pictures, tmp_path, monkeypat
     here, one, three = tables(segmenter, pictures[0], tmp_path, monkeypatch)
     assert one == three == here
     assert len(here.splitlines()) == 9
+
+
+def test_clean_knows_the_parts_of_a_killed_prediction_and_leaves_those_of_a_live_one(segmenter, pictures, tmp_path):
+    seen = []
+
+    def run_parts(work, parts):
+        seen.extend((folder, is_in_use(folder)) for folder in staged_folders(str(tmp_path / "staging")))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        predict(
+            str(segmenter),
+            str(pictures[0]),
+            str(tmp_path / "out.csv"),
+            run_parts=run_parts,
+            staging_root=str(tmp_path / "staging"),
+        )
+    ((folder, used),) = seen
+    assert used
+    assert not folder.exists()
 
 
 def test_tfrecord_files_have_the_masks_of_the_table(segmenter, pictures, tmp_path, monkeypatch):
