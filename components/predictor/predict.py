@@ -171,7 +171,7 @@ def predict(
 
 @contextmanager
 def _staging(root: str, name: str) -> Iterator[Staging]:
-    """A staging folder that is locked, and deleted at the end."""
+    """Yields a staging folder that is locked, and deletes it at the end."""
     staging = Staging.open(root, name)
     with staging.locked():
         try:

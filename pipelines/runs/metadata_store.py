@@ -137,7 +137,7 @@ def _roll_back(file: str) -> None:
     except sqlite3.Error as error:
         if "locked" in str(error):
             raise DatasetError(f"{file}: is locked by a run that writes to it. Try again later.") from None
-        return  # ML Metadata says what is wrong; a folder that may only be read is often sound.
+        return  # ML Metadata reports what is wrong; a folder that may only be read is often sound.
     if not tables:
         raise DatasetError(f"{file}: contains no run: the first one stopped as it began. Start it again.")
 

@@ -27,7 +27,7 @@ class Postprocess:
 
     Attributes:
         manifest: the dataset's.
-            options: of the loader.
+        options: of the loader.
     """
 
     manifest: Manifest
