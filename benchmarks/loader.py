@@ -299,7 +299,7 @@ def _ceiling_figures(rates: dict[str, Rate], conversion: float, note: str) -> li
         figure(
             "loader / decoding alone, float32 made on the device",
             "ours",
-            None,
+            0.85,
             f"the device is not counted; if it is this CPU, it takes {conversion * 1e6:.0f} us of processor an image",
         ),
         figure("plain notebook loader, float32", "notebook float32", None),
