@@ -31,7 +31,7 @@ def quick_start() -> Iterator[None]:
     out. With TFX these are ten thousand modules: 8 % of that time. Beam's other filter already leaves out modules.
 
     Beam asks several times for each step and each bundle whether a step has a state, and reads the signatures of all
-    methods for the answer: 10 % of the time of a small run. A function has one signature, which is kept.
+    methods for the answer: 10 % of that time. A function has one signature, which is kept.
     """
     library, size, arguments = pickler.DEFAULT_PICKLE_LIB, statecache.get_deep_size, core.get_function_args_defaults
     pickler.DEFAULT_PICKLE_LIB, statecache.get_deep_size = pickler.USE_CLOUDPICKLE, deep_size
