@@ -59,6 +59,7 @@ build() {
         arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
     arguments+=(--quiet --layers --isolation chroot --volume "$certificates:/etc/ssl/certs/ca-certificates.crt:ro")
     # The other stack has fetched and compiled the same packages for the same system. uv compares their hashes with the lock.
+    # /root/.cache/uv is uv's own folder for root, within the Debian of that stack and within the image while it is built.
     local packages="$cache/debian13/root/.cache/uv"
     [ -d "$packages" ] || packages="$cache/image-uv"
     mkdir -p "$packages"

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -15,15 +16,16 @@ from recipes import train_recipe
 
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.predictor import sources
-from shardwright.components.predictor.predict import PredictOptions, predict
+from shardwright.components.predictor.predict import PredictOptions, predict, write_part
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import UsageError
 from shardwright.evaluation.thresholds import Thresholds
 from shardwright.ingest import ingest
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
-from shardwright.staging.staged import is_in_use, staged_folders
+from shardwright.staging.staged import clear
 from shardwright.storage import read_bytes
 from shardwright.tfrecords.records import decode_example, read_records
 
@@ -119,22 +121,21 @@ def test_workers_of_beam_change_no_byte(segmenter, pictures, tmp_path, monkeypat
 
 
 def test_clean_knows_the_parts_of_a_killed_prediction_and_leaves_those_of_a_live_one(segmenter, pictures, tmp_path):
-    seen = []
+    live, left = tmp_path / "staging", tmp_path / "left"
 
     def run_parts(work, parts):
-        seen.extend((folder, is_in_use(folder)) for folder in staged_folders(str(tmp_path / "staging")))
-        raise KeyboardInterrupt
+        for number in range(parts):
+            write_part(number, work)
+        # A kill at this moment leaves the files without the lock.
+        shutil.copytree(live, left)
+        with pytest.raises(UsageError):
+            clear(str(live))
 
-    with pytest.raises(KeyboardInterrupt):
-        predict(
-            str(segmenter),
-            str(pictures[0]),
-            str(tmp_path / "out.csv"),
-            run_parts=run_parts,
-            staging_root=str(tmp_path / "staging"),
-        )
-    ((folder, used),) = seen
-    assert used
+    predict(str(segmenter), str(pictures[0]), str(tmp_path / "out.csv"), run_parts=run_parts, staging_root=str(live))
+    assert (tmp_path / "out.csv").exists()
+    assert not list(live.iterdir())
+    (folder,) = left.iterdir()
+    assert clear(str(left)) == [str(folder)]
     assert not folder.exists()
 
 
