@@ -1,6 +1,7 @@
 """Measures how fast a training is on each backend: with the loader, with batches in memory, and with a single batch.
 
-`python -m benchmarks train DATASET` runs it, and starts a worker for each backend:
+`python -m benchmarks train DATASET` runs it, and starts a worker for each backend. On a machine with a GPU or a TPU only
+what trains there is measured:
 
     KERAS_BACKEND=jax SHARDWRIGHT_BENCH_ROUNDS=5 python -m benchmarks.training --spec FILE
 """
@@ -20,7 +21,7 @@ from typing import Any
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure
 from shardwright.components.image_trainer import worker
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.devices.placement import BACKEND, Placement
+from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, Placement, choose_placement
 from shardwright.components.image_trainer.run_fn import spec_of
 from shardwright.components.image_trainer.spec import SPEC_FILE, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.worker import run_worker
@@ -73,7 +74,7 @@ def measure(spec: TrainSpec) -> None:
     from shardwright.components.image_trainer.training.steps import build_steps, connect
     from shardwright.components.image_trainer.training.train import built_model, work_of
 
-    placement, here = Placement("cpu", os.environ[BACKEND]), HostPlace()
+    placement, here = Placement(_chosen().accelerator, os.environ[BACKEND]), HostPlace()
     devices = connect(placement, here)
     model = built_model(spec, spec.recipe.trainer.precision)
     work = work_of(spec, here, devices, model)
@@ -166,6 +167,11 @@ def _train(steps: Any, batch: tuple[Any, ...]) -> None:
     float(steps.train(batch[0], batch[1]))
 
 
+def _chosen() -> Placement:
+    """Returns what a training on this machine would use."""
+    return choose_placement("auto", 1, Machine.look(os.environ))
+
+
 # The module whose `measure` a separate process runs.
 _WORKER = "benchmarks.training"
 # The first one is what trains on a CPU.
@@ -190,8 +196,10 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
     task = ImageDataset.open(dataset).manifest.task
     config = parse_config({"task": task, "input": {"images": "-"}, "trainer": {"batch_size": batch_size}}, base="/")
     recipe = TrainRecipe.from_config(config)
-    found = {b: over_epochs(_measured(recipe, dataset, b), recipe.trainer.epochs) for b in _BACKENDS}
-    ours, other = found.values()
+    chosen = _chosen()
+    backends = _BACKENDS if chosen.accelerator == "cpu" else (chosen.backend,)
+    found = {b: over_epochs(_measured(recipe, dataset, chosen, b), recipe.trainer.epochs) for b in backends}
+    ours, *others = found.values()
     rates = ", ".join(
         f"{name} {one['loaded']:,.1f} images/s ({one['loaded_cpu']:,.1f} CPU ms an image)"
         for name, one in found.items()
@@ -211,7 +219,10 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
             "x",
             note=_both(ours, "constant_cpu", "CPU ms an image", "loaded_cpu"),
         ),
-        Figure(f"training: {_BACKENDS[0]} / {_BACKENDS[1]}", ours["loaded"] / other["loaded"], "x", AT_LEAST, 1, rates),
+        *(
+            Figure(f"training: {_BACKENDS[0]} / {_BACKENDS[1]}", ours["loaded"] / other["loaded"], "x", AT_LEAST, 1, rates)
+            for other in others
+        ),
     ]
 
 
@@ -240,12 +251,13 @@ def over_epochs(found: Mapping[str, Any], epochs: int) -> dict[str, float]:
     return taken
 
 
-def _measured(recipe: TrainRecipe, dataset: Path, backend: str) -> dict[str, Any]:
+def _measured(recipe: TrainRecipe, dataset: Path, chosen: Placement, backend: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         spec_of(recipe, dataset, place, place).write(place / SPEC_FILE)
-        environment = {**Placement("cpu", backend).to_environment(os.environ), ROUNDS: str(_ROUNDS[backend])}
+        placement = Placement(chosen.accelerator, backend)
+        environment = {**placement.to_environment(os.environ), ROUNDS: str(_ROUNDS[backend])}
         run_worker((_WORKER,), place / SPEC_FILE, place / "speed.log", environment=environment, on_message=found.update)
     return found
 

@@ -30,7 +30,7 @@ CONFIG: dict[str, Any] = {
     "name": "steel",
     "task": "segmentation",
     "input": {"classes": ["Inclusion", "Patches", "Scratches"]},
-    "split": {"train": 0.7, "eval": 0.1, "test": 0.2},
+    "split": {"ratios": {"train": 0.7, "eval": 0.1, "test": 0.2}},
     "transform": {"size": [128, 128], "encoding": "png"},
     "loader": {"augment": ["flip_left_right", "flip_up_down"]},
     "trainer": {"epochs": 16, "batch_size": 8, "learning_rate": 3e-3},

@@ -11,9 +11,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
-
-from tfx.types import Artifact
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from shardwright.errors import DatasetError
 from shardwright.storage import buckets, durable, is_remote, map_threads, readers
@@ -21,6 +19,10 @@ from shardwright.storage.durable import write_file
 from shardwright.storage.mirror import Mirror
 from shardwright.storage.paths import split_url
 from shardwright.untrusted import fields, parse_untrusted_json
+
+if TYPE_CHECKING:
+    # The workers of a training read and write records, too; they need no TFX.
+    from tfx.types import Artifact
 
 
 def fetch_folder(url: str, folder: Path) -> None:
@@ -83,7 +85,8 @@ def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record
         raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None
 
 
-_Do = Callable[[Any, dict[str, list[Artifact]], dict[str, list[Artifact]], dict[str, Any]], None]
+_Artifacts: TypeAlias = "dict[str, list[Artifact]]"
+_Do: TypeAlias = "Callable[[Any, _Artifacts, _Artifacts, dict[str, Any]], None]"
 
 
 def flushed_outputs(do: _Do) -> _Do:
@@ -92,8 +95,8 @@ def flushed_outputs(do: _Do) -> _Do:
     @functools.wraps(do)
     def flushing(
         self: Any,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
+        input_dict: _Artifacts,
+        output_dict: _Artifacts,
         exec_properties: dict[str, Any],
     ) -> None:
         do(self, input_dict, output_dict, exec_properties)
