@@ -1,7 +1,7 @@
 """Measures how fast a training is on each backend: with the loader, with batches in memory, and with a single batch.
 
-`python -m benchmarks train DATASET` runs it, and starts a worker for each backend. On a machine with a GPU or a TPU only
-what trains there is measured:
+`python -m benchmarks train DATASET` runs it, and starts a worker for each backend. On a machine with a GPU or a TPU, it
+measures the backend that trains there:
 
     KERAS_BACKEND=jax SHARDWRIGHT_BENCH_ROUNDS=5 python -m benchmarks.training --spec FILE
 """
@@ -220,8 +220,8 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
             note=_both(ours, "constant_cpu", "CPU ms an image", "loaded_cpu"),
         ),
         *(
-            Figure(f"training: {_BACKENDS[0]} / {_BACKENDS[1]}", ours["loaded"] / other["loaded"], "x", AT_LEAST, 1, rates)
-            for other in others
+            Figure(f"training: {' / '.join(found)}", ours["loaded"] / one["loaded"], "x", AT_LEAST, 1, rates)
+            for one in others
         ),
     ]
 

@@ -7,9 +7,9 @@ error, and from there to a log file.
     python -m shardwright.components.image_trainer.worker train|export|check --spec FILE
 
 `train` trains a model on a transformed dataset and keeps the best epoch. `export` writes its SavedModel. `check` builds
-the model with the initial weights of a training. One `train` process runs on every host. On a CPU the same seed, data
-and machine give the same weights to the last bit, also after an interruption: weights, order, augmentation and
-operations are seeded or deterministic.
+the model with the initial weights of a training. One `train` process runs on every host. On a CPU and on a GPU the same
+seed, data and machine give the same weights to the last bit, also after an interruption. Weights, order, augmentation
+and operations are seeded or deterministic.
 """
 
 from __future__ import annotations

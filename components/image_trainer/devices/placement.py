@@ -36,6 +36,8 @@ BACKEND = "KERAS_BACKEND"
 
 _JAX, _TENSORFLOW = "jax", "tensorflow"
 _VIRTUAL_FLAG = "--xla_force_host_platform_device_count"
+# GPUs add in any order otherwise, and choose the quickest of several kernels by a measurement at the start.
+_SAME_SUMS = "--xla_gpu_deterministic_ops"
 _GPU_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin", "jax_rocm7_plugin", "jax_rocm60_plugin")
 _GPU_FILE = re.compile(r"nvidia\d+|kfd")
 _TPU_FILE = re.compile(r"accel\d+")
@@ -129,9 +131,13 @@ class Placement:
         if self.backend == _JAX:
             # All named platforms must exist, and cuda and rocm never both do: JAX detects the kind of GPU.
             variables["JAX_PLATFORMS"] = {"gpu": "", "tpu": "tpu,cpu"}.get(self.accelerator, "cpu")
+            flags = environment.get("XLA_FLAGS", "").split()
             if self.cpu_devices:
-                flags = [f for f in environment.get("XLA_FLAGS", "").split() if not f.startswith(_VIRTUAL_FLAG)]
-                variables["XLA_FLAGS"] = " ".join([*flags, f"{_VIRTUAL_FLAG}={self.cpu_devices}"])
+                flags = [f for f in flags if not f.startswith(_VIRTUAL_FLAG)] + [f"{_VIRTUAL_FLAG}={self.cpu_devices}"]
+            if self.accelerator == "gpu" and not any(f.startswith(_SAME_SUMS) for f in flags):
+                flags.append(f"{_SAME_SUMS}=true")
+            if flags:
+                variables["XLA_FLAGS"] = " ".join(flags)
         elif self.accelerator == "cpu":
             # An unrequested GPU would give other weights than the next machine.
             variables["CUDA_VISIBLE_DEVICES"] = "-1"

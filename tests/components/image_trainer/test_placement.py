@@ -112,7 +112,12 @@ def test_the_environment_of_a_worker():
     assert virtual["JAX_PLATFORMS"] == "cpu"
     assert virtual["XLA_FLAGS"] == "--xla_dump_to=x --xla_force_host_platform_device_count=8"
     assert Placement("tpu", "jax").to_environment({})["JAX_PLATFORMS"] == "tpu,cpu"
-    assert Placement("gpu", "jax").to_environment({})["JAX_PLATFORMS"] == ""
+    assert "XLA_FLAGS" not in Placement("tpu", "jax").to_environment({})
+    on_gpu = Placement("gpu", "jax").to_environment({"XLA_FLAGS": "--xla_dump_to=x"})
+    assert on_gpu["JAX_PLATFORMS"] == ""
+    assert on_gpu["XLA_FLAGS"] == "--xla_dump_to=x --xla_gpu_deterministic_ops=true"
+    own = "--xla_gpu_deterministic_ops=false"
+    assert Placement("gpu", "jax").to_environment({"XLA_FLAGS": own})["XLA_FLAGS"] == own
 
 
 @given(st.integers(1, 512), st.integers(0, 2000), st.integers(1, 64))
