@@ -45,6 +45,8 @@ from shardwright.storage.limits import MOST_BYTES
 from shardwright.storage.listing import StringArray
 
 MD5, CRC32C = "md5:", "crc32c:"
+# To start threads takes longer than to hash so many files of this machine.
+_FEW, _FEW_BYTES = 64, 8 << 20
 
 
 @dataclass(frozen=True)
@@ -300,9 +302,10 @@ def _digest(checksum: str, size: int) -> bytes:
 
 def _hash_into(contents: FileHashes, listing: Listing, todo: Sequence[int], algorithm: str, progress: Progress) -> None:
     """Hashes the files at some positions of a listing; the hashes of those that cannot be read stay unknown."""
-    threads = readers(listing.root)
     # From a bucket each is a request.
     remote = is_remote(listing.root)
+    few = not remote and len(todo) <= _FEW and sum(listing.sizes[i] for i in todo) <= _FEW_BYTES
+    threads = 1 if few else readers(listing.root)
     together = 1 if remote else max(1, min(LOCAL_TOGETHER, len(todo) // (threads * threads)))
     hashed = map_threads(
         # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.

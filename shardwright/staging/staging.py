@@ -52,6 +52,8 @@ STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
 
 _DEFAULT_NAMES = ShardNames()
 _DONE = "done/"
+# To start threads takes longer than to read the results of so many shards from a disk of this machine.
+_FEW = 16
 
 
 class RecordResult(NamedTuple):
@@ -261,7 +263,8 @@ class Staging:
     def results(self, planned: Iterable[PlannedShard]) -> list[ShardResult | None]:
         """Returns the results of shards; see `result`."""
         if self.mirror is None:
-            return list(map_threads(self.result, planned, readers(self.root)))
+            shards = list(planned)
+            return list(map_threads(self.result, shards, 1 if len(shards) <= _FEW else readers(self.root)))
         # One listing instead of many requests.
         sizes = self.mirror.sizes()
 

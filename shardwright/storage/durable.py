@@ -17,8 +17,8 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,8 +36,9 @@ _WRITE = 2
 _begin: Callable[..., int] | None = (
     getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform.startswith("linux") else None
 )
-# They wait for the disk, which takes the flushes of many files together.
-_THREADS = 16
+# A thread first asks for the writing of so many files and then waits for each: the disk takes them together. To start a
+# thread takes longer than to flush a file whose data is written, so few files need none.
+_TOGETHER, _THREADS = 16, 16
 
 
 def flush_file(file: IO[Any]) -> None:
@@ -57,10 +58,8 @@ def flush(paths: Iterable[str | os.PathLike[str]]) -> None:
         OSError: one of them is missing, or its data cannot be written.
     """
     unique = list(dict.fromkeys(os.fspath(path) for path in paths))
-    if len(unique) == 1:
-        _flush_path(unique[0])
-        return
-    for _ in map_threads(_flush_path, unique, min(_THREADS, len(unique) or 1)):
+    parts = [unique[start : start + _TOGETHER] for start in range(0, len(unique), _TOGETHER)]
+    for _ in map_threads(_flush_paths, parts, min(_THREADS, len(parts) or 1)):
         continue
 
 
@@ -80,6 +79,8 @@ def flush_tree(folder: str | os.PathLike[str]) -> None:
 
 def make_folder(folder: str | os.PathLike[str]) -> None:
     """Makes a folder and those above it where they are missing, and flushes their names."""
+    if os.path.isdir(folder):
+        return
     missing = []
     path = Path(folder)
     while not path.exists():
@@ -140,23 +141,27 @@ def begin_flush(descriptor: int, start: int, size: int) -> None:
     Args:
         descriptor: the file.
         start: first byte.
-        size: number of bytes.
+        size: number of bytes; 0: all to the end.
     """
     if _begin is not None:
         _begin(descriptor, ctypes.c_int64(start), ctypes.c_int64(size), _WRITE)
 
 
-def _flush_path(path: str) -> None:
-    try:
-        descriptor = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in _CANNOT_OPEN and os.path.isdir(path):
-            return
-        raise
-    try:
-        flush_descriptor(descriptor)
-    finally:
-        os.close(descriptor)
+def _flush_paths(paths: Sequence[str]) -> None:
+    with ExitStack() as stack:
+        opened = []
+        for path in paths:
+            try:
+                descriptor = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno in _CANNOT_OPEN and os.path.isdir(path):
+                    continue
+                raise
+            stack.callback(os.close, descriptor)
+            opened.append(descriptor)
+            begin_flush(descriptor, 0, 0)
+        for descriptor in opened:
+            flush_descriptor(descriptor)
 
 
 def flush_descriptor(descriptor: int) -> None:

@@ -33,9 +33,12 @@ def map_threads(
     Args:
         function: what to call.
         items: its arguments, taken as they are needed.
-        threads: concurrent calls.
+        threads: concurrent calls; 1: the caller's thread makes them, each when its result is taken.
         weigh: bytes that an item and its result take; fewer calls are in flight when they weigh much.
     """
+    if threads == 1:
+        yield from map(function, items)
+        return
     waiting: deque[tuple[Future[_Out], int]] = deque()
     held = 0
     with ThreadPoolExecutor(threads) as pool:
