@@ -37,6 +37,8 @@ _STEPS = 5
 _HELD = 10
 # Batches that may be ready when the loader's turn begins: these steps do not count.
 _READY = 8
+# Seconds. A loss available sooner was not waited for: the device was idle while the batch was fetched.
+_AT_ONCE = 1e-3
 # The loader has nothing left to do when the process takes no more than this share of a core.
 _IDLE, _LOOK_EVERY, _LOOKS = 0.1, 0.05, 100
 
@@ -89,7 +91,7 @@ def measure(spec: TrainSpec) -> None:
     batches = steps.batches(work.data(0))
     _train(steps, next(batches))
     ways = {CONSTANT: cycle(held[:1]), HELD: cycle(held), LOADED: batches}
-    a_round = _READY + 2 * _STEPS
+    a_round = _READY + 2 * _STEPS + 1
     in_first = max(1, (work.steps_per_epoch - 1) // a_round)
     early = [_round(steps, ways) for _ in range(in_first)]
     for _ in range(work.steps_per_epoch - 1 - in_first * a_round):
@@ -141,17 +143,23 @@ def _round(steps: Any, ways: dict[str, Iterator[Any]]) -> Round:
 
 
 def _turn(steps: Any, batches: Iterable[Any], count: int, *, idle: bool = False) -> Turn:
-    """Times some steps; with `idle`, after the loader has become idle and one step that does not count."""
+    """Times some steps; with `idle`, after the loader has become idle and one step that does not count.
+
+    As in a training, the next batch is fetched while the device works.
+    """
     batches = iter(batches)
     if idle:
         _wait_for_the_loader()
         _train(steps, next(batches))
+    batch = next(batches)
     begun, used, waited = time.perf_counter(), time.process_time(), 0.0
     for _ in range(count):
-        asked = time.perf_counter()
+        result = steps.train(batch[0], batch[1])
+        dispatched = time.perf_counter()
         batch = next(batches)
-        waited += time.perf_counter() - asked
-        _train(steps, batch)
+        fetched = time.perf_counter()
+        float(result)
+        waited += fetched - dispatched if time.perf_counter() - fetched < _AT_ONCE else 0.0
     return Turn(time.perf_counter() - begun, time.process_time() - used, waited)
 
 
