@@ -37,8 +37,6 @@ _STEPS = 5
 _HELD = 10
 # Batches that may be ready when the loader's turn begins: these steps do not count.
 _READY = 8
-# Seconds. A loss available sooner was not waited for: the device was idle while the batch was fetched.
-_AT_ONCE = 1e-3
 # The loader has nothing left to do when the process takes no more than this share of a core.
 _IDLE, _LOOK_EVERY, _LOOKS = 0.1, 0.05, 100
 
@@ -147,6 +145,8 @@ def _turn(steps: Any, batches: Iterable[Any], count: int, *, idle: bool = False)
 
     As in a training, the next batch is fetched while the device works.
     """
+    from shardwright.components.image_trainer.training.loop import AT_ONCE
+
     batches = iter(batches)
     if idle:
         _wait_for_the_loader()
@@ -159,7 +159,7 @@ def _turn(steps: Any, batches: Iterable[Any], count: int, *, idle: bool = False)
         batch = next(batches)
         fetched = time.perf_counter()
         float(result)
-        waited += fetched - dispatched if time.perf_counter() - fetched < _AT_ONCE else 0.0
+        waited += fetched - dispatched if time.perf_counter() - fetched < AT_ONCE else 0.0
     return Turn(time.perf_counter() - begun, time.process_time() - used, waited)
 
 

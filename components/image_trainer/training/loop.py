@@ -31,7 +31,7 @@ from shardwright.evaluation.metrics import better
 # After so many steps, or batches of an evaluation, the hosts exchange whether one of them received a signal to stop.
 _AGREE_EVERY = 10
 # Seconds. A loss available sooner was not waited for: the devices were idle.
-_AT_ONCE = 1e-3
+AT_ONCE = 1e-3
 _BEST = "best/"
 TRAIN = "train"
 
@@ -171,7 +171,7 @@ class Loop:
         done = time.perf_counter()
         if steps.traces == traces:
             self._worked += done - begun
-            self._waited += fetched - dispatched if done - fetched < _AT_ONCE else 0.0
+            self._waited += fetched - dispatched if done - fetched < AT_ONCE else 0.0
             self._counted += self.work.batch_size
         if not math.isfinite(loss):
             raise self._end(self._not_finite(loss))

@@ -42,9 +42,15 @@ def test_items_are_taken_as_they_are_needed():
     results.close()
 
 
-def test_nothing_is_started_after_the_reader_has_gone():
+def test_one_thread_is_the_callers():
+    threads = list(map_threads(lambda number: (number, threading.get_ident()), range(3), threads=1))
+    assert threads == [(number, threading.get_ident()) for number in range(3)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_nothing_is_started_after_the_reader_has_gone(threads):
     called = []
-    results = map_threads(lambda number: called.append(number), range(1000), threads=1)
+    results = map_threads(lambda number: called.append(number), range(1000), threads=threads)
     next(results)
     results.close()
     assert len(called) < 10
