@@ -108,19 +108,13 @@ def _merge_rare(counts: Numbers, sizes: Numbers) -> Numbers:
 
 def chi_square_tail(x: float, freedom: int) -> float:
     """Returns the chance that a chi-square variable exceeds x (Abramowitz and Stegun, 26.4)."""
-    half = x / 2
-    if freedom % 2 == 0:
-        term, total = 1.0, 1.0
-        for i in range(1, freedom // 2):
-            term *= half / i
-            total += term
-        return min(1.0, math.exp(-half) * total)
-    total = math.erfc(math.sqrt(half))
-    term = math.exp(-half) * math.sqrt(half) * 2 / math.sqrt(math.pi)
-    for i in range(freedom // 2):
-        total += term
-        term *= half / (i + 1.5)
-    return min(1.0, total)
+    if x <= 0:
+        return 1.0
+    half, odd = x / 2, freedom % 2
+    # In logarithms: from x = 1490 on, the exponential alone would be 0.
+    powers = (i + odd / 2 for i in range(freedom // 2))
+    terms = [math.exp(power * math.log(half) - half - math.lgamma(power + 1)) for power in powers]
+    return min(1.0, math.fsum(terms) + (math.erfc(math.sqrt(half)) if odd else 0.0))
 
 
 def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int = _PERMUTATIONS) -> TestResult:

@@ -54,6 +54,18 @@ def test_chi_square_tail_has_the_values_of_the_tables():
     assert chi_square_tail(0, 1) == chi_square_tail(0, 6) == 1
 
 
+# From SciPy 1.12, `scipy.stats.chi2.sf`. From x = 1490 on, exp(-x / 2) is 0.
+@pytest.mark.parametrize(
+    ("x", "freedom", "p"),
+    [
+        (1499, 1499, 0.49514257), (1500, 1500, 0.49514419), (1700, 1500, 0.000221708), (1700, 1499, 0.00020724727),
+        (4000, 3999, 0.49256605), (6000, 600, 0), (6000, 1001, 0),
+    ],
+)  # fmt: skip
+def test_chi_square_tail_of_many_kinds(x, freedom, p):
+    assert chi_square_tail(x, freedom) == pytest.approx(p, rel=1e-5, abs=1e-300)
+
+
 @given(COUNTS, COUNTS)
 def test_chi_square_keeps_its_laws(one, other):
     found = chi_square(one, other)
