@@ -253,8 +253,11 @@ def _narrow(feature: schema_pb2.Feature, seen: _Seen, margin: float) -> None:
     room = margin * (seen.most - seen.least)
     known = feature.float_domain
     low, high = seen.least - room, seen.most + room
-    feature.float_domain.min = round(max(low, known.min) if known.HasField("min") else low, 6)
-    feature.float_domain.max = round(min(high, known.max) if known.HasField("max") else high, 6)
+    low = max(low, known.min) if known.HasField("min") else low
+    high = min(high, known.max) if known.HasField("max") else high
+    # A bound is rounded for its reader, unless that would exclude a value.
+    feature.float_domain.min = rounded if (rounded := round(low, 6)) <= seen.least else low
+    feature.float_domain.max = rounded if (rounded := round(high, 6)) >= seen.most else high
 
 
 def schema_difference(one: str, other: str, name_one: str, name_other: str) -> list[str]:

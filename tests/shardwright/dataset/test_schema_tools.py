@@ -5,10 +5,13 @@ import pytest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import check_schema, infer_schema, parse_schema, render_schema, schema_difference
 from shardwright.errors import UsageError
+from shardwright.tfrecords.lazy_example import LazyExample
 
 
 def measured(number, example):
     example["image/quality/brightness"] = 0.4 + number / 100
+    example["image/quality/contrast"] = 0.12345678
+    example["image/quality/sharpness"] = number * 1e-7
     return {**example, "image/meta/place": [b"here" if number % 2 else b"there"], "image/meta/age": [10 * number]}
 
 
@@ -35,6 +38,19 @@ def test_domains_are_as_narrow_as_the_values(dataset):
     assert not features["image/key"].string_domain.value
     assert features["image/segmentation/Fish/area"].int_domain.min == 0
     assert text == infer_schema(dataset, margin=0.5)
+
+
+def test_no_bound_is_rounded_past_a_value(dataset):
+    features = {feature.name: feature for feature in parse_schema(infer_schema(dataset, margin=0), "x").feature}
+    for name in ("contrast", "sharpness"):
+        values = [
+            LazyExample(payload).number(f"image/quality/{name}")
+            for split in dataset.splits
+            for _, payload in dataset.records(split)
+        ]
+        domain = features[f"image/quality/{name}"].float_domain
+        assert domain.min <= min(values) <= max(values) <= domain.max
+        assert domain.max - domain.min == pytest.approx(max(values) - min(values), abs=1e-6)
 
 
 def test_what_a_served_image_has(dataset):
