@@ -126,8 +126,10 @@ def mask_rows(
     """
     height, width = size
     image = key if layout.extension else posixpath.splitext(key)[0]
+    # If only some names were numbers, a number that is counted could be that of another class.
+    named_so = layout.classes in (_JOINED, _NAME) or all(name.isdecimal() for name in classes)
     for number, (name, runs) in enumerate(zip(classes, masks, strict=True)):
-        label = name if layout.classes in (_JOINED, _NAME) or name.isdecimal() else str(number + 1)
+        label = name if named_so else str(number + 1)
         named = {_JOINED: [f"{image}_{label}"], _JOINED_ID: [f"{image}_{label}"], _ONE: [image]}
         parts = _instances(runs, height) if layout.instances else [runs]
         for part in parts:
