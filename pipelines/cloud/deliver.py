@@ -320,9 +320,15 @@ def _version(
     services: Services,
     report: Callable[[str], None],
 ) -> str:
-    """Returns the version in the registry: the one with the same digest, or a new one with its evaluation."""
+    """Returns the version in the registry: the one with the same digest, or a new one.
+
+    Either gets the alias, which another version then loses, and has its evaluation.
+    """
     parent, known = registered_version(config, blessing, services)
     if known:
+        services.models.merge_version_aliases(name=known, version_aliases=[options.alias])
+        if not list(services.models.list_model_evaluations(parent=known)):
+            services.models.import_model_evaluation(request=evaluation_request(config, known, blessing))
         report(f"the registry has this model already: {known}")
         return known
     request = upload_request(config, model, blessing, options, parent)

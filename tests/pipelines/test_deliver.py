@@ -41,6 +41,7 @@ class Registry:
         self.known = [SimpleNamespace(name=f"{PLACE}/models/1", display_name="clouds")] if versions else []
         self.versions = [SimpleNamespace(name=f"{PLACE}/models/1", version_id="7", labels=one) for one in versions]
         self.existing = []
+        self.evaluations = []
         if traffic is not None:
             times = [SimpleNamespace(timestamp=lambda n=n: n) for n in range(len(traffic))]
             models = [SimpleNamespace(id=name, create_time=times[n]) for n, name in enumerate(traffic)]
@@ -73,6 +74,12 @@ class Registry:
 
     def import_model_evaluation(self, request):
         self.sent.append(request)
+
+    def list_model_evaluations(self, parent):
+        return self.evaluations if parent == f"{PLACE}/models/1@7" else []
+
+    def merge_version_aliases(self, name, version_aliases):
+        self.sent.append(vertex.MergeVersionAliasesRequest(name=name, version_aliases=version_aliases))
 
     def create_endpoint(self, request):
         return self.done(request, name=f"{PLACE}/endpoints/2")
@@ -142,11 +149,19 @@ def test_a_share_of_the_traffic(config):
     assert "CreateEndpointRequest" not in registry.kinds()
 
 
-def test_the_same_model_is_uploaded_once(config):
+def test_the_same_model_is_uploaded_once_and_has_alias_and_evaluation(config):
     registry = Registry(versions=[{"shardwright-digest": "x"}, {"shardwright-digest": "d" * 63}])
     made = deliver(config, DeliveryOptions(), registry.services(), lambda line: None)
     assert "UploadModelRequest" not in registry.kinds()
     assert made.model == f"{PLACE}/models/1@7"
+    assert registry.kinds()[:2] == ["MergeVersionAliasesRequest", "ImportModelEvaluationRequest"]
+    alias, evaluation = registry.sent[:2]
+    assert (alias.name, alias.version_aliases) == (f"{PLACE}/models/1@7", ["blessed"])
+    assert evaluation.parent == f"{PLACE}/models/1@7"
+    registry.sent, registry.evaluations = [], [SimpleNamespace(name="of the first delivery")]
+    deliver(config, DeliveryOptions(alias="champion"), registry.services(), lambda line: None)
+    assert registry.sent[0].version_aliases == ["champion"]
+    assert "ImportModelEvaluationRequest" not in registry.kinds()
     other = Registry(versions=[{"shardwright-digest": "x"}])
     deliver(config, DeliveryOptions(), other.services(), lambda line: None)
     assert other.sent[0].parent_model == f"{PLACE}/models/1"
