@@ -261,6 +261,8 @@ def _write_settings(settings: Path, master: int, rest: int) -> None:
         "taskmanager.memory.network.max": "384m",
         "taskmanager.memory.managed.size": "128m",
         "taskmanager.numberOfTaskSlots": 2,
+        # Otherwise both tasks would run in one task manager, and the death of the other one would disturb nobody.
+        "cluster.evenly-spread-out-slots": "true",
         "rest.address": "127.0.0.1",
         "rest.port": rest,
         "restart-strategy.type": "fixed-delay",
