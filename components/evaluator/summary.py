@@ -187,8 +187,13 @@ def _figures(values: Mapping[str, float]) -> dict[str, float]:
     return {
         name: value
         for name, value in values.items()
-        if name != IMAGES and not name.startswith(CONFUSION) and not name.endswith(_DIFFERENCE)
+        if name != IMAGES and not name.startswith(CONFUSION) and not _is_difference(name, values)
     }
+
+
+def _is_difference(name: str, values: Mapping[str, float]) -> bool:
+    """Returns whether a value is the difference of another one; a class may have a name with that ending."""
+    return name.endswith(_DIFFERENCE) and name.removesuffix(_DIFFERENCE) in values
 
 
 def _images(values: Mapping[str, float]) -> int:
@@ -196,7 +201,7 @@ def _images(values: Mapping[str, float]) -> int:
 
 
 def _confusion(values: Mapping[str, float], classes: int) -> list[list[int]] | None:
-    names = [name for name in values if name.startswith(CONFUSION) and not name.endswith(_DIFFERENCE)]
+    names = [name for name in values if name.startswith(CONFUSION) and not _is_difference(name, values)]
     if not names:
         return None
     matrix = [[0] * classes for _ in range(classes)]

@@ -269,7 +269,8 @@ def deliver(config: Config, options: DeliveryOptions, services: Services, report
 
     Raises:
         UsageError: no model was blessed.
-        CheckFailed: the model does not answer. It was undeployed, and the earlier split of the traffic is set again.
+        CheckFailed: the model does not answer. It was undeployed, and the earlier split of the traffic is set again,
+            as after an interruption.
     """
     model, blessing = blessed_model(config)
     version = _version(config, model, blessing, options, services, report)
@@ -279,8 +280,10 @@ def deliver(config: Config, options: DeliveryOptions, services: Services, report
     report(f"deployed as {deployed} to {endpoint}")
     try:
         _smoke_test(services, smoke_request(config, endpoint), smoke_tests(request.traffic_split[_NEW]))
-    except Exception as error:
+    except BaseException as error:
         services.endpoints.undeploy_model(request=roll_back_request(endpoint, deployed, traffic)).result()
+        if not isinstance(error, Exception):
+            raise
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise CheckFailed(f"{model}: does not answer on {endpoint}: {reason}. It was rolled back.") from None
     split = {deployed if name == _NEW else name: part for name, part in request.traffic_split.items()}

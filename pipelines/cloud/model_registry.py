@@ -116,7 +116,7 @@ def register(config: Config, server: RegistryServer, report: Callable[[str], Non
         raise CheckFailed(f"{server.url}: {problem}. Delete that version, or rename the configuration.")
     artifact = _artifact(config, place, blessing)
     path = f"/model_versions/{version['id']}/artifacts"
-    known = (server.find(path, name=artifact["name"]) or {}).get("items", [])
+    known = (server.find(path, name=artifact["name"]) or {}).get("items") or []
     if not any(one.get("uri") == artifact["uri"] for one in known):
         server.create(path, artifact)
         report(f"its artifact is {artifact['uri']}")

@@ -6,7 +6,7 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -196,7 +196,9 @@ class ArrayRecord(Writer):
             {"name": split, "filepathTemplate": self._TEMPLATE, "shardLengths": [str(count)], "numBytes": str(size)}
             for split, (count, size) in self._counts.items()
         ]
-        files = tfds_files(self._manifest, labeled=False)
+        # The dataset's own shards may have names that TFDS has no template for.
+        shards = {shard.split: replace(shard, path=shard.split) for shard in self._manifest.shards}
+        files = tfds_files(replace(self._manifest, shards=tuple(shards.values())), labeled=False)
         info = {**json.loads(files[INFO_FILE]), "fileFormat": "array_record", "splits": splits}
         for name, text in {**files, INFO_FILE: json.dumps(info, indent=1, ensure_ascii=False) + "\n"}.items():
             self._write(name, text)

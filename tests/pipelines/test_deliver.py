@@ -177,6 +177,17 @@ def test_a_model_that_does_not_answer_is_rolled_back(config, answer):
     assert (last.deployed_model_id, dict(last.traffic_split)) == ("99", {"5": 100})
 
 
+def test_a_model_that_nobody_waited_for_is_rolled_back(config, monkeypatch):
+    def stopped(request):
+        raise KeyboardInterrupt
+
+    registry = Registry(traffic={"5": 100})
+    monkeypatch.setattr(registry, "raw_predict", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        deliver(config, DeliveryOptions(traffic=50), registry.services(), lambda line: None)
+    assert registry.kinds()[-1] == "UndeployModelRequest"
+
+
 @pytest.mark.parametrize(
     ("before", "after"), [({"5": 60, "6": 30, "7": 10}, {"5": 67, "6": 33}), ({"5": 0, "6": 100}, {"5": 100})]
 )

@@ -77,7 +77,7 @@ class Registry(http.server.ThreadingHTTPServer):
 
     def get(self, path, query):
         if path.endswith("/artifacts"):
-            return 200, {"items": self.kept.get(path, []), "size": len(self.kept.get(path, []))}
+            return 200, {"items": self.kept.get(path), "size": len(self.kept.get(path, []))}
         for one in self.kept.get(f"{path}s", ()):
             if one["name"] == query["name"] and one.get("registeredModelId") == query.get("parentResourceId"):
                 return 200, one

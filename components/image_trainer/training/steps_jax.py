@@ -27,6 +27,7 @@ from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
 
 _BATCH = "batch"
+_PART = 1 << 30
 
 
 def connect(placement: Placement, place: HostPlace) -> int:
@@ -156,7 +157,9 @@ class JaxSteps:
             return data
         if self._store:
             return self._store.from_first(data)
-        size = int(multihost_utils.broadcast_one_to_all(np.array(len(data), np.int32)))
+        # JAX makes int32 of int64, and a checkpoint may have more bytes than that.
+        high, low = multihost_utils.broadcast_one_to_all(np.array(divmod(len(data), _PART), np.int32))
+        size = int(high) * _PART + int(low)
         given = np.frombuffer(data, np.uint8) if self._place.publishes else np.zeros(size, np.uint8)
         return np.asarray(multihost_utils.broadcast_one_to_all(given), np.uint8).tobytes()
 

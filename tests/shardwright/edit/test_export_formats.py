@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from recording import picture, reading, write_records
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.source import source
+from shardwright.edit import export_containers
 from shardwright.edit.export import ExportOptions, export
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.masks import rle
@@ -317,6 +319,19 @@ def test_no_reader_takes_the_split_eval_for_test(tmp_path):
         names |= {path.name for path in (tmp_path / name).rglob("*")}
     assert {"val", "validation-00000-of-00001.parquet", "validation-000000.tar"} <= names
     assert not [name for name in names if "eval" in name]
+
+
+def test_array_record_describes_shards_of_any_name(tmp_path, monkeypatch):
+    module = SimpleNamespace(ArrayRecordWriter=lambda path, options: io.FileIO(path, "w"))
+    monkeypatch.setattr(export_containers, "import_module", lambda name: module)
+    write_records(tmp_path / "records/a.tfrecord", (encode_example(record(i, labels=[i % 3])) for i in range(6)))
+    raw = {**reading(tmp_path / "records", classes=CLASSES), "split": {"ratios": {"train": 0.5, "eval": 0.5}}}
+    run({**raw, "shards": {"filename_template": "{split}{index:02d}-{count}.tfrec"}}, tmp_path / "ds", workers=1)
+    given = ImageDataset.open(tmp_path / "ds")
+    export(given, str(tmp_path / "out"), ExportOptions(to="arrayrecord"))
+    info = json.loads((tmp_path / "out/dataset_info.json").read_text())
+    lengths = {shard.split: [str(shard.records)] for shard in given.manifest.shards}
+    assert {split["name"]: split["shardLengths"] for split in info["splits"]} == lengths
 
 
 def test_array_record_holds_the_records(datasets, tmp_path):
