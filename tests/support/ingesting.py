@@ -1,9 +1,12 @@
 """Shared by the tests of the ingest: run one, read what it wrote."""
 
 import hashlib
+import re
+from functools import cache
 from pathlib import Path
 
 from shardwright.config import parse_config
+from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest import ingest
 from shardwright.tfrecords.records import decode_example
@@ -36,5 +39,17 @@ def ledger(root):
     return {row.key: row for row in ImageDataset.open(root).ledger()}
 
 
+@cache
+def documented_codes():
+    """The codes of the tables of rejects, by which users look up what to do."""
+    text = Path(__file__).parents[2].joinpath("docs/reference/messages.md").read_text(encoding="utf-8")
+    tables = text.partition("## Reject codes")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?`) \|", tables, re.MULTILINE)
+    return frozenset(code for row in rows for code in re.findall(r"`(\w+)`", row))
+
+
 def run(raw, out, **options):
-    return ingest(config(raw), out, quiet=True, **options)
+    manifest = ingest(config(raw), out, quiet=True, **options)
+    codes = {row.code for row in ledger(out).values() if row.status == REJECTED}
+    assert codes <= documented_codes(), f"docs/reference/messages.md lacks {codes - documented_codes()}"
+    return manifest
