@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import functools
 import importlib
 import os
 import sys
@@ -138,6 +139,7 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+@functools.cache
 def build_parser() -> Parser:
     """Returns the parser of the program, with all commands."""
     parser = Parser(

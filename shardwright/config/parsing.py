@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import os
 import re
 import types
@@ -113,10 +114,12 @@ def check_keys(cls: type[Any], raw: object, path: str) -> None:
             check_keys(inner, inside, below)
 
 
-def keys_of(cls: type[Any]) -> dict[str, Any]:
+@functools.cache
+def keys_of(cls: type[Any]) -> Mapping[str, Any]:
     """Returns the keys of a section with the types of their values."""
     hints = typing.get_type_hints(cls)
-    return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.metadata.get("key", True)}
+    keys = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.metadata.get("key", True)}
+    return types.MappingProxyType(keys)
 
 
 def section_of(hint: Any) -> type[Any] | None:

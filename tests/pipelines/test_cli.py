@@ -16,8 +16,7 @@ from command_page import page
 from shardwright.config.input import LABEL_FORMATS
 from shardwright.errors import CheckFailed
 from shardwright.evaluation.submission import LAYOUTS
-from shardwright.pipelines import cli
-from shardwright.pipelines.commands import run
+from shardwright.pipelines import cli, local
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
 from shardwright.pipelines.commands.completion import completion_script
 from shardwright.pipelines.commands.parsers import Parser
@@ -55,10 +54,10 @@ def test_errors_become_one_message_and_their_exit_code(
     assert cli.main(["run", str(tmp_path / "none.yaml")]) == 2
     assert "none.yaml: no such configuration file" in capsys.readouterr().err
 
-    def failing(options: object) -> int:
+    def failing(config_path: str, **options: object) -> int:
         raise CheckFailed("12 of 100 images were rejected")
 
-    monkeypatch.setattr(run, "_run", failing)
+    monkeypatch.setattr(local, "run_local", failing)
     assert cli.main(["run", "x.yaml"]) == 1
     assert capsys.readouterr().err == (
         "shardwright: 12 of 100 images were rejected (shardwright docs reference/messages failed-checks)\n"
@@ -66,10 +65,10 @@ def test_errors_become_one_message_and_their_exit_code(
 
 
 def test_interrupting_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(options: object) -> int:
+    def interrupted(config_path: str, **options: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "_run", interrupted)
+    monkeypatch.setattr(local, "run_local", interrupted)
     assert cli.main(["run", "x.yaml"]) == 130
     assert "run the same command again" in capsys.readouterr().err
 
