@@ -32,6 +32,7 @@ __all__ = [
     "Listing",
     "Refusal",
     "cached_hashes",
+    "check_not_encrypted",
     "check_table",
     "display_path",
     "file_changed",
@@ -156,6 +157,20 @@ def matches_listed(data: bytes, listed: str) -> bool:
     if kind == "md5":
         return md5_of(data) == value
     return kind == "crc32c" and f"{google_crc32c.value(data):08x}" == value
+
+
+def check_not_encrypted(path: str, pin: str = "") -> None:
+    """Checks why bytes that were read do not have the listed checksum: an encrypted object has another one.
+
+    Args:
+        path: the file.
+        pin: see `read_bytes`.
+
+    Raises:
+        CheckFailed: the object is encrypted, and the listing did not show that.
+    """
+    if is_remote(path):
+        remote.check_not_encrypted(split_part(path).path, pin)
 
 
 def hash_file(path: str, pin: str = "", algorithm: str = BLAKE3) -> FileHash | None:
