@@ -6,19 +6,17 @@ import argparse
 import dataclasses
 import os
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardwright.pipelines.commands.derived import add_output_options, read_keys, write_derived
+from shardwright.pipelines.commands.derived import add_output_options, check_keys, read_keys, write_derived
 from shardwright.pipelines.commands.parsers import Commands
-from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
-
-_SHOWN = 3
 
 
 def add(commands: Commands) -> None:
@@ -70,16 +68,11 @@ def _forget(options: argparse.Namespace) -> int:
 
 
 def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
-    from shardwright.display.html import plain
     from shardwright.edit.derive import Derived
-    from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint
 
-    there = {key for split in dataset.splits for key in dataset.keys(split) if key in keys}
-    known = there | {row.key for row in dataset.ledger() if row.key in keys}
-    if missing := sorted(keys - known):
-        shown = ", ".join(plain(key) for key in missing[:_SHOWN])
-        raise UsageError(f"{file}: not in the dataset: {len(missing)} of {counted(len(keys), 'key')}, e.g. {shown}.")
+    written = (key for split in dataset.splits for key in dataset.keys(split))
+    check_keys(file, keys, chain(written, (row.key for row in dataset.ledger())))
     # The new dataset must not reveal which they were, so its recipe has only a hash of the keys that are left.
     left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -173,6 +174,21 @@ def test_a_subset_has_the_same_part_of_every_split_and_class(source, tmp_path, c
 def test_what_a_subset_refuses(source, tmp_path, capsys, options, output):
     assert main(["subset", str(source), "--out", str(tmp_path / "no"), *options]) == 2
     assert output in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_file_of_keys_is_read_as_keys_are_written(small_dataset, tmp_path, capsys):
+    keys = ["é\u2028.jpg", "b \x0b.jpg", "c.jpg", "d.jpg"]
+    source = small_dataset(tmp_path, counts={"train": [4]}, key_of=lambda split, number: keys[number])
+    text = unicodedata.normalize("NFD", "\ufeff" + "\r\n".join(keys[:3]) + "\n\n")
+    (tmp_path / "keys").write_bytes(text.encode())
+    made(["subset", source, "--keys", tmp_path / "keys", "--out", tmp_path / "part"], capsys)
+    assert set(records(tmp_path / "part")) == set(keys[:3])
+    (tmp_path / "keys").write_bytes(f"{text}e.jpg".encode())
+    for command in ("subset", "forget"):
+        call = [command, str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "no")]
+        assert main(call) == 2
+        assert "keys: not in the dataset: 1 of 4 keys, e.g. e.jpg." in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
 
 
