@@ -12,6 +12,7 @@ from ingesting import examples, ledger, run, tree
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.derive import Derived, derive
+from shardwright.edit.relabel import relabel
 from shardwright.errors import UsageError
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
@@ -290,6 +291,12 @@ def with_recipe(root, kind, recipe, parent="0" * 64):
     recipe = {"encoding": "jpeg", "resize": "stretch", "size": [9, 9], **recipe} if kind == "transform" else recipe
     manifest = dataclasses.replace(dataset.manifest, kind=kind, recipe=recipe, parent=parent)
     return dataclasses.replace(dataset, manifest=manifest)
+
+
+def test_a_transformed_dataset_is_not_relabeled(source, tmp_path):
+    (tmp_path / "new.csv").write_text("image,label\ntrain/0000,Fish\n")
+    with pytest.raises(UsageError, match=r"is a transformed dataset, .* Relabel the ingested dataset, then transform"):
+        relabel(with_recipe(source, "transform", {}), str(tmp_path / "new.csv"), str(tmp_path / "no"), quiet=True)
 
 
 def test_other_classes_do_not_merge(source, small_dataset, tmp_path, capsys):
