@@ -10,6 +10,9 @@ from descent import Months, record_months
 from ingesting import ledger, run
 from object_stores import forget_clients
 
+from shardwright.edit.delete import delete_probe_rows
+from shardwright.errors import StorageError
+from shardwright.ingest import known_files
 from shardwright.ingest.known_files import cache_file
 from shardwright.pipelines.cli import main
 from shardwright.staging import staged
@@ -125,6 +128,20 @@ def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsy
     assert found["held_by"] == [str(tmp_path / "ds")]
     again = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])
+
+
+def test_measurements_that_cannot_be_deleted_end_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(known_files, "_SECONDS_TO_WAIT", 0.01)
+    contents = [b"1" * 32, b"2" * 32]
+    row = known_files.ProbeRow(None, None, None, "code", "reason")
+    known_files.ProbeCache.open(str(tmp_path / "probed")).keep(dict.fromkeys(contents, row))
+    other = sqlite3.connect(cache_file(str(tmp_path / "probed")))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match=r"sqlite: cannot be changed, so it still contains .* run it again"):
+        delete_probe_rows(str(tmp_path), contents[:1])
+    other.close()
+    assert delete_probe_rows(str(tmp_path), contents[:1]) == 1
+    assert delete_probe_rows(str(tmp_path), contents) == 1
 
 
 @pytest.mark.slow
