@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
         "--staging", action="append", default=[], metavar="DIR", help="a staging folder to clear (run.staging)"
     )
     forget.add_argument(
-        "--search", action="append", default=[], metavar="DIR", help="also look for datasets and models below this"
+        "--search", action="append", default=[], metavar="DIR", help="also look for what contains the images below this"
     )
     add_output_options(forget)
     forget.set_defaults(command=_forget)
@@ -90,7 +90,7 @@ def _delete_copies(
 ) -> tuple[dict[str, Any], list[str]]:
     """Deletes staged copies and measurements of the images; returns these and what still contains the images."""
     from shardwright.display.html import plain
-    from shardwright.edit.delete import datasets_containing, delete_probe_rows, trained_on
+    from shardwright.edit.delete import datasets_containing, delete_probe_rows, shown_in, trained_on
     from shardwright.lineage.ancestry import Family
     from shardwright.lineage.places import known_places
     from shardwright.staging.staged import clear
@@ -100,8 +100,10 @@ def _delete_copies(
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
     found = datasets_containing(family, keys)
     held, models = [one.place for one in found], [one.place for one in trained_on(family, found)]
-    remains = {"held_by": held, "models": models, "probe_rows": rows, "staged": staged}
+    shown = shown_in(family, found)
+    remains = {"held_by": held, "models": models, "shown_in": shown, "probe_rows": rows, "staged": staged}
     lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
     lines += [plain(f"  still in {place}: delete that dataset", 1000) for place in held]
     lines += [plain(f"  trained on them: {place}", 1000) for place in models]
+    lines += [plain(f"  may show them: {place}", 1000) for place in shown]
     return remains, lines
