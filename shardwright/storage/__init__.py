@@ -245,7 +245,12 @@ def _read(part: Part, pin: str, most: int) -> bytes:
         return read_within(part.path, part.start, part.stop, most, check)
     if part.stop is not None:
         check_size(part.path, part.stop - part.start, most)
-    return buckets.read(part.path, pin, part.start, part.stop)
+    elif most < MOST_BYTES:
+        info = buckets.stat(part.path)
+        check_size(part.path, 0 if info is None else info.size - part.start, most)
+    data = buckets.read(part.path, pin, part.start, part.stop)
+    check_size(part.path, len(data), most)
+    return data
 
 
 def read_each(

@@ -166,6 +166,19 @@ def test_an_empty_bucket_is_an_empty_folder(stores, scheme):
 
 
 @both
+def test_of_an_object_that_is_too_large_nothing_is_read(stores, scheme):
+    url = f"{stores.bucket(scheme)}/list.txt"
+    stores.write(url, b"12345")
+    assert read_bytes(url, most=5) == b"12345"
+    stores.requests.clear()
+    with pytest.raises(OSError, match="5 bytes"):
+        read_bytes(url, most=4)
+    assert len(stores.requests) == 1
+    with pytest.raises(FileNotFoundError):
+        read_bytes(f"{url}.gz", most=4)
+
+
+@both
 def test_tables_are_streamed_without_their_mark(stores, scheme):
     bucket = stores.bucket(scheme)
     rows = "".join(f"{number},é\r\n" for number in range(500_000))
