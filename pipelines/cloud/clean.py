@@ -23,10 +23,10 @@ from shardwright.config import Config
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.errors import UsageError
 from shardwright.lineage.ancestry import EVALUATION, Family
-from shardwright.lineage.blessing import PLACE, Blessing, read_blessing
+from shardwright.lineage.blessing import BLESSING_FILE, PLACE, Blessing, read_blessing
 from shardwright.lineage.places import find_artifacts
 from shardwright.lineage.record import LINEAGE_FILE
-from shardwright.pipelines.runs.clean import CleanResult, Removable, check_family, check_keep
+from shardwright.pipelines.runs.clean import CleanResult, Removable, check_family, check_keep, pushed_models
 from shardwright.staging.staged import clear, staged_objects
 from shardwright.storage import buckets, is_folder, is_remote, map_threads
 from shardwright.storage.objects import ObjectInfo
@@ -38,6 +38,8 @@ _DAY = 86400.0
 _LEAST_AGE, _MULTIPART_AGE = 14, 7
 _VERTEX_RUN = r"[0-9]+/{name}-[0-9]{{14}}/"
 _KUBEFLOW_RUN = r"{name}/[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}/"
+# The output of the Pusher: a copy of the model in the run's folder.
+_PUSHED_MODEL = "pushed_model"
 _SHARD = re.compile(r"/Split-[^/]*/")
 
 
@@ -113,7 +115,7 @@ def clean_bucket(
         now: seconds since 1970; by default the time of this machine.
 
     Raises:
-        UsageError: `keep` is less than 1.
+        UsageError: `keep` is less than 1, or a run has pushed a model, but not to `places.pushed`.
         DatasetError: an ancestor of a pushed model is damaged.
         StorageError: the bucket does not answer.
     """
@@ -121,13 +123,16 @@ def clean_bucket(
     runs = _runs(places)
     artifacts = [place for run in runs.values() for place in run.artifacts]
     blessing = read_blessing(places.pushed)
-    family = Family([*artifacts, *find_artifacts(places.pushed)])
-    models = [place for place in family.artifacts if place.rpartition("/")[0] == places.pushed]
+    if blessing is None:
+        _check_nothing_pushed(places, artifacts)
+    pushed = list(find_artifacts(places.pushed))
+    family = Family([*artifacts, *pushed])
+    models = pushed_models(places.pushed, blessing, pushed)
     check_family(family, [*artifacts, *models], models)
     recent = _recent(runs, family, keep)
     used = _with_ancestors(runs, family, [place for name in recent for place in runs[name].artifacts]) | recent
     if superseded and blessing is not None:
-        models = [f"{places.pushed}/{blessing.model}"]
+        models = {f"{places.pushed}/{blessing.model}"}
     needed = _with_ancestors(runs, family, models) | _examples_of(runs, blessing)
     latest = (time.time() if now is None else now) - places.active_days * _DAY
     old = [name for name, run in sorted(runs.items()) if name not in used | needed and run.updated < latest]
@@ -141,6 +146,20 @@ def clean_bucket(
         if staged:
             clear(places.staging)
     return CleanResult(len(runs), len(runs) - len(old), (*removable, *staged), tuple(sorted(needed - used)))
+
+
+def _check_nothing_pushed(places: BucketPlaces, artifacts: Iterable[str]) -> None:
+    """Checks that no run has pushed a model. Only the place of the pushed models shows which one is blessed.
+
+    Raises:
+        UsageError: one has, so that place is another one.
+    """
+    copy = next((place for place in artifacts if f"/{_PUSHED_MODEL}/" in f"{place}/"), None)
+    if copy is not None:
+        raise UsageError(
+            f"{places.pushed}: has no {BLESSING_FILE}, but a run has pushed a model ({copy}). Give the folder or URL "
+            "of the pushed models with --pushed, or restore the file."
+        )
 
 
 @dataclass(frozen=True)

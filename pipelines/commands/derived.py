@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from shardwright.edit.derive import Derived
 
 MoreOutput: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
+
+_SHOWN = 3
 
 
 def add(commands: Commands) -> None:
@@ -75,7 +77,9 @@ def _subset(options: argparse.Namespace) -> int:
     )
     numbers = chosen.numbers
     if options.keys is not None:
-        numbers &= {text_number(key) for key in read_keys(options.keys)}
+        keys = set(read_keys(options.keys))
+        check_keys(options.keys, keys, (key for split in dataset.splits for key in dataset.keys(split)))
+        numbers &= {text_number(key) for key in keys}
     choice = {"images": fingerprint(sorted(numbers))}
     how = Derived(
         "subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, digests=chosen.digests
@@ -102,21 +106,43 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def read_keys(name: str) -> list[str]:
-    """Reads a file of keys.
+    """Reads a file of keys, spelled as the keys of a dataset are.
 
     Raises:
         UsageError: it cannot be read, or is empty.
     """
     from shardwright.errors import UsageError
+    from shardwright.storage.listing import key_of
 
     try:
-        lines = Path(name).read_text(encoding="utf-8").splitlines()
+        text = Path(name).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: cannot be read ({error}). Give a text file with one key per line.") from None
+    # A key may contain characters that `splitlines` takes for the end of a line.
+    lines = (key_of(line.removesuffix("\r"))[0] for line in text.split("\n"))
     keys = [line for line in lines if line.strip()]
     if not keys:
         raise UsageError(f"{name}: contains no keys. Write one per line.")
     return keys
+
+
+def check_keys(name: str, keys: set[str], known: Iterable[str]) -> None:
+    """Refuses keys that are not known.
+
+    Args:
+        name: the file of the keys.
+        keys: the keys.
+        known: those of a dataset.
+
+    Raises:
+        UsageError: a key is not among them.
+    """
+    from shardwright.display.html import plain
+    from shardwright.errors import UsageError
+
+    if missing := sorted(keys.difference(known)):
+        shown = ", ".join(plain(key) for key in missing[:_SHOWN])
+        raise UsageError(f"{name}: not in the dataset: {len(missing)} of {counted(len(keys), 'key')}, e.g. {shown}.")
 
 
 def _shards(options: argparse.Namespace) -> ShardsConfig:

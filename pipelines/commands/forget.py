@@ -6,19 +6,17 @@ import argparse
 import dataclasses
 import os
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardwright.pipelines.commands.derived import add_output_options, read_keys, write_derived
+from shardwright.pipelines.commands.derived import add_output_options, check_keys, read_keys, write_derived
 from shardwright.pipelines.commands.parsers import Commands
-from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
-
-_SHOWN = 3
 
 
 def add(commands: Commands) -> None:
@@ -30,7 +28,7 @@ def add(commands: Commands) -> None:
         "--staging", action="append", default=[], metavar="DIR", help="a staging folder to clear (run.staging)"
     )
     forget.add_argument(
-        "--search", action="append", default=[], metavar="DIR", help="also look for datasets and models below this"
+        "--search", action="append", default=[], metavar="DIR", help="also look for what contains the images below this"
     )
     add_output_options(forget)
     forget.set_defaults(command=_forget)
@@ -70,16 +68,11 @@ def _forget(options: argparse.Namespace) -> int:
 
 
 def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
-    from shardwright.display.html import plain
     from shardwright.edit.derive import Derived
-    from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint
 
-    there = {key for split in dataset.splits for key in dataset.keys(split) if key in keys}
-    known = there | {row.key for row in dataset.ledger() if row.key in keys}
-    if missing := sorted(keys - known):
-        shown = ", ".join(plain(key) for key in missing[:_SHOWN])
-        raise UsageError(f"{file}: not in the dataset: {len(missing)} of {counted(len(keys), 'key')}, e.g. {shown}.")
+    written = (key for split in dataset.splits for key in dataset.keys(split))
+    check_keys(file, keys, chain(written, (row.key for row in dataset.ledger())))
     # The new dataset must not reveal which they were, so its recipe has only a hash of the keys that are left.
     left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))
 
@@ -97,7 +90,7 @@ def _delete_copies(
 ) -> tuple[dict[str, Any], list[str]]:
     """Deletes staged copies and measurements of the images; returns these and what still contains the images."""
     from shardwright.display.html import plain
-    from shardwright.edit.delete import datasets_containing, delete_probe_rows, trained_on
+    from shardwright.edit.delete import datasets_containing, delete_probe_rows, shown_in, trained_on
     from shardwright.lineage.ancestry import Family
     from shardwright.lineage.places import known_places
     from shardwright.staging.staged import clear
@@ -107,8 +100,10 @@ def _delete_copies(
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
     found = datasets_containing(family, keys)
     held, models = [one.place for one in found], [one.place for one in trained_on(family, found)]
-    remains = {"held_by": held, "models": models, "probe_rows": rows, "staged": staged}
+    shown = shown_in(family, found)
+    remains = {"held_by": held, "models": models, "shown_in": shown, "probe_rows": rows, "staged": staged}
     lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
     lines += [plain(f"  still in {place}: delete that dataset", 1000) for place in held]
     lines += [plain(f"  trained on them: {place}", 1000) for place in models]
+    lines += [plain(f"  may show them: {place}", 1000) for place in shown]
     return remains, lines

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from shardwright.errors import DatasetError, StorageError, UsageError
 from shardwright.lineage.ancestry import Family
-from shardwright.lineage.blessing import read_blessing
+from shardwright.lineage.blessing import Blessing, read_blessing
 from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.pipelines.runs.metadata_store import PastRun, past_runs, steps_to
 from shardwright.staging.staged import is_in_use, staged_folders
-from shardwright.storage import durable
+from shardwright.storage import durable, list_names
 from shardwright.storage.locks import run_lock
 
 STAGING, LOGS = "staging", "logs"
@@ -122,11 +122,23 @@ def _family(run_root: str) -> Family:
     # Folders that an earlier call began to delete are no longer artifacts.
     places = [place for place in places if f"/{_DELETED}" not in place.removeprefix(run_root)]
     family = Family(places)
-    blessing = read_blessing(f"{run_root}/{PUSHED}")
-    models = {place for place in places if os.path.dirname(place) == f"{run_root}/{PUSHED}"}
-    models |= set() if blessing is None else {f"{run_root}/{PUSHED}/{blessing.model}"}
-    check_family(family, places, models)
+    pushed = f"{run_root}/{PUSHED}"
+    check_family(family, places, pushed_models(pushed, read_blessing(pushed), places))
     return family
+
+
+def pushed_models(pushed: str, blessing: Blessing | None, places: Iterable[str]) -> set[str]:
+    """Returns the folders of the pushed models, also of those without lineage.
+
+    Args:
+        pushed: folder or URL that models are pushed to.
+        blessing: the current one.
+        places: the artifacts that were found there and elsewhere.
+    """
+    names = {name for name in list_names(pushed) if _NUMBER.fullmatch(name)}
+    names |= {place.rpartition("/")[2] for place in places if place.rpartition("/")[0] == pushed}
+    names |= set() if blessing is None else {blessing.model}
+    return {f"{pushed}/{name}" for name in names}
 
 
 def check_family(family: Family, places: Iterable[str], models: Collection[str]) -> None:

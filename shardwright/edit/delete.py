@@ -1,9 +1,10 @@
-"""Finds and deletes traces of images that are deleted from a dataset: probe rows, other datasets, models."""
+"""Finds and deletes traces of images that are deleted from a dataset: probe rows, other datasets, models, reports."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from shardwright.checksum import image_feature
 from shardwright.dataset.random_access import RecordLocation, read_record
@@ -11,12 +12,15 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.ingest.copying import INPUTS_FILE, read_inputs
 from shardwright.ingest.known_files import forget_rows
-from shardwright.lineage.ancestry import MODEL, Artifact, Family
+from shardwright.lineage.ancestry import EVALUATION, MODEL, Artifact, Family
+from shardwright.lineage.places import run_root_of
 from shardwright.staging.staged import PROBED
-from shardwright.storage import is_remote, open_file
+from shardwright.storage import is_remote, open_file, read_bytes
 from shardwright.storage.mirror import local_folder
 from shardwright.tfrecords.records import find_feature
 
+# Kinds of artifacts that show single images. Those of a training are in TensorBoard.
+_SHOWING = (EVALUATION, "predictions", "training", "report", "gate_decision")
 # Roles of ancestors that a model was not trained on.
 _ONLY_COMPARED = ("previous", "reference", "baseline")
 
@@ -53,12 +57,39 @@ def datasets_containing(family: Family, keys: Collection[str]) -> list[Artifact]
 
 def trained_on(family: Family, datasets: Iterable[Artifact]) -> list[Artifact]:
     """Returns the models that were trained on datasets, or begun with the weights of one that was."""
+    return _made_of(family, datasets, (MODEL,))
+
+
+def shown_in(family: Family, datasets: Iterable[Artifact]) -> list[str]:
+    """Returns the places with pictures, keys or predictions of datasets: artifacts, and reports of `shardwright`."""
+    datasets = list(datasets)
+    return [*(one.place for one in _made_of(family, datasets, _SHOWING)), *_reports_of(datasets)]
+
+
+def _made_of(family: Family, datasets: Iterable[Artifact], kinds: Collection[str]) -> list[Artifact]:
     found = {one.place for one in datasets}
     return [
-        model
-        for model in family.artifacts.values()
-        if model.kind == MODEL and any(one.place in found for one in family.ancestors(model, without=_ONLY_COMPARED))
+        made
+        for made in family.artifacts.values()
+        if made.kind in kinds and any(one.place in found for one in family.ancestors(made, without=_ONLY_COMPARED))
     ]
+
+
+def _reports_of(datasets: Sequence[Artifact]) -> list[str]:
+    """Returns the HTML files next to datasets on this machine, and in their runs' folders, that are about them."""
+    places = [one.place for one in datasets if not is_remote(one.place)]
+    folders = {os.path.dirname(place) for place in places} | set(filter(None, map(run_root_of, places)))
+    digests = [one.digest.encode() for one in datasets]
+    pages = sorted(page for folder in folders for page in Path(folder).glob("*.html"))
+    return [str(page) for page in pages if _mentions(page, digests)]
+
+
+def _mentions(page: Path, digests: Iterable[bytes]) -> bool:
+    try:
+        data = read_bytes(str(page))
+    except OSError:
+        return False
+    return any(digest in data for digest in digests)
 
 
 def _keys(place: str) -> Iterator[str]:

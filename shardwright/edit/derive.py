@@ -23,7 +23,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from shardwright.checksum import digest_of, new_checksum
-from shardwright.config.dataset import ShardsConfig
+from shardwright.config.dataset import TF_VISION, ShardsConfig
+from shardwright.config.images import ImagesConfig
+from shardwright.config.transform import TransformConfig
 from shardwright.dataset.ledger import WRITTEN, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.random_access import read_record_at, records_at
@@ -231,6 +233,8 @@ def derive(
     shards = shards or ShardsConfig()
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
     rows = _rows(sources, how.row)
+    if len(sources) > 1:
+        rows = _one_for_each_key(rows, keys)
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
     if (done := _open_if_made(out, plan.fingerprint)) is not None:
         return done
@@ -372,6 +376,20 @@ def _rows(sources: Sequence[ImageDataset], become: Callable[[LedgerRow], LedgerR
     return rows
 
 
+def _one_for_each_key(rows: Sequence[LedgerRow], written: Iterable[array[int]]) -> list[LedgerRow]:
+    """Returns the rows of inputs that no source has written; if several sources have one of a key, the first row."""
+    left = {text_number(row.key): row for row in reversed(rows)}
+    for numbers in written:
+        for number in left.keys() & set(numbers):
+            del left[number]
+    return list(left.values())
+
+
+# Readers use these options of the recipe for all records.
+_READ_OF_IMAGES = ("encoding", "orientation", "resize", "size")
+_READ_OF_TRANSFORM = ("encoding", "resize", "size", "masks", "labels", "text")
+
+
 def _check_same(sources: Sequence[ImageDataset]) -> None:
     first = sources[0]
     for source in sources[1:]:
@@ -383,6 +401,30 @@ def _check_same(sources: Sequence[ImageDataset]) -> None:
                     f"{source.root}: its {name} {differ} of {first.root}: {_difference(one, other)}. "
                     "Ingest both with the same configuration."
                 )
+
+        before = _read_options(first.manifest)
+        for path, value in _read_options(source.manifest).items():
+            if value != before[path]:
+                raise UsageError(
+                    f"{source.root}: its {path} is {value!r}, and that of {first.root} is {before[path]!r}. Make both "
+                    "with the same configuration."
+                )
+        if source.manifest.recipe.get("text") and source.manifest.parent != first.manifest.parent:
+            raise UsageError(
+                f"{source.root}: its texts have another vocabulary than those of {first.root}. Merge the ingested "
+                "datasets, then transform the result."
+            )
+
+
+def _read_options(manifest: Manifest) -> dict[str, Any]:
+    """Returns the options of a recipe that readers use, also those with their defaults, by their paths."""
+    images, own = manifest.recipe.get("images", {}), manifest.recipe if manifest.kind == "transform" else {}
+    preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
+    return {
+        **{f"images.{name}": images.get(name, getattr(ImagesConfig, name)) for name in _READ_OF_IMAGES},
+        **{f"transform.{name}": own.get(name, getattr(TransformConfig, name, {})) for name in _READ_OF_TRANSFORM},
+        "features.preset": preset,
+    }
 
 
 def _difference(one: Any, other: Any) -> str:

@@ -75,7 +75,7 @@ def relabel(
         The manifest, and notes on the detected options.
 
     Raises:
-        UsageError: the file cannot be read, or the dataset stores its features under other names.
+        UsageError: the file cannot be read, or the dataset is transformed or stores its features under other names.
         CheckFailed: nothing matched, an image is not listed and `unlisted` is `fail`, or the file has changed.
     """
     manifest = dataset.manifest
@@ -120,6 +120,11 @@ def _given(read_as: LabelsConfig) -> dict[str, Any]:
 def _check(dataset: ImageDataset, unlisted: str) -> None:
     if unlisted not in _WAYS:
         raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+    if dataset.manifest.kind == "transform":
+        raise UsageError(
+            f"{dataset.root}: is a transformed dataset, whose other features and statistics follow from its "
+            "annotations. Relabel the ingested dataset, then transform the result."
+        )
     preset = dataset.manifest.recipe.get("features", {}).get("preset", TF_VISION)
     if preset != TF_VISION or dataset.manifest.names:
         raise UsageError(

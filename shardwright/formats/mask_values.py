@@ -33,7 +33,7 @@ from shardwright.masks.mask_images import (
     value_runs,
 )
 from shardwright.masks.rle import RleError, Runs
-from shardwright.storage import matches_listed, read_bytes, read_start
+from shardwright.storage import check_not_encrypted, matches_listed, read_bytes, read_start
 
 WHITE, _WHITE_16 = 255, 65535
 # Numbers of classes begin below; gray levels may not.
@@ -305,8 +305,10 @@ class MaskFiles:
             CheckFailed: it is not what it was.
         """
         name = self.name(text)
-        data = self.fetched.read(name) if self.fetched is not None else read_bytes(os.path.join(self.root, name))
+        file = os.path.join(self.root, name)
+        data = self.fetched.read(name) if self.fetched is not None else read_bytes(file)
         if name != text and not matches_listed(data, text[: -len(name) - 1]):
+            check_not_encrypted(file)
             problem = "the mask has changed while the run was reading the input"
             raise CheckFailed(f"{self.shown(text)}: {problem}. Run it again.")
         return data

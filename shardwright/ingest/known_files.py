@@ -27,6 +27,7 @@ from PIL import Image
 
 from shardwright.checksum import DIGEST_BYTES
 from shardwright.duplicates.hashes import ImageHashes, hashes_of
+from shardwright.errors import StorageError
 from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError, ImageHeader
@@ -337,9 +338,14 @@ def forget_rows(folder: str, contents: Iterable[bytes]) -> int:
 
     Returns:
         How many rows there were.
+
+    Raises:
+        StorageError: a file cannot be changed, so rows may be left in it.
     """
     count = [0]
     rows = [(content,) for content in contents]
+    if not rows:
+        return 0
 
     def delete(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA secure_delete=ON")
@@ -348,8 +354,12 @@ def forget_rows(folder: str, contents: Iterable[bytes]) -> int:
         _create(connection)
         count[0] += connection.executemany("DELETE FROM probed WHERE content = ?", rows).rowcount
 
-    for file in sorted(Path(folder).glob("probe-*.sqlite")):
-        _run(file, delete)
+    left = [file for file in sorted(Path(folder).glob("probe-*.sqlite")) if not _run(file, delete)]
+    if left:
+        raise StorageError(
+            f"{left[0]}: cannot be changed, so it still contains measurements of the images: another process uses it, "
+            "or it is read-only. Wait for other runs or check its permissions, and run it again, or delete the file."
+        )
     return count[0]
 
 

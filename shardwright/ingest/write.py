@@ -33,7 +33,15 @@ from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
-from shardwright.storage import file_changed, is_remote, map_threads, matches_listed, read_each, readers
+from shardwright.storage import (
+    check_not_encrypted,
+    file_changed,
+    is_remote,
+    map_threads,
+    matches_listed,
+    read_each,
+    readers,
+)
 from shardwright.storage.listing import key_of
 
 
@@ -158,6 +166,7 @@ def _checked(images: Iterator[tuple[Task, Image]], algorithm: str, *, with_crc32
             # A local file has nothing listed; its state was compared when it was read.
             listed = task.file.listed
             if len(data) != task.sample.size or (listed and not matches_listed(data, listed)):
+                check_not_encrypted(task.sample.path, task.file.pin)
                 raise file_changed(task.sample.path)
             crc32c = google_crc32c.value(data) if with_crc32c else 0
             hashed = task.file._replace(content_id=checksum_of(data, algorithm), crc32c=crc32c)

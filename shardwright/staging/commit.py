@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -430,7 +431,8 @@ def allowed_rejects(share: float, inputs: int) -> int:
         share: `rejects.max_fraction`.
         inputs: number of inputs.
     """
-    return max(int(share * inputs), min(_FEW_REJECTS, inputs // _OF_INPUTS))
+    # As the decimal number that was written: 0.29 as a float is less.
+    return max(int(Fraction(str(share)) * inputs), min(_FEW_REJECTS, inputs // _OF_INPUTS))
 
 
 def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "Listing",
     "Refusal",
     "cached_hashes",
+    "check_not_encrypted",
     "check_table",
     "display_path",
     "file_changed",
@@ -158,6 +159,20 @@ def matches_listed(data: bytes, listed: str) -> bool:
     return kind == "crc32c" and f"{google_crc32c.value(data):08x}" == value
 
 
+def check_not_encrypted(path: str, pin: str = "") -> None:
+    """Checks why bytes that were read do not have the listed checksum: an encrypted object has another one.
+
+    Args:
+        path: the file.
+        pin: see `read_bytes`.
+
+    Raises:
+        CheckFailed: the object is encrypted, and the listing did not show that.
+    """
+    if is_remote(path):
+        remote.check_not_encrypted(split_part(path).path, pin)
+
+
 def hash_file(path: str, pin: str = "", algorithm: str = BLAKE3) -> FileHash | None:
     """Returns the hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`.
 
@@ -230,7 +245,12 @@ def _read(part: Part, pin: str, most: int) -> bytes:
         return read_within(part.path, part.start, part.stop, most, check)
     if part.stop is not None:
         check_size(part.path, part.stop - part.start, most)
-    return buckets.read(part.path, pin, part.start, part.stop)
+    elif most < MOST_BYTES:
+        info = buckets.stat(part.path)
+        check_size(part.path, 0 if info is None else info.size - part.start, most)
+    data = buckets.read(part.path, pin, part.start, part.stop)
+    check_size(part.path, len(data), most)
+    return data
 
 
 def read_each(

@@ -16,8 +16,9 @@ class ObjectInfo(NamedTuple):
         name: its name in the bucket.
         size: its bytes.
         pin: its version.
-        checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists no hash of the bytes.
-        updated: when it was written, in seconds since 1970; 0 in listings, which leave it out.
+        checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists no hash of the bytes. In a
+            listing it may be unsure (`Scheme.lists_unsure_checksums`).
+        updated: when it was written, in seconds since 1970; 0 in a listing that leaves it out.
     """
 
     name: str
@@ -60,7 +61,7 @@ class ObjectStore(Protocol):
         """Returns a page of names, with the common part up to the next slash instead of all names that continue."""
 
     def stat(self, name: str) -> ObjectInfo:
-        """Returns an object's size and pin. Raises `Missing`."""
+        """Returns an object's size, pin, sure checksum and time. Raises `Missing`, and `Unreadable`."""
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
         """Returns the bytes from `start` to `stop` (the end where `None`), fewer where the object ends before.

@@ -27,12 +27,15 @@ class Scheme:
         mount_folder: the folder of containers in which its buckets are mounted, below the root.
         bucket_pattern: a regular expression for the name of a bucket.
         ranged_reads: whether TensorFlow reads parts of an object quickly, so that the loader needs no local copy.
+        lists_unsure_checksums: whether a listing has checksums that are not those of the bytes, if the store encrypts
+            them; `ObjectStore.stat` leaves these out.
     """
 
     prefix: str
     mount_folder: str
     bucket_pattern: str = r"[a-z0-9][a-z0-9._-]+"
     ranged_reads: bool = False
+    lists_unsure_checksums: bool = False
 
     @property
     def name(self) -> str:
@@ -45,7 +48,7 @@ class Scheme:
 
 
 GCS = Scheme("gs://", "gcs", r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", ranged_reads=True)
-S3 = Scheme("s3://", "s3")
+S3 = Scheme("s3://", "s3", lists_unsure_checksums=True)
 # S3's protocol in a cluster, as Kubeflow names its own store: mounted only, not read here.
 MINIO = Scheme("minio://", "minio")
 # The stores that this package reads and writes, and those that containers mount.

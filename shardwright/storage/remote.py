@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import IO
 
-from shardwright.errors import UsageError
+from shardwright.errors import CheckFailed, UsageError
 from shardwright.storage import buckets
 from shardwright.storage.limits import TooLarge, check_size
 from shardwright.storage.listing import (
@@ -27,7 +28,11 @@ from shardwright.storage.listing import (
     split_glob,
 )
 from shardwright.storage.objects import ObjectInfo
-from shardwright.storage.paths import split_url
+from shardwright.storage.parallel import map_threads
+from shardwright.storage.paths import scheme_of, split_url
+
+# Of so many objects of a listing one is checked.
+_EACH = 1000
 
 
 def list_files(images: str, leave_out: str | None, one_file: bool) -> Listing:
@@ -44,7 +49,23 @@ def list_files(images: str, leave_out: str | None, one_file: bool) -> Listing:
         listed = _Listed(root, pattern, leave_out)
     if not listed.any:
         _check_exists(images, root)
-    return make_listing(images, root, pattern, listed.found, listed.refused)
+    return _with_sure_checksums(make_listing(images, root, pattern, listed.found, listed.refused), listed.ends)
+
+
+def check_not_encrypted(url: str, pin: str = "") -> None:
+    """Checks that an object without its listed checksum is not one of those that `_with_sure_checksums` missed.
+
+    Raises:
+        CheckFailed: it is.
+    """
+    scheme = scheme_of(url)
+    info = buckets.stat(url) if scheme is not None and scheme.lists_unsure_checksums else None
+    if info is not None and not info.checksum and pin in ("", info.pin):
+        raise CheckFailed(
+            f"{url}: is encrypted with SSE-KMS or SSE-C, unlike other objects of the input: its ETag is not its MD5. "
+            f"Copy it onto itself (`aws s3 cp {url} {url} --sse aws:kms`), and run it again: if the newest object is "
+            "encrypted, all are read before."
+        )
 
 
 def list_names(folder: str) -> list[str]:
@@ -72,6 +93,35 @@ def is_folder(url: str) -> bool:
     """Returns whether there is any object below a URL; a whole bucket is a folder even when it is empty."""
     below = any(True for _ in buckets.list_objects(_folder(url)))
     return below or not split_url(_trimmed(url))[2]
+
+
+def _with_sure_checksums(listing: Listing, ends: Iterable[ObjectInfo]) -> Listing:
+    """Leaves out the checksums of a listing, if those of some objects are not the checksums of their bytes.
+
+    A listing of S3 does not show which objects are encrypted. A bucket's default applies to the objects that are
+    written after it was set. So the oldest object and the newest one are checked, and a few others.
+
+    Args:
+        listing: the objects.
+        ends: the oldest and the newest one with a listed checksum.
+    """
+    scheme = scheme_of(listing.root)
+    if not listing.checksums or scheme is None or not scheme.lists_unsure_checksums:
+        return listing
+    checksums = {f"{scheme.prefix}{split_url(listing.root)[1]}/{info.name}": info.checksum for info in ends}
+    for i in range(0, len(listing.keys), _EACH):
+        checksums[listing.path(i)] = listing.checksum(i)
+    sure = map_threads(lambda url: not checksums[url] or _has(url, checksums[url]), checksums, buckets.CONNECTIONS)
+    return listing if all(sure) else replace(listing, checksums=())
+
+
+def _has(url: str, checksum: str) -> bool:
+    """Returns whether an object has a listed checksum."""
+    try:
+        info = buckets.stat(url)
+    except OSError:
+        return False  # S3 answers with an error if the object is encrypted with a customer's key.
+    return info is not None and info.checksum == checksum
 
 
 def _trimmed(url: str) -> str:
@@ -108,6 +158,8 @@ class _Listed:
 
     def __init__(self, root: str, segments: tuple[str, ...], leave_out: str | None) -> None:
         self.any = False
+        # The oldest and the newest object with a listed checksum.
+        self.ends: tuple[ObjectInfo, ...] = ()
         self.found = SortedListing()
         self.refused: list[Refusal] = []
         pattern = Pattern(segments)
@@ -132,7 +184,14 @@ class _Listed:
         if problem:
             self.refused.append(Refusal(key, *problem))
         elif not name.endswith("/"):
+            if info.checksum:
+                first, last = self.ends or (info, info)
+                self.ends = (min(first, info, key=_updated), max(info, last, key=_updated))
             self.found.append(Found(key, key != name, name if key != name else key, info.size, info.pin, info.checksum))
+
+
+def _updated(info: ObjectInfo) -> float:
+    return info.updated
 
 
 def _literal(segment: str) -> str:

@@ -19,6 +19,8 @@ from botocore.config import Config
 from shardwright.errors import CredentialsError, UsageError
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
 
+# Encryption that leaves the entity tag the MD5 of the bytes.
+_PLAIN = (None, "AES256")
 _MD5_TAG = re.compile(r'"[0-9a-f]{32}"')
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}
 # Codes of requests that may succeed later without being changed, besides the 5xx.
@@ -57,8 +59,17 @@ def _client(connections: int) -> Any:
 
 
 def _checksum(tag: str) -> str:
-    """Returns the checksum that an entity tag contains; the tag of an object that was uploaded in parts has none."""
+    """Returns the checksum that an entity tag contains; the tag of an object that was uploaded in parts has none.
+
+    The tag of an object that is encrypted with SSE-KMS or SSE-C looks the same, but is not the MD5 of its bytes.
+    """
     return f"md5:{tag[1:-1]}" if _MD5_TAG.fullmatch(tag) else ""
+
+
+def _sure_checksum(found: dict[str, Any]) -> str:
+    """Returns the checksum in the answer to a HEAD request, which shows the encryption."""
+    plain = found.get("ServerSideEncryption") in _PLAIN and "SSECustomerAlgorithm" not in found
+    return _checksum(found["ETag"]) if plain else ""
 
 
 class S3Store:
@@ -80,8 +91,8 @@ class S3Store:
         more = after if page is None else {"ContinuationToken": page}
         with self._errors("list"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **more)
-        rows = ((row["Key"], row["Size"], row["ETag"]) for row in found.get("Contents", ()))
-        infos = [ObjectInfo(name, size, tag, _checksum(tag)) for name, size, tag in rows]
+        rows = ((row["Key"], row["Size"], row["ETag"], row["LastModified"]) for row in found.get("Contents", ()))
+        infos = [ObjectInfo(name, size, tag, _checksum(tag), time.timestamp()) for name, size, tag, time in rows]
         return infos, found.get("NextContinuationToken")
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
@@ -96,7 +107,8 @@ class S3Store:
         """See `ObjectStore.stat`."""
         with self._errors("read"):
             found = self._client.head_object(Bucket=self._bucket, Key=name)
-        return ObjectInfo(name, found["ContentLength"], found["ETag"], updated=found["LastModified"].timestamp())
+        updated = found["LastModified"].timestamp()
+        return ObjectInfo(name, found["ContentLength"], found["ETag"], _sure_checksum(found), updated)
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
         """See `ObjectStore.read`; boto3 verifies length and checksum."""

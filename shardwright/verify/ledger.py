@@ -111,25 +111,33 @@ class LedgerCheck:
 
 
 def check_ledger(dataset: ImageDataset) -> LedgerCheck:
-    """Checks every part of a dataset's ledger against the manifest, and damaged ones against the indexes."""
+    """Checks every part of a dataset's ledger against the manifest, and damaged ones against the indexes.
+
+    If nothing is damaged, it also checks that no key has two rows.
+    """
     check = LedgerCheck()
     counts: Counter[str] = Counter()
+    # All parts together are sorted by key.
+    before, again = None, []
     for part, checksum in sorted(dataset.manifest.parts.items()):
         if not part.startswith(LEDGER_FOLDER):
             continue
         digest = new_checksum()
         try:
-            for line, row in read_ledger(Path(dataset.root, part)):
+            for number, (line, row) in enumerate(read_ledger(Path(dataset.root, part)), 1):
                 digest.update(line)
                 check.bytes += len(line)
                 if row is not None:
                     counts.update(_counted(row))
+                    if row.key == before:
+                        again.append(VerifyFinding(part, what.ROW, "another row of this key", key=row.key, line=number))
+                    before = row.key
             if digest.hexdigest() != checksum:
                 check.findings += _place(dataset, part)
         except OSError as error:
             check.findings.append(VerifyFinding(part, what.MISSING, f"cannot be read ({error.strerror})"))
     if not check.findings:
-        check.findings += _totals(dataset.manifest, counts)
+        check.findings += [*_totals(dataset.manifest, counts), *again]
     return check
 
 

@@ -1,7 +1,10 @@
 """`clean --target`: old runs on a bucket go; what a blessed model or a later run needs, and foreign files, stay."""
 
+import dataclasses
 import json
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 from descent import Months, record_months
@@ -12,7 +15,7 @@ from shardwright.lineage.record import write_lineage
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.cloud import clean
 from shardwright.pipelines.cloud.clean import bucket_places, clean_bucket, lifecycle_text
-from shardwright.storage import buckets
+from shardwright.storage import buckets, is_remote
 
 # The clients of the stores are tested with the stores, on both stacks.
 pytestmark = pytest.mark.one_stack
@@ -104,6 +107,40 @@ def test_nothing_goes_when_an_ancestor_cannot_be_read(placed, stores):
     with pytest.raises(DatasetError, match="is damaged"):
         clean_bucket(places, 1, now=later())
     assert set(stores.tree(url)) == before
+
+
+@pytest.fixture
+def own_pushed(placed, stores, months, tmp_path):
+    """The places, with a copy of the pushed models for one test."""
+    target, places, _, _ = placed
+    if target == "vertex":
+        return places
+    return dataclasses.replace(places, pushed=str(shutil.copytree(months.root / "pushed", tmp_path / "pushed")))
+
+
+@pytest.mark.parametrize("model", ["1", "3"])
+@pytest.mark.parametrize("text", [b"{}", None])
+def test_nothing_goes_if_the_lineage_of_a_pushed_model_is_missing(placed, own_pushed, stores, model, text):
+    url = placed[2]
+    file = f"{own_pushed.pushed}/{model}/lineage.json"
+    if is_remote(file):
+        buckets.delete(file) if text is None else stores.write(file, text)
+    else:
+        Path(file).unlink() if text is None else Path(file).write_bytes(text)
+    before = set(stores.tree(url))
+    with pytest.raises(DatasetError, match=f"/{model}: the lineage of this model is missing"):
+        clean_bucket(own_pushed, 1, now=later())
+    assert set(stores.tree(url)) == before
+
+
+def test_nothing_goes_if_the_pushed_models_are_elsewhere(placed, stores, months, tmp_path):
+    target, places, url, _ = placed
+    stores.copy_of(months.root / "pushed/3", f"{url}/root/{folder_of(target, 3)}/Pusher_-1/pushed_model")
+    before = set(stores.tree(url))
+    with pytest.raises(UsageError, match=r"has no BLESSED.json, but a run has pushed a model .*pushed_model"):
+        clean_bucket(dataclasses.replace(places, pushed=str(tmp_path)), 1, now=later())
+    assert set(stores.tree(url)) == before
+    assert len(clean_bucket(places, 1, now=later()).old) == 3
 
 
 def test_a_kill_leaves_nothing_that_looks_like_a_dataset(placed, stores, monkeypatch):

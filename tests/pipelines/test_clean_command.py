@@ -195,13 +195,13 @@ def test_the_store_has_runs_and_steps(made):
     assert steps_to(str(made), str(made / "pushed/9")) == []
 
 
-@pytest.mark.parametrize("text", ["", "{}", None])
-def test_nothing_is_removed_if_the_lineage_of_a_pushed_model_is_missing(root, capsys, text):
-    file = root / "pushed/3/lineage.json"
+@pytest.mark.parametrize(("model", "text"), [("3", ""), ("3", "{}"), ("3", None), ("1", None)])
+def test_nothing_is_removed_if_the_lineage_of_a_pushed_model_is_missing(root, capsys, model, text):
+    file = root / "pushed" / model / "lineage.json"
     file.unlink() if text is None else file.write_text(text)
     before = files(root)
     assert main(["clean", str(root), "--keep", "1", "--superseded"]) == 1
-    assert "pushed/3: the lineage of this model is missing" in capsys.readouterr().err
+    assert f"pushed/{model}: the lineage of this model is missing" in capsys.readouterr().err
     assert files(root) == before
 
 

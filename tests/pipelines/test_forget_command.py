@@ -10,7 +10,12 @@ from descent import Months, record_months
 from ingesting import ledger, run
 from object_stores import forget_clients
 
+from shardwright.edit.delete import delete_probe_rows
+from shardwright.errors import StorageError
+from shardwright.fingerprint import fingerprint
+from shardwright.ingest import known_files
 from shardwright.ingest.known_files import cache_file
+from shardwright.lineage.record import write_lineage
 from shardwright.pipelines.cli import main
 from shardwright.staging import staged
 from shardwright.staging.staging import Staging
@@ -127,6 +132,20 @@ def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsy
     assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])
 
 
+def test_measurements_that_cannot_be_deleted_end_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(known_files, "_SECONDS_TO_WAIT", 0.01)
+    contents = [b"1" * 32, b"2" * 32]
+    row = known_files.ProbeRow(None, None, None, "code", "reason")
+    known_files.ProbeCache.open(str(tmp_path / "probed")).keep(dict.fromkeys(contents, row))
+    other = sqlite3.connect(cache_file(str(tmp_path / "probed")))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match=r"sqlite: cannot be changed, so it still contains .* run it again"):
+        delete_probe_rows(str(tmp_path), contents[:1])
+    other.close()
+    assert delete_probe_rows(str(tmp_path), contents[:1]) == 1
+    assert delete_probe_rows(str(tmp_path), contents) == 1
+
+
 @pytest.mark.slow
 def test_deleted_folders_do_not_come_back_after_a_power_cut(tmp_path, monkeypatch):
     (tmp_path / ("a" * 64)).mkdir()
@@ -154,6 +173,32 @@ def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, cap
     out = capsys.readouterr().out
     assert f"  trained on them: {months.models[3]}\n" in out
     assert str(months.models[1]) not in out
+
+
+def test_results_that_may_show_them_are_named(small_dataset, tmp_path, capsys):
+    months = Months(tmp_path / "run", small_dataset)
+    record_months(months)
+    parents = {"report": {"dataset": months.digest(1)}, "gate_decision": {"dataset": months.digest(2)}}
+    parents["training"] = {"dataset": fingerprint("transform 3")}
+    parents["predictions"] = {"model": fingerprint("model 1"), "images": "0" * 64}
+    for kind, of_it in parents.items():
+        (months.root / "artifacts/X" / kind / "1").mkdir(parents=True)
+        place = months.root / "artifacts/X" / kind / "1"
+        write_lineage(place, kind=kind, fingerprint=fingerprint(kind), parents=of_it, recipe={})
+    pages = {"report.html": months.digest(3), "artifacts/ImageExampleGen/examples/1.html": months.digest(1)}
+    for name, digest in {**pages, "other.html": "0" * 64}.items():
+        (months.root / name).write_text(f"<p>{digest}</p>")
+    (tmp_path / "keys").write_text("train/0002\n")
+    command = ["forget", months.datasets[3], "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
+    expected = {str(months.root / "artifacts/X" / kind / "1") for kind in parents}
+    expected |= {str(months.root / name) for name in pages} | {str(months.evaluation)}
+    assert set(made(command, capsys)["shown_in"]) == expected
+    # The image is only in the dataset of the third month.
+    (tmp_path / "keys").write_text("train/0004\n")
+    assert main([*map(str, command[:-1]), str(tmp_path / "more")]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  may show them: ")]
+    third = (months.root / "artifacts/X/training/1", months.evaluation, months.root / "report.html")
+    assert set(shown) == {f"  may show them: {place}" for place in third}
 
 
 def test_an_earlier_dataset_keeps_what_it_knew_of_its_files_to_itself(image_input, tmp_path, capsys):

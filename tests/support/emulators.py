@@ -1,8 +1,8 @@
 """Emulators of both object stores, to measure and to test against with the real clients.
 
 They come with the development tools, and run in this process or in one of their own. To what they know is added what
-the stores do and they do not: listings by pages and the conditions on an object's generation (Google's); and, on
-request, time that every request takes and troubles.
+the stores do and they do not: listings by pages and the conditions on an object's generation (Google's); entity tags
+of encrypted objects that are not their MD5 (Amazon's); and, on request, time that every request takes and troubles.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from gcp_storage_emulator.exceptions import NotFound
 from gcp_storage_emulator.server import RequestHandler
 from gcp_storage_emulator.storage import Storage
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3.models import FakeKey
 from werkzeug.serving import make_server
 
 _HOST = "127.0.0.1"
@@ -266,7 +267,16 @@ class _Troubled:
         return getattr(self._connection, name)
 
 
+_md5_tag = FakeKey.etag.fget
+
+
+def _tag(key: FakeKey) -> str:
+    tag: str = _md5_tag(key)
+    return f'"{hashlib.md5(tag.encode()).hexdigest()}"' if key.encryption == "aws:kms" else tag
+
+
 def _s3_server(meddle: Meddle) -> Any:
+    FakeKey.etag = property(_tag)
     moto = DomainDispatcherApplication(create_backend_app)
 
     def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

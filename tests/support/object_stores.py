@@ -2,10 +2,12 @@
 
 import itertools
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from emulators import client_variables, emulator, make_bucket
+from moto.s3.models import s3_backends
 
 from shardwright.storage import buckets, gcs, map_threads, s3
 from shardwright.storage.buckets import Retries
@@ -42,6 +44,16 @@ class Stores:
         if not buckets.create(url, data):
             buckets.delete(url)
             assert buckets.create(url, data)
+
+    def encrypt(self, url, later=0.0):
+        """Encrypts an object of S3 with SSE-KMS, as if it had been written so, some seconds later."""
+        _, bucket, name = split_url(url)
+        for backends in s3_backends.values():
+            for backend in backends.values():
+                if bucket in backend.buckets:
+                    key = backend.buckets[bucket].keys[name]
+                    key.encryption = "aws:kms"
+                    key.last_modified += timedelta(seconds=later)
 
     def copy_of(self, folder, url):
         """Uploads a local folder."""

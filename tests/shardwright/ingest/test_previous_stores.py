@@ -38,8 +38,8 @@ def deliver(stores, url, folder, before=None):
 
 
 def image_requests(stores):
-    """Requests to single images of the input, not to listings."""
-    return [path for method, path in stores.requests if method in ("GET", "HEAD") and ".jpg" in path]
+    """Requests for single images of the input; not for the encryption of a few, which belong to the listing."""
+    return [path for method, path in stores.requests if method == "GET" and ".jpg" in path]
 
 
 OPTIONS = [

@@ -128,6 +128,28 @@ def test_objects_without_a_checksum_of_their_own_are_read_before(stores, tmp_pat
     assert reads == {**{f"{number:03d}.jpg": 1 for number in range(24)}, "000.jpg": 2}
 
 
+@pytest.mark.parametrize("encrypted", ["all", "the newest", "another"])
+def test_encrypted_objects_are_read_before(stores, tmp_path, image_input, encrypted):
+    """The entity tag of an object with SSE-KMS looks like an MD5. Equal objects have different ones."""
+    raw = {**image_input(tmp_path / "in", layout="label_csv"), "duplicates": {"exact": "first"}}
+    images = tmp_path / "in" / "images"
+    (images / "001.jpg").write_bytes((images / "000.jpg").read_bytes())
+    local = run(raw, tmp_path / "local")
+    url = f"{stores.bucket('s3')}/data"
+    there = moved(stores, tmp_path / "in", raw, url)
+    for number in range(24) if encrypted == "all" else [7]:
+        stores.encrypt(f"{url}/images/{number:03d}.jpg", later=60 if encrypted == "the newest" else 0)
+    if encrypted == "another":
+        # The listing does not show it, so the writer does.
+        with pytest.raises(CheckFailed, match=r"007.jpg: is encrypted with SSE-KMS or SSE-C, unlike other objects"):
+            run(there, tmp_path / "out")
+        stores.encrypt(f"{url}/images/007.jpg", later=60)
+    notes = []
+    assert ingest(parse_config(there, base="/"), tmp_path / "out", quiet=True, log=notes.append) == local
+    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+    assert [note for note in notes if note.startswith("24 of 24 objects have no checksum that identifies them")]
+
+
 @pytest.mark.slow
 @both
 def test_worker_processes_read_and_write_buckets(stores, tmp_path, image_input, scheme):

@@ -189,6 +189,8 @@ def rejecting(count, inputs):
         (12, 1100, 0.01, True),
         (3, 3, 1.0, True),
         (13, 1290, 0.01, True),
+        (29, 100, 0.29, False),
+        (30, 100, 0.29, True),
     ],
 )
 def test_the_share_or_ten_of_at_most_half_of_the_inputs_may_be_rejected(tmp_path, rejected, inputs, share, fails):

@@ -40,6 +40,23 @@ def test_a_folder_is_listed_by_key_with_sizes(stores, scheme):
     assert list_inputs(bucket).keys == ["data.jpg", *(f"data/{key}" for key in listing.keys), "data2/other.jpg"]
 
 
+@pytest.mark.parametrize(
+    ("encrypted", "later", "listed"),
+    [("", 0, True), ("abcd", 0, False), ("a", 0, False), ("c", 60, False), ("c", -60, False), ("c", 0, True)],
+)
+def test_an_entity_tag_of_an_encrypted_object_is_no_checksum(stores, encrypted, later, listed):
+    """The oldest and the newest object are checked, so a bucket whose default has changed is found out."""
+    bucket = stores.bucket("s3")
+    stores.fill(bucket, {f"{name}.jpg": name.encode() for name in "abcd"})
+    for name in encrypted:
+        stores.encrypt(f"{bucket}/{name}.jpg", later)
+    stores.requests.clear()
+    listing = list_inputs(bucket)
+    assert bool(listing.checksums) == listed
+    assert len([method for method, _ in stores.requests if method == "HEAD"]) <= 3
+    assert [read_bytes(listing.path(i), listing.pin(i)) for i in range(4)] == [b"a", b"b", b"c", b"d"]
+
+
 @both
 @pytest.mark.parametrize(
     ("pattern", "expected"),
@@ -116,9 +133,11 @@ def test_a_listing_of_several_pages_is_whole(stores, scheme):
     stores.requests.clear()
     assert list_inputs(bucket).keys == names
     # Each page is asked for once, after one that would show folders. A check for any object asks for one page only.
-    assert len(stores.requests) == 3
+    assert len([path for method, path in stores.requests if method == "GET"]) == 3
+    checked = len(stores.requests) - 3
+    assert checked <= (3 if scheme == "s3" else 0)
     assert is_folder(bucket)
-    assert len(stores.requests) == 4
+    assert len(stores.requests) == 4 + checked
 
 
 @both
@@ -144,6 +163,19 @@ def test_wrong_paths_are_named(stores, scheme, path, message):
 def test_an_empty_bucket_is_an_empty_folder(stores, scheme):
     with pytest.raises(UsageError, match="contains no files"):
         list_inputs(stores.bucket(scheme))
+
+
+@both
+def test_of_an_object_that_is_too_large_nothing_is_read(stores, scheme):
+    url = f"{stores.bucket(scheme)}/list.txt"
+    stores.write(url, b"12345")
+    assert read_bytes(url, most=5) == b"12345"
+    stores.requests.clear()
+    with pytest.raises(OSError, match="5 bytes"):
+        read_bytes(url, most=4)
+    assert len(stores.requests) == 1
+    with pytest.raises(FileNotFoundError):
+        read_bytes(f"{url}.gz", most=4)
 
 
 @both
