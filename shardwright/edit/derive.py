@@ -232,9 +232,7 @@ def derive(
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
-    rows = _rows(sources, how.row)
-    if len(sources) > 1:
-        rows = _one_for_each_key(rows, keys)
+    rows = _rows(sources, how.row, keys)
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
     if (done := _open_if_made(out, plan.fingerprint)) is not None:
         return done
@@ -363,7 +361,12 @@ def _cut(shards: ShardsConfig) -> dict[str, Any]:
     return {name: value for name, value in vars(shards).items() if value is not None}
 
 
-def _rows(sources: Sequence[ImageDataset], become: Callable[[LedgerRow], LedgerRow | None]) -> list[LedgerRow]:
+def _rows(
+    sources: Sequence[ImageDataset],
+    become: Callable[[LedgerRow], LedgerRow | None],
+    written: Iterable[array[int]],
+) -> list[LedgerRow]:
+    """Returns the rows of inputs that no source has written, changed by `become`."""
     rows = []
     for source in sources:
         if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
@@ -373,15 +376,15 @@ def _rows(sources: Sequence[ImageDataset], become: Callable[[LedgerRow], LedgerR
                 kept = become(bare) if row.status != WRITTEN else None
                 if kept is not None:
                     rows.append(kept)
-    return rows
+    return rows if len(sources) == 1 else _one_for_each_key(rows, written)
 
 
 def _one_for_each_key(rows: Sequence[LedgerRow], written: Iterable[array[int]]) -> list[LedgerRow]:
     """Returns the rows of inputs that no source has written; if several sources have one of a key, the first row."""
     left = {text_number(row.key): row for row in reversed(rows)}
-    for numbers in written:
-        for number in left.keys() & set(numbers):
-            del left[number]
+    for numbers in written if left else ():
+        for number in numbers:
+            left.pop(number, None)
     return list(left.values())
 
 

@@ -31,7 +31,7 @@ from shardwright.storage.objects import ObjectInfo
 from shardwright.storage.parallel import map_threads
 from shardwright.storage.paths import scheme_of, split_url
 
-# Of so many objects of a listing one is checked.
+# One in so many objects of a listing is checked.
 _EACH = 1000
 
 
@@ -63,8 +63,8 @@ def check_not_encrypted(url: str, pin: str = "") -> None:
     if info is not None and not info.checksum and pin in ("", info.pin):
         raise CheckFailed(
             f"{url}: is encrypted with SSE-KMS or SSE-C, unlike other objects of the input: its ETag is not its MD5. "
-            f"Copy it onto itself (`aws s3 cp {url} {url} --sse aws:kms`), and run it again: if the newest object is "
-            "encrypted, all are read before."
+            f"Copy it onto itself (`aws s3 cp {url} {url} --sse aws:kms --sse-kms-key-id KEY`), and run it again: if "
+            "the newest object is encrypted, all are read before."
         )
 
 

@@ -267,16 +267,17 @@ class _Troubled:
         return getattr(self._connection, name)
 
 
-_md5_tag = FakeKey.etag.fget
+_object: Any = FakeKey
+_md5_tag = _object.etag.fget
 
 
-def _tag(key: FakeKey) -> str:
+def _tag(key: Any) -> str:
     tag: str = _md5_tag(key)
     return f'"{hashlib.md5(tag.encode()).hexdigest()}"' if key.encryption == "aws:kms" else tag
 
 
 def _s3_server(meddle: Meddle) -> Any:
-    FakeKey.etag = property(_tag)
+    _object.etag = property(_tag)
     moto = DomainDispatcherApplication(create_backend_app)
 
     def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
