@@ -40,6 +40,7 @@ class Coco(Writer):
     """`annotations.json`: COCO's instances, masks as compressed run lengths or as polygons."""
 
     HOLDS = frozenset((MASKS, BOXES))
+    DISPLAYED = True
     POLYGONS = True
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
@@ -104,6 +105,7 @@ class Voc(Writer):
     """Pascal VOC: `JPEGImages`, `Annotations`, `SegmentationClass`, `ImageSets`."""
 
     HOLDS = frozenset((MASKS, IGNORED, BOXES))
+    DISPLAYED = True
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         super().__init__(new_file, manifest, polygons=polygons)
@@ -165,6 +167,7 @@ class Yolo(Writer):
     """YOLO's boxes, or its segments: `images/SPLIT`, `labels/SPLIT` and `data.yaml`."""
 
     HOLDS = frozenset((MASKS, BOXES))
+    DISPLAYED = True
     # A file has lines of one kind: Ultralytics takes the boxes of polygons from their corners.
     BOXES_WITH_MASKS = False
 
@@ -200,6 +203,7 @@ class LabelMe(Writer):
     """LabelMe: a JSON file next to each image; masks as its shape `mask` or as polygons; labels as `flags`."""
 
     HOLDS = frozenset((MASKS, MULTI, BOXES))
+    DISPLAYED = True
     POLYGONS = True
     BOXES_WITH_MASKS = False
 
