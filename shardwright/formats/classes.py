@@ -39,12 +39,13 @@ def as_integer(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | None) -> ClassMap:
+def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | None, counted_by: str = "") -> ClassMap:
     """Maps every value that annotations use for a class.
 
     Args:
         values: value -> its first position, e.g. `train.csv, row 5`.
         classes: name -> id, or name -> `None` for a plain list of names; `None` to take the names from the values.
+        counted_by: the tool whose numbers count from 0 by definition, or empty.
 
     Returns:
         The map. Detected names are sorted, as numbers when all are. A plain list with whole numbers as values counts
@@ -72,7 +73,8 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     words = [value for value, number in numbers.items() if number is None]
     if words or len(rest) < len(values):
         raise _unknown({value: values[value] for value in words or rest}, names)
-    return _by_position(names, values, {value: number for value, number in numbers.items() if number is not None})
+    found = {value: number for value, number in numbers.items() if number is not None}
+    return _by_position(names, values, found, counted_by)
 
 
 def check_names(names: Mapping[str, str]) -> None:
@@ -89,13 +91,15 @@ def _by_id(value: str, classes: Mapping[str, int | None], by_id: Mapping[int, in
     return list(classes).index(value) if value in classes else None
 
 
-def _by_position(names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int]) -> ClassMap:
-    """Returns the ids of a plain list: from 0 where a 0 occurs, else from 1."""
-    base = 0 if 0 in numbers.values() else 1
+def _by_position(
+    names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int], counted_by: str
+) -> ClassMap:
+    """Returns the ids of a plain list: from 0 where a 0 occurs or the tool counts so, else from 1."""
+    base = 0 if counted_by or 0 in numbers.values() else 1
     beyond = {value: values[value] for value, number in numbers.items() if not base <= number < base + len(names)}
     if beyond:
         raise _unknown(beyond, [f"{name} ({base + i})" for i, name in enumerate(names)])
-    why = "0 occurs" if base == 0 else "0 does not occur"
+    why = f"{counted_by} counts so" if counted_by else "0 occurs" if base == 0 else "0 does not occur"
     note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to override this"
     return ClassMap(names, {value: number - base for value, number in numbers.items()}, (note,))
 

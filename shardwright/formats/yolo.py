@@ -102,6 +102,9 @@ class Yolo(ObjectFiles):
     def _declared(self) -> Sequence[str]:
         return () if self._has_ids() else self._classes_of
 
+    def _counted_by(self) -> str:
+        return "" if self._classes_of else "YOLO"
+
     def _content(self, raw: Any) -> Content:
         try:
             text = raw.decode("utf-8-sig")
