@@ -15,6 +15,7 @@ from shardwright.progress import counted
 SHOWN_CLASSES = 20
 # More distinct values cannot be classes: the wrong column or feature was taken.
 MOST_CLASSES = 10_000
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
 
 
@@ -75,6 +76,29 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
         raise _unknown({value: values[value] for value in words or rest}, names)
     found = {value: number for value, number in numbers.items() if number is not None}
     return _by_position(names, values, found, counted_by)
+
+
+def names_by_line(text: str, path: str) -> tuple[str, ...]:
+    """Returns the names of classes in a file with a name in each line, where the number of a class is that of its line.
+
+    Args:
+        text: the content of the file; blank lines at its end are left out.
+        path: the file, for messages.
+
+    Raises:
+        UsageError: a line before the last name is blank, or a name is there twice.
+    """
+    names: dict[str, None] = {}
+    for number, line in enumerate(_LINE_END.split(text.rstrip()), 1) if text.strip() else ():
+        name = line.strip()
+        problem = "it is blank" if not name else f"the class {name!r} is there twice" if name in names else ""
+        if problem:
+            raise UsageError(
+                f"{path}, line {number}: {problem}, and the number of a class is that of its line. Write the name of "
+                "the class there, or set input.classes to {name: number}."
+            )
+        names[name] = None
+    return tuple(names)
 
 
 def check_names(names: Mapping[str, str]) -> None:
