@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -149,8 +150,16 @@ class Voc(Writer):
         for split, names in self._lists.items():
             folder = "Segmentation" if self._manifest.labels == MASKS else "Main"
             self._write(f"ImageSets/{folder}/{split}.txt", "".join(f"{name}\n" for name in names))
-        # VOC has no list of classes; value 1 is the first.
-        self._write("classes.txt", "".join(f"{name}\n" for name in self._classes))
+        # VOC has no list of classes. The background is value 0; without it, readers take names that are numbers for
+        # the values, and a class called `void` for value 0.
+        names = [_background(self._classes), *self._classes] if self._manifest.labels == MASKS else self._classes
+        self._write("classes.txt", "".join(f"{name}\n" for name in names))
+
+
+def _background(classes: Sequence[str]) -> str:
+    """Returns a name of the background that readers know and no class has; voc has fewer classes than there are."""
+    spellings = product(*zip("_background_", "_BACKGROUND_", strict=True))
+    return next(name for name in map("".join, spellings) if name not in classes)
 
 
 def _voc_palette() -> list[int]:

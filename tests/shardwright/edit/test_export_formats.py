@@ -285,6 +285,24 @@ def test_round_trip(datasets, tmp_path, name, kind):
     assert {"boxes", "ignored pixels"} & set(exported["left_out"]) == (lost - {"splits"} if kind == "masks" else set())
 
 
+@pytest.mark.parametrize(
+    "classes", [("0", "1", "2"), ("2", "1"), ("void", "cat", "dog"), ("_background_", "background", "3", "ignored")]
+)
+def test_masks_of_voc_come_back_whatever_the_classes_are_called(tmp_path, classes):
+    pixels = {name: np.zeros((HEIGHT, WIDTH), np.uint8) for name in classes}
+    for i, name in enumerate(classes):
+        pixels[name][i, : i + 2] = 1
+    features = {f"image/segmentation/{name}/rle": ints(rle.encode(one).reshape(-1)) for name, one in pixels.items()}
+    payload = encode_example({"image/encoded": picture(0, "png", (WIDTH, HEIGHT)), "image/key": b"0.png", **features})
+    write_records(tmp_path / "records/a.tfrecord", [payload])
+    run(reading(tmp_path / "records", "segmentation", classes=list(classes)), tmp_path / "ds", workers=1)
+    export(ImageDataset.open(tmp_path / "ds"), str(tmp_path / "out"), ExportOptions(to="voc"))
+    after = ingested(tmp_path / "out", tmp_path / "again", images="JPEGImages", labels=labels(tmp_path / "out"))
+    assert ImageDataset.open(tmp_path / "again").manifest.classes == classes
+    (row,) = after.values()
+    assert row["masks"] == {name: one.astype(bool).tolist() for name, one in pixels.items()}
+
+
 SIZES = {"upright": (8, 12), "square": (12, 12)}
 ORIENTATIONS = range(2, 9)
 
