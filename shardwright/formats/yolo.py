@@ -22,7 +22,7 @@ from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import UsageError
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.image_names import key_stem
-from shardwright.formats.object_values import ObjectError, read_text_number
+from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, fractions
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
@@ -31,8 +31,6 @@ YAML_ENDINGS = (".yaml", ".yml")
 _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
 _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
-# Rounding of six digits leaves the image by less than this.
-_OVER = 0.01
 _FRACTIONS = (1, 1)
 _SHOWN = 60
 
@@ -130,9 +128,8 @@ class Yolo(ObjectFiles):
             confidence = "; is the last one the confidence of a prediction?" if len(fields) == _BOX + 1 else ""
             raise ObjectError(f"{where}: has {len(fields)} numbers; {fix}{confidence}")
         numbers = [read_text_number(text, where) for text in fields[1 : _BOX if self._points else None]]
-        outside = next((number for number in numbers if not -_OVER <= number <= 1 + _OVER), None)
-        if outside is not None:
-            raise ObjectError(f"{where}: {outside:g} is not a fraction of the image, from 0 to 1")
+        for number in numbers:
+            check_fraction(number, where)
         label = self._label(int(fields[0]), where)
         if len(numbers) > _BOX - 1:
             return Thing(label, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
