@@ -152,8 +152,8 @@ class Voc(Writer):
             self._write(f"ImageSets/{folder}/{split}.txt", "".join(f"{name}\n" for name in names))
         # VOC has no list of classes. The background is value 0; without it, readers take names that are numbers for
         # the values, and a class called `void` for value 0.
-        names = [_background(self._classes), *self._classes] if self._manifest.labels == MASKS else self._classes
-        self._write("classes.txt", "".join(f"{name}\n" for name in names))
+        background = (_background(self._classes),) if self._manifest.labels == MASKS else ()
+        self._write("classes.txt", "".join(f"{name}\n" for name in (*background, *self._classes)))
 
 
 def _background(classes: Sequence[str]) -> str:

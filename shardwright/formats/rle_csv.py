@@ -245,7 +245,7 @@ def _outline(dialect: Dialect, sample: SampleCell, pixels: float) -> float:
     Args:
         dialect: the meaning of the numbers.
         sample: a code that fits its image.
-        pixels: the sum of the lengths of its runs. Where runs overlap, their hidden sides count, too.
+        pixels: the sum of the lengths of its runs. Hidden sides count, too, if runs overlap.
     """
     height, width = sample.height, sample.width
     try:
