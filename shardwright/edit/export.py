@@ -350,7 +350,7 @@ def _write_format(dataset: ImageDataset, folder: Path, options: ExportOptions, s
         lambda name: _new_file(folder, name), dataset.manifest, polygons=options.masks == POLYGONS
     )
     for split, view, payload in _chosen(dataset, options, shown):
-        image = exported_image(view, split, payload)
+        image = exported_image(view, split, payload, displayed=writer.DISPLAYED)
         check_labels(image, dataset.manifest, options.to)
         writer.add(image)
         for name, count in (("images", 1), ("masks", len(image.masks)), ("boxes", len(image.boxes))):

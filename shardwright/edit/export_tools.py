@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -40,6 +41,7 @@ class Coco(Writer):
     """`annotations.json`: COCO's instances, masks as compressed run lengths or as polygons."""
 
     HOLDS = frozenset((MASKS, BOXES))
+    DISPLAYED = True
     POLYGONS = True
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
@@ -104,6 +106,7 @@ class Voc(Writer):
     """Pascal VOC: `JPEGImages`, `Annotations`, `SegmentationClass`, `ImageSets`."""
 
     HOLDS = frozenset((MASKS, IGNORED, BOXES))
+    DISPLAYED = True
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         super().__init__(new_file, manifest, polygons=polygons)
@@ -147,8 +150,16 @@ class Voc(Writer):
         for split, names in self._lists.items():
             folder = "Segmentation" if self._manifest.labels == MASKS else "Main"
             self._write(f"ImageSets/{folder}/{split}.txt", "".join(f"{name}\n" for name in names))
-        # VOC has no list of classes; value 1 is the first.
-        self._write("classes.txt", "".join(f"{name}\n" for name in self._classes))
+        # VOC has no list of classes. The background is value 0; without it, readers take names that are numbers for
+        # the values, and a class called `void` for value 0.
+        background = (_background(self._classes),) if self._manifest.labels == MASKS else ()
+        self._write("classes.txt", "".join(f"{name}\n" for name in (*background, *self._classes)))
+
+
+def _background(classes: Sequence[str]) -> str:
+    """Returns a name of the background that readers know and no class has; voc has fewer classes than there are."""
+    spellings = product(*zip("_background_", "_BACKGROUND_", strict=True))
+    return next(name for name in map("".join, spellings) if name not in classes)
 
 
 def _voc_palette() -> list[int]:
@@ -165,6 +176,7 @@ class Yolo(Writer):
     """YOLO's boxes, or its segments: `images/SPLIT`, `labels/SPLIT` and `data.yaml`."""
 
     HOLDS = frozenset((MASKS, BOXES))
+    DISPLAYED = True
     # A file has lines of one kind: Ultralytics takes the boxes of polygons from their corners.
     BOXES_WITH_MASKS = False
 
@@ -200,6 +212,7 @@ class LabelMe(Writer):
     """LabelMe: a JSON file next to each image; masks as its shape `mask` or as polygons; labels as `flags`."""
 
     HOLDS = frozenset((MASKS, MULTI, BOXES))
+    DISPLAYED = True
     POLYGONS = True
     BOXES_WITH_MASKS = False
 

@@ -16,6 +16,8 @@ from PIL import Image
 from shardwright.dataset.example_view import ExampleView
 from shardwright.dataset.manifest import Manifest
 from shardwright.images.boxes import TEXT, XMAX, XMIN, YMAX, YMIN
+from shardwright.images.orientation import UPRIGHT, displayed_size, orient_boxes
+from shardwright.masks.coordinate_frame import orient_runs
 from shardwright.masks.rle import Runs, column_pieces, draw
 
 BOXES, IGNORED, FURTHER = "boxes", "ignored pixels", "captions and further features"
@@ -23,7 +25,7 @@ IMAGES = "images"
 
 
 class ExportedBox(NamedTuple):
-    """A box: edges in pixels of the stored image, and the name of its class."""
+    """A box: edges in pixels of the frame of its image, and the name of its class."""
 
     xmin: float
     ymin: float
@@ -34,15 +36,15 @@ class ExportedBox(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportedImage:
-    """An image to write.
+    """An image to write; its annotations are in the stored or in the displayed frame, see `masks.coordinate_frame`.
 
     Attributes:
         key: its key, a path.
         split: its split.
         data: the stored file.
         format: `jpeg` or `png`.
-        height: rows of the stored pixels.
-        width: their columns.
+        height: rows of the frame.
+        width: columns of the frame.
         labels: numbers of its classes.
         masks: number of a class -> its mask, of those that are not empty.
         ignored: the pixels that are not counted.
@@ -80,6 +82,8 @@ class Writer(ABC):
     POLYGONS: ClassVar[bool] = False
     # False where readers take a box for a mask, so that boxes are left out of an export of masks.
     BOXES_WITH_MASKS: ClassVar[bool] = True
+    # True where readers turn an image by its Exif orientation before they draw its annotations.
+    DISPLAYED: ClassVar[bool] = False
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         self._new_file = new_file
@@ -141,13 +145,24 @@ def has_boxes(manifest: Manifest) -> bool:
     return all(manifest.stored(name) in manifest.features for name in (XMIN, YMIN, XMAX, YMAX, TEXT))
 
 
-def exported_image(view: ExampleView, split: str, payload: bytes) -> ExportedImage:
-    """Returns a record as an image to write."""
-    height, width = view.size
+def exported_image(view: ExampleView, split: str, payload: bytes, *, displayed: bool = False) -> ExportedImage:
+    """Returns a record as an image to write.
+
+    Args:
+        view: the record.
+        split: its split.
+        payload: the record, serialized.
+        displayed: whether its annotations are to be in the displayed frame, not in the stored one.
+    """
+    # The file decides, as it does for the reader of the export.
+    turn = view.header.orientation if displayed and view.header is not None else UPRIGHT
+    height, width = displayed_size(*view.size, turn)
     stored = view.reader.manifest.stored
     names = view.example.texts(stored(TEXT)) if has_boxes(view.reader.manifest) else []
-    edges = [view.example.get(stored(name)) for name in (XMIN, YMIN, XMAX, YMAX)] if names else []
-    sides = zip(*(np.asarray(edge, np.float64).tolist() for edge in edges), strict=True)
+    edges = {name: view.example.get(stored(name)) for name in (XMIN, YMIN, XMAX, YMAX)} if names else {}
+    if edges and turn != UPRIGHT:
+        edges = orient_boxes(edges, turn)
+    sides = zip(*(np.asarray(edge, np.float64).tolist() for edge in edges.values()), strict=True)
     masks = {label: view.runs(label) for label in range(len(view.reader.classes))}
     return ExportedImage(
         key=view.key,
@@ -157,8 +172,8 @@ def exported_image(view: ExampleView, split: str, payload: bytes) -> ExportedIma
         height=height,
         width=width,
         labels=view.labels,
-        masks={label: runs for label, runs in masks.items() if len(runs)},
-        ignored=view.ignored,
+        masks={label: orient_runs(runs, *view.size, turn) for label, runs in masks.items() if len(runs)},
+        ignored=orient_runs(view.ignored, *view.size, turn),
         boxes=[
             ExportedBox(left * width, top * height, right * width, bottom * height, name)
             for (left, top, right, bottom), name in zip(sides, names, strict=True)

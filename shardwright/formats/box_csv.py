@@ -10,7 +10,7 @@
 The names may begin with `bbox` or `box`.
 
 Edges are in pixels from the left and the top border, as the TensorFlow Object Detection API reads such files. They are
-fractions of the image where all of them are from 0 to 1, and one is not a whole number. `width` and `height` next to
+fractions of the image where most boxes are within one pixel, see `BoxUnit`. `width` and `height` next to
 four edges are the size of the image, which must be that of the file. A row without class and edges is an image without
 objects. Without a column of classes, all boxes are of the only class in `input.classes`. Sources:
 datitran/raccoon_dataset (xml_to_csv.py), fizyr/keras-retinanet (README, CSV datasets), makesense.ai.
@@ -31,7 +31,7 @@ from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.candidates import IMAGE_ENDINGS
-from shardwright.formats.object_values import ObjectError, read_text_number
+from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.formats.table_values import class_readings
 from shardwright.formats.tables import IMAGE, LABEL, MASK, Table, TableRow, choose_role, reduce_header, shown_header
@@ -188,16 +188,14 @@ class BoxCsv(ObjectTable):
 
     def _entries(self) -> Iterator[Entry]:
         rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
-        within, whole = True, True
+        unit = BoxUnit()
         for row in self._rows():
             fields = dict(zip(self._header, map(str.strip, row.fields), strict=False))
             name = fields.get(self._columns.image, "")
             rows.setdefault(name, []).append((row.line, fields if len(row.fields) == len(self._header) else {}))
-            for text in self._columns.numbers(fields):
-                with suppress(ValueError):
-                    number = float(text)
-                    within, whole = within and 0 <= number <= 1, whole and number.is_integer()
-        self._fractions = within and not whole
+            with suppress(ObjectError):  # A broken row costs its image, and decides nothing.
+                unit.add([read_text_number(text, name) for text in self._columns.numbers(fields)])
+        self._fractions = unit.fractions
         for name, found in rows.items():
             yield Entry(_ends(name), f"{self.name}, row {found[0][0]}", found)
 
@@ -225,7 +223,10 @@ class BoxCsv(ObjectTable):
         if len(numbers) != len(_FOUR):
             raise ObjectError(f"{where}: {names[0]} has {len(numbers)} numbers, not 4")
         places = names if len(names) > 1 else [f"{names[0]}, {which} number" for which in _FOUR]
-        left, top, right, bottom = map(read_text_number, numbers, (f"{where}: {place}" for place in places))
+        edges = [read_text_number(text, f"{where}: {place}") for text, place in zip(numbers, places, strict=True)]
+        for edge, place in zip(edges, places, strict=True) if self._fractions else ():
+            check_fraction(edge, f"{where}: {place}")
+        left, top, right, bottom = edges
         return Box(left, top, left + right, top + bottom) if self._columns.sided else Box(left, top, right, bottom)
 
     def _check_task(self, survey: Survey) -> list[str]:

@@ -15,6 +15,7 @@ from shardwright.progress import counted
 SHOWN_CLASSES = 20
 # More distinct values cannot be classes: the wrong column or feature was taken.
 MOST_CLASSES = 10_000
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
 
 
@@ -39,12 +40,13 @@ def as_integer(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | None) -> ClassMap:
+def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | None, counted_by: str = "") -> ClassMap:
     """Maps every value that annotations use for a class.
 
     Args:
         values: value -> its first position, e.g. `train.csv, row 5`.
         classes: name -> id, or name -> `None` for a plain list of names; `None` to take the names from the values.
+        counted_by: the tool whose numbers count from 0 by definition, or empty.
 
     Returns:
         The map. Detected names are sorted, as numbers when all are. A plain list with whole numbers as values counts
@@ -72,7 +74,31 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     words = [value for value, number in numbers.items() if number is None]
     if words or len(rest) < len(values):
         raise _unknown({value: values[value] for value in words or rest}, names)
-    return _by_position(names, values, {value: number for value, number in numbers.items() if number is not None})
+    found = {value: number for value, number in numbers.items() if number is not None}
+    return _by_position(names, values, found, counted_by)
+
+
+def names_by_line(text: str, path: str) -> tuple[str, ...]:
+    """Returns the names of classes in a file with a name in each line, where the number of a class is that of its line.
+
+    Args:
+        text: the content of the file; blank lines at its end are left out.
+        path: the file, for messages.
+
+    Raises:
+        UsageError: a line before the last name is blank, or a name is there twice.
+    """
+    names: dict[str, None] = {}
+    for number, line in enumerate(_LINE_END.split(text.rstrip()), 1) if text.strip() else ():
+        name = line.strip()
+        problem = "it is blank" if not name else f"the class {name!r} is there twice" if name in names else ""
+        if problem:
+            raise UsageError(
+                f"{path}, line {number}: {problem}, and the number of a class is that of its line. Write the name of "
+                "the class there, or set input.classes to {name: number}."
+            )
+        names[name] = None
+    return tuple(names)
 
 
 def check_names(names: Mapping[str, str]) -> None:
@@ -89,13 +115,15 @@ def _by_id(value: str, classes: Mapping[str, int | None], by_id: Mapping[int, in
     return list(classes).index(value) if value in classes else None
 
 
-def _by_position(names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int]) -> ClassMap:
-    """Returns the ids of a plain list: from 0 where a 0 occurs, else from 1."""
-    base = 0 if 0 in numbers.values() else 1
+def _by_position(
+    names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int], counted_by: str
+) -> ClassMap:
+    """Returns the ids of a plain list: from 0 where a 0 occurs or the tool counts so, else from 1."""
+    base = 0 if counted_by or 0 in numbers.values() else 1
     beyond = {value: values[value] for value, number in numbers.items() if not base <= number < base + len(names)}
     if beyond:
         raise _unknown(beyond, [f"{name} ({base + i})" for i, name in enumerate(names)])
-    why = "0 occurs" if base == 0 else "0 does not occur"
+    why = f"{counted_by} counts so" if counted_by else "0 occurs" if base == 0 else "0 does not occur"
     note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to override this"
     return ClassMap(names, {value: number - base for value, number in numbers.items()}, (note,))
 

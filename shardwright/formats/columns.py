@@ -267,7 +267,7 @@ class FurtherColumns:
             if not text:
                 continue
             column.votes.add(text, f"row {row.line}")
-            number = text_number(text)
+            number = self._hash(column, text)
             if not column.first[image]:
                 column.first[image] = number
             elif column.first[image] != number:
@@ -310,9 +310,15 @@ class FurtherColumns:
         """Returns the first column in which a row differs from the first row about an image, or an empty text."""
         for column in self._columns:
             first, text = column.first[image], row.fields[column.number].strip()
-            if first and text and first != text_number(text):
+            if first and text and first != self._hash(column, text):
                 return column.header
         return ""
+
+    def _hash(self, column: _Column, text: str) -> int:
+        """Returns a hash of a value; of numbers where rows that repeat one must agree, however they are written."""
+        if self._required and column.type.kind != "bytes":
+            text = str([number or 0 for number in column.type.read(text)])  # No negative zero.
+        return text_number(text)
 
     def reader(self) -> Callable[[int, TableRow], Values]:
         """Returns a function from an image and a row to what the row adds to its features, for one pass."""

@@ -9,10 +9,10 @@ detection-datasets/fashionpedia (edges).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from shardwright.formats.object_values import ObjectError, read_list, read_mapping, read_name, read_number
+from shardwright.formats.object_values import BoxUnit, ObjectError, read_list, read_mapping, read_name, read_number
 from shardwright.images.boxes import Box
 
 OBJECTS, BOXES = "objects", "bbox"
@@ -83,22 +83,19 @@ class BoxForm:
         boxes: how many boxes were added.
         shrinking: how many cannot be edges: one of the last two numbers is below the one of the first two.
         beyond: how many would end beyond their image if the last two numbers were a size.
-        within: whether all numbers are from 0 to 1.
-        whole: whether all numbers are whole.
+        unit: whether they are pixels.
     """
 
     boxes: int = 0
     shrinking: int = 0
     beyond: int = 0
-    within: bool = True
-    whole: bool = True
+    unit: BoxUnit = field(default_factory=BoxUnit)
 
     def add(self, numbers: tuple[float, float, float, float]) -> None:
         """Counts a box."""
         self.boxes += 1
         self.shrinking += numbers[2] < numbers[0] or numbers[3] < numbers[1]
-        self.within = self.within and all(0 <= number <= 1 for number in numbers)
-        self.whole = self.whole and all(number.is_integer() for number in numbers)
+        self.unit.add(numbers)
 
     def compare(self, numbers: tuple[float, float, float, float], *, height: int, width: int) -> None:
         """Compares a box with the size of its image."""
@@ -108,7 +105,7 @@ class BoxForm:
     @property
     def fractions(self) -> bool:
         """Returns whether the numbers are fractions of the image."""
-        return self.boxes > 0 and self.within and not self.whole
+        return self.unit.fractions
 
     @property
     def may_be_edges(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shardwright.errors import UsageError
@@ -13,6 +14,8 @@ from shardwright.storage import limits, open_table
 
 _SHOWN = 60
 _LARGEST = 2.0**31
+# Rounding of six digits leaves the image by less than this.
+_BEYOND = 0.01
 
 
 class ObjectError(AnnotationError):
@@ -39,6 +42,45 @@ def read_text_number(value: object, what: str) -> float:
         return read_number(float(str(value)), what)
     except ValueError:
         raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number") from None
+
+
+def check_fraction(number: float, where: str) -> None:
+    """Checks that a number is a fraction of the image. Rounding may carry it over the border, where boxes are cut off.
+
+    Raises:
+        ObjectError: it is not.
+    """
+    if not _is_fraction(number):
+        raise ObjectError(f"{where}: {number:g} is not a fraction of the image, from 0 to 1")
+
+
+def _is_fraction(number: float) -> bool:
+    return -_BEYOND <= number <= 1 + _BEYOND
+
+
+@dataclass
+class BoxUnit:
+    """The unit of the boxes of a set, by the numbers of most of them.
+
+    Attributes:
+        fractional: how many boxes can be nothing but fractions of the image: in pixels, they are in one pixel.
+        larger: how many boxes have a number that is not a fraction.
+    """
+
+    fractional: int = 0
+    larger: int = 0
+
+    def add(self, numbers: Sequence[float]) -> None:
+        """Counts a box. One of 0 and 1 alone may be either."""
+        if not all(map(_is_fraction, numbers)):
+            self.larger += 1
+        elif not all(number.is_integer() for number in numbers):
+            self.fractional += 1
+
+    @property
+    def fractions(self) -> bool:
+        """Returns whether the numbers are fractions of the image, not pixels."""
+        return self.fractional > self.larger
 
 
 def read_points(value: object, what: str, least: int = 3) -> list[tuple[float, float]]:

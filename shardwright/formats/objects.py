@@ -173,6 +173,10 @@ class ObjectFormat(AnnotationFormat):
         """Classes in the order that the tool itself gives them, where it does; called after all entries were read."""
         return ()
 
+    def _counted_by(self) -> str:
+        """Returns the tool if its classes are numbers that count from 0, or an empty text."""
+        return ""
+
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)))
@@ -325,7 +329,7 @@ class ObjectFormat(AnnotationFormat):
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
         declared = tuple(dict.fromkeys(self._declared()))
         if self._classes is not None or not declared or any(label not in declared for label in used):
-            return map_classes(used, self._classes)
+            return map_classes(used, self._classes, self._counted_by())
         check_names(dict.fromkeys(declared, self._path))
         found = counted(len(declared), "class", "classes")
         notes = [f"{found}, in the order of {self.tool}: {shorten(declared, SHOWN_CLASSES)}"]

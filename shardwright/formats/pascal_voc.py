@@ -27,7 +27,7 @@ import numpy as np
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
-from shardwright.formats.classes import map_classes
+from shardwright.formats.classes import map_classes, names_by_line
 from shardwright.formats.mask_images import check_second, detect_values, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, have_ids, listed_ids, map_ids
@@ -394,8 +394,9 @@ def _class_names(folder: str) -> tuple[str, ...]:
     name = _names_file(folder)
     if not name:
         return ()
-    with open_table(os.path.join(folder, name), MOST_LIST_BYTES) as file:
-        return tuple(dict.fromkeys(line.strip() for line in file if line.strip()))
+    path = os.path.join(folder, name)
+    with open_table(path, MOST_LIST_BYTES) as file:
+        return names_by_line(file.read(), path)
 
 
 def _is_colored(files: VocFiles, name: str) -> bool:

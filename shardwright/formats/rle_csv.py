@@ -22,6 +22,7 @@ other's mask transposed, and only the header or the user can decide.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -37,7 +38,7 @@ from shardwright.formats.export_record import RECORD_FILE, ExportRecord
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
-from shardwright.masks.rle import RleError, perimeter, read_numbers
+from shardwright.masks.rle import RleError, area, perimeter, read_numbers
 
 # An outline counts as longer from this ratio on, and from the larger one where the header is contrary; so that a
 # handful of pixels decides nothing, it must be longer by some edges as well.
@@ -193,8 +194,11 @@ def _is_counts(sample: SampleCell) -> bool:
 
 
 def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[str, str]:
-    """Decides by codes of several runs: relative ones seldom ascend as starts do, absolute ones add up past the end."""
-    not_absolute = not_relative = 0
+    """Decides by codes of several runs, and by the outlines of their masks where both meanings fit the image.
+
+    Absolute starts ascend in most sets, though not in all. Offsets seldom do. As the wrong ones, runs are apart.
+    """
+    absolute = relative = either = ascending = 0
     for sample in samples:
         numbers = read_numbers(sample.text)
         if numbers is None or len(numbers) < 4 or len(numbers) % 2:
@@ -202,23 +206,53 @@ def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[st
         starts, lengths = numbers[::2].astype(np.float64), numbers[1::2].astype(np.float64)
         ends = starts + lengths
         size = sample.height * sample.width
-        not_absolute += bool((starts[1:] < ends[:-1]).any() or ends.max() > size + 1)
-        not_relative += bool(ends.sum() > size)
-    if not_absolute >= max(_SEVERAL, _MAJORITY * not_relative):
-        return RELATIVE, f"starts do not ascend in {not_absolute} rows, and as offsets they end within the image"
-    if not_relative >= max(1, _MAJORITY * not_absolute):
+        if ends.max() > size + 1 or ends.sum() > size:
+            relative += bool(ends.max() > size + 1)
+            absolute += bool(ends.sum() > size)
+            continue
+        sorted_ = not (starts[1:] < ends[:-1]).any()
+        as_starts = _outline(Dialect(ABSOLUTE, base=int(starts.min() > 0)), sample, lengths.sum())
+        as_offsets = _outline(SIIM, sample, lengths.sum())
+        if as_offsets >= _CLEAR * as_starts:
+            absolute += 1
+        elif sorted_:
+            ascending += 1
+        elif as_starts >= _CLEAR * as_offsets:
+            relative += 1
+        else:
+            either += 1
+    if relative >= max(_SEVERAL, _MAJORITY * absolute):
+        return RELATIVE, f"starts do not ascend in {relative} rows, and as offsets they draw shorter outlines"
+    if absolute >= max(1, _MAJORITY * (relative + either)):
         return ABSOLUTE, ""
-    if not_absolute + not_relative >= _SEVERAL:
+    marked = any(sample.text == _NO_MASK for sample in samples)
+    contrary = relative or either > ascending or (marked and absolute)
+    if contrary and (not marked or absolute + relative + either >= _SEVERAL):
         raise UsageError(
-            f"{where}: starts may be absolute, or relative to the run before. {not_absolute} of the first rows cannot "
-            f"be absolute, {not_relative} cannot be relative. Set input.labels.rle.encoding: absolute or relative."
+            f"{where}: starts may be absolute, or relative to the run before. {absolute} of the first rows fit "
+            f"absolute starts alone, or better, {relative} relative ones, and {either} fit both but do not ascend. Set "
+            "input.labels.rle.encoding: absolute or relative."
         ).with_readings(
             Reading("starts are positions in the image", {"input.labels.rle.encoding": ABSOLUTE}),
             Reading("starts count from the end of the run before", {"input.labels.rle.encoding": RELATIVE}),
         )
-    if any(sample.text == _NO_MASK for sample in samples):
-        return RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR"
-    return ABSOLUTE, ""
+    return (RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR") if marked else (ABSOLUTE, "")
+
+
+def _outline(dialect: Dialect, sample: SampleCell, pixels: float) -> float:
+    """Returns the length of the outline of a mask, in the order that has the shorter one.
+
+    Args:
+        dialect: the meaning of the numbers.
+        sample: a code that fits its image.
+        pixels: the sum of the lengths of its runs. Hidden sides count, too, if runs overlap.
+    """
+    height, width = sample.height, sample.width
+    try:
+        runs = dialect.parse_in_order(sample.text, height=height, width=width)
+    except RleError:
+        return math.nan  # It is neither longer nor shorter than another.
+    return min(perimeter(runs, height, width), perimeter(runs, width, height)) + 2 * (pixels - area(runs))
 
 
 def _detect_base(

@@ -20,8 +20,9 @@ import yaml
 
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import UsageError
+from shardwright.formats.classes import names_by_line
 from shardwright.formats.image_names import key_stem
-from shardwright.formats.object_values import ObjectError, read_text_number
+from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, fractions
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
@@ -30,8 +31,6 @@ YAML_ENDINGS = (".yaml", ".yml")
 _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
 _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
-# Rounding of six digits leaves the image by less than this.
-_OVER = 0.01
 _FRACTIONS = (1, 1)
 _SHOWN = 60
 
@@ -59,7 +58,10 @@ class Yolo(ObjectFiles):
         texts = [i for i, key in enumerate(listing.keys) if self._is_text(key) and _base(key) not in lists]
         named = [i for i, key in enumerate(listing.keys) if _base(key) in _NAME_LISTS and key.startswith(self._below)]
         self._points = "kpt_shape" in data
-        self._classes_of = _names(data["names"], given.path) if "names" in data else _read_list(listing, named)
+        self._classes_of: tuple[str, ...] = ()
+        if not self._has_ids():
+            file = os.path.join(folder, described)
+            self._classes_of = _names(data["names"], file) if "names" in data else _read_list(listing, named)
         extra = [i for i, key in enumerate(listing.keys) if key == described]
         self._files = listing.part(texts)
         self._all = listing.part(sorted([*texts, *named, *extra]))
@@ -100,7 +102,10 @@ class Yolo(ObjectFiles):
         return [*found, below] if below == _base(below) or not found else found
 
     def _declared(self) -> Sequence[str]:
-        return () if self._has_ids() else self._classes_of
+        return self._classes_of
+
+    def _counted_by(self) -> str:
+        return "" if self._classes_of else "YOLO"
 
     def _content(self, raw: Any) -> Content:
         try:
@@ -123,9 +128,8 @@ class Yolo(ObjectFiles):
             confidence = "; is the last one the confidence of a prediction?" if len(fields) == _BOX + 1 else ""
             raise ObjectError(f"{where}: has {len(fields)} numbers; {fix}{confidence}")
         numbers = [read_text_number(text, where) for text in fields[1 : _BOX if self._points else None]]
-        outside = next((number for number in numbers if not -_OVER <= number <= 1 + _OVER), None)
-        if outside is not None:
-            raise ObjectError(f"{where}: {outside:g} is not a fraction of the image, from 0 to 1")
+        for number in numbers:
+            check_fraction(number, where)
         label = self._label(int(fields[0]), where)
         if len(numbers) > _BOX - 1:
             return Thing(label, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
@@ -133,7 +137,7 @@ class Yolo(ObjectFiles):
         return Thing(label, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
 
     def _label(self, number: int, where: str) -> str:
-        if not self._classes_of or self._has_ids():
+        if not self._classes_of:
             return str(number)
         if number >= len(self._classes_of):
             raise ObjectError(f"{where}: the class {number} is not one of the {len(self._classes_of)} names, from 0")
@@ -164,6 +168,12 @@ def _names(value: object, path: str) -> tuple[str, ...]:
         value = [value[i] for i in range(len(value))]
     if not isinstance(value, list) or not value or not all(isinstance(name, (str, int)) for name in value):
         raise UsageError(f"{path}: names is not a list of classes, nor a mapping of the numbers from 0 to classes.")
+    truth = next((name for name in value if isinstance(name, bool)), None)
+    if truth is not None:
+        raise UsageError(
+            f"{path}: names has the class {truth}, since YAML reads yes, no, on, off, true and false so. Put the "
+            f"name in quotes: {'yes' if truth else 'no'!r}."
+        )
     return tuple(map(str, value))
 
 
@@ -174,7 +184,7 @@ def _read_list(listing: Listing, found: list[int]) -> tuple[str, ...]:
         text = read_bytes(listing.path(found[0]), listing.pin(found[0]), MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise UsageError(f"{listing.path(found[0])}: is not a list of classes in UTF-8.") from None
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
+    return names_by_line(text, listing.path(found[0]))
 
 
 def _texts(value: object) -> Iterator[str]:

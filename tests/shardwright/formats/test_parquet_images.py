@@ -149,7 +149,8 @@ def test_boxes_that_cannot_be_read_are_refused_with_the_reason(tmp_path):
     write(tmp_path / "in/a.parquet", columns, {"objects": feature})
     ingested(tmp_path / "in", tmp_path / "class")
     assert "the class '7' has no name" in ledger(tmp_path / "class")["a.parquet/1"].reason
-    columns["objects"] = [{"bbox": [[0.1, 0.2, 0.3, 0.4]], "category": [0]}] * 3
+    # Rounding, and one box that is wrong, make no pixels of them.
+    columns["objects"] = [{"bbox": [[0.1, 0.2, last, 1.0002]], "category": [0]} for last in (0.3, 0.4, 1.5)]
     write(tmp_path / "in/a.parquet", columns, {"objects": feature})
     with pytest.raises(UsageError, match=r"objects\.bbox: the numbers are fractions of the image"):
         ingested(tmp_path / "in", tmp_path / "fractions")

@@ -405,6 +405,8 @@ def test_names_next_to_a_tree_of_voc_are_those_of_its_values(file, text):
     found, config = read()
     assert config["input"]["classes"] == {"bus": 1, "person": 2}
     np.testing.assert_array_equal(drawn(found["a.jpg"], "person"), area(ord("a")))
+    Path("set", file).write_text(text.replace("bus", "\nbus"))
+    assert init() == 2
 
 
 def test_the_names_of_open_images_may_be_where_fiftyone_puts_them():

@@ -138,6 +138,40 @@ def test_numbers_that_fit_neither_meaning_are_refused():
     assert detect(severstal, texts(*["50 9 1 4"] * 5)).dialect == COLUMN_PAIRS
 
 
+def unsorted(count=6, height=40, width=64):
+    """Codes with absolute starts whose runs go from right to left; near the left border they fit as offsets, too."""
+    runs = [[(column * height + 6, 4 + number) for column in (4, 3, 2)] for number in range(count)]
+    return [SampleCell(" ".join(f"{a} {b}" for a, b in one), True, height, width) for one in runs]
+
+
+@pytest.mark.parametrize("headers", [AIRBUS, OWN])
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_starts_that_do_not_ascend_are_offsets_only_where_these_draw_shorter_outlines(headers, count):
+    rows = unsorted(count)
+    assert detect(headers, rows, order="column").dialect.runs == "absolute"
+    # The codes of two objects in one row, one of them further up.
+    joined = [SampleCell(f"{row.text} {50 + number} 5", True, 40, 64) for number, row in enumerate(rows)]
+    assert detect(headers, joined, order="column").dialect.runs == "absolute"
+    # The first rows of a table of SIIM-ACR: as starts, its runs overlap near the first column.
+    code = "557374 2 1015 8 1009 14 1002 20 997 26 990 32 985 38 983 40 980 42 979 42 979 42 979 42"
+    siim = [SampleCell(code, False, 1024, 1024)] * count
+    if count > 2:
+        assert detect(headers, siim, order="column").dialect == SIIM
+    else:
+        with pytest.raises(UsageError, match=f"{count} relative ones.*Set input.labels.rle.encoding: absolute or rel"):
+            detect(headers, siim, order="column")
+    assert detect(headers, [*siim, SampleCell("-1", False, 1024, 1024)], order="column").dialect == SIIM
+
+
+def test_starts_that_do_not_ascend_and_show_no_object_are_refused():
+    dots = texts(*["301 1 7 1 99 1"] * 3)
+    with pytest.raises(UsageError, match=r"0 of the first rows .*, 0 relative ones, and 3 fit both") as caught:
+        detect(AIRBUS, dots)
+    assert [one.options["input.labels.rle.encoding"] for one in caught.value.readings] == ["absolute", "relative"]
+    # Those of most rows ascend.
+    assert form(AIRBUS, [*dots, *texts(*["7 1 99 1"] * 3)]) == bare(COLUMN_PAIRS)
+
+
 def test_a_start_of_0_decides_the_base():
     rows = samples(Dialect(base=0))
     assert form(OWN, [*rows, SampleCell("0 3", True, 90, 130)]) == bare(Dialect(base=0))

@@ -72,6 +72,32 @@ def test_tables_without_masks_are_none_for_segmentation(tmp_path, text):
         survey(tmp_path, text, task="segmentation")
 
 
+@pytest.mark.parametrize(
+    ("rows", "unit", "edges", "reason"),
+    [
+        ("a,x,0.5,0.25,1,0.75\nb,x,0,0,1,1\n", "fractions of the image", [0.5, 0.25, 1, 0.75], ""),
+        ("a,x,-0.0001,0.25,0.5,1.0002\n", "fractions of the image", [0, 0.25, 0.5, 1], ""),
+        ("a,x,0.5,0.25,1,0.75\nb,x,nan,0,1,1\n", "fractions of the image", [0.5, 0.25, 1, 0.75], "xmin is 'nan'"),
+        (
+            "a,x,0.5,0.25,1,0.75\na,x,0,0,.5,1\nb,x,0,0,1,1.5\n",
+            "fractions of the image",
+            [0.5, 0.25, 1, 0.75],
+            "row 4: ymax: 1.5 is not a fraction of the image, from 0 to 1",
+        ),
+        ("a,x,0,0,1,1\n", "pixels", [0, 0, 1 / 6, 0.25], ""),
+        ("a,x,1.5,0.5,3,2\nb,x,0.5,0,1,1\n", "pixels", [0.25, 0.125, 0.5, 0.5], ""),
+        ("a,x,1.5,0.5,3,2\nb,x,0,0,3,2\nb,x,0.5,0,1,1\n", "pixels", [0.25, 0.125, 0.5, 0.5], ""),
+    ],
+)
+def test_the_unit_of_boxes_is_that_of_most_of_them(tmp_path, rows, unit, edges, reason):
+    found, annotations = survey(tmp_path, f"image,class,xmin,ymin,xmax,ymax\n{rows}", boxes=True)
+    assert found.notes[-1].endswith(f", in {unit}")
+    first = next(one.values for one in annotations if one.image == 0)
+    sides = ("xmin", "ymin", "xmax", "ymax")
+    assert [first[f"image/object/bbox/{side}"][0] for side in sides] == pytest.approx(edges)
+    assert [reason in refusal.reason for refusal in found.rejected.values()] == ([True] if reason else [])
+
+
 def test_boxes_without_classes_are_named_as_what_they_are(tmp_path):
     text = "image,xmin,ymin,xmax,ymax\na,0,0,1,1\nb,1,0,3,2\n"
     with pytest.raises(UsageError, match="'ymax' holds boxes, and no column has their classes. Name it") as caught:

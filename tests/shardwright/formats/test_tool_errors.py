@@ -117,6 +117,8 @@ WHOLE = [
     ("YOLO segments", lambda text: "names: {0: a, 2: b}", "names is not a list of classes"),
     ("YOLO segments", lambda text: "names: [a, b]\nx: &a [*a]", "cannot be read as YAML|found"),
     ("YOLO segments", lambda text: "names: [a, b", "cannot be read as YAML"),
+    ("YOLO segments", lambda text: "names: [a, yes]", r"data.yaml: names has the class True.*quotes: 'yes'"),
+    ("YOLO segments", lambda text: "names: {0: a, 1: off}", r"data.yaml: names has the class False.*quotes"),
 ]
 
 
@@ -127,6 +129,26 @@ def test_a_broken_file_is_one_clear_line(tmp_path, tool, change, message):
     with pytest.raises(UsageError, match=message) as caught:
         run(raw, tmp_path / "out")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("car\n\nroad\n", "classes.txt, line 2: it is blank, and the number of a class is that of its line"),
+        ("car\nroad\n car\n", "classes.txt, line 3: the class 'car' is there twice, and the number of a class"),
+        ("\n", None),
+        ("car\r\nroad\r\n\n \n", None),
+    ],
+)
+def test_the_line_of_a_class_is_its_number(tmp_path, text, message):
+    path, raw = source(tmp_path / "data", "YOLO next to images")
+    (path / "classes.txt").write_text(text)
+    if message:
+        with pytest.raises(UsageError, match=message):
+            run(raw, tmp_path / "out")
+        # With numbers in the configuration, the file does not matter.
+        raw["input"]["classes"] = {"car": 0, "road": 1}
+    assert run(raw, tmp_path / "out").classes == (("car", "road") if len(text) > 1 else ("0", "1"))
 
 
 @pytest.mark.parametrize("tool", ["YOLO next to images", "LabelMe"])

@@ -43,6 +43,24 @@ def test_yolo_without_names_has_numbers(tmp_path, classes, names):
     assert run({"input": {**source, **({"classes": classes} if classes else {})}}, tmp_path / "out").classes == names
 
 
+def test_yolo_counts_the_names_of_the_configuration_from_0(tmp_path):
+    """Whatever numbers occur; a number that is a name is that class."""
+    tool_files.yolo_boxes(tmp_path / "data")
+    (tmp_path / "data/data.yaml").unlink()
+    for file in (tmp_path / "data/labels").rglob("*.txt"):
+        file.write_text("1 0.5 0.5 0.5 0.5\n")
+    labels = {"path": str(tmp_path / "data/labels"), "boxes": True}
+    given = {"images": str(tmp_path / "data/images"), "labels": labels}
+    for number, classes in enumerate((["zero", "one", "two"], ["1", "2"])):
+        out, notes = tmp_path / str(number), list[str]()
+        run({"task": "classification", "input": {**given, "classes": classes}}, out, log=notes.append)
+        assert set(map(tuple, classes_of(out).values())) == {("1",) if number else ("one",)}
+        assert ("class ids count from 0 (YOLO counts so): 0 is zero" in " ".join(notes)) == (not number)
+    raw = {"task": "classification", "input": {**given, "classes": ["zero"]}}
+    with pytest.raises(UsageError, match=r"train/i0.txt: the class '1' is not in input.classes. Known are: zero \(0\)"):
+        run(raw, tmp_path / "out")
+
+
 def test_an_image_without_a_text_file_has_no_objects(tmp_path):
     tool_files.yolo(tmp_path / "data")
     (tmp_path / "data/labels/train/i1.txt").unlink()

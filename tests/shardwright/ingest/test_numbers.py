@@ -85,9 +85,11 @@ def test_an_image_without_its_number_is_rejected(folder, row, reason):
     assert len(examples(folder / "out")) == 5
 
 
-def test_a_row_that_repeats_another_is_no_conflict(folder):
-    run(table(folder, rows("i5.png,40.625,5")), folder / "out")
-    assert examples(folder / "out")["i5.png"][HEAD].tolist() == [40.625]
+@pytest.mark.parametrize("row", ["i5.png,40.625,5", "i5.png,40.6250,5.0", "i5.png, +4.0625e1,05e0"])
+def test_a_row_that_repeats_another_is_no_conflict(folder, row):
+    run(table(folder, rows(row)), folder / "out")
+    found = examples(folder / "out")["i5.png"]
+    assert (found[HEAD].tolist(), found["image/meta/age"].tolist()) == ([40.625], [5])
 
 
 def test_json_lines_of_numbers(folder):
