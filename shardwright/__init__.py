@@ -15,6 +15,7 @@ from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shardwright.config import Config, load_config
+    from shardwright.dataset.epoch_steps import steps_per_epoch
     from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.source import source
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from shardwright.ingest.run import make_dataset
-    from shardwright.loader.load import load, steps_per_epoch
+    from shardwright.loader.load import load
     from shardwright.report.page import write_report
     from shardwright.sample import write_sample
     from shardwright.verify.dataset import verify as verify_dataset
@@ -80,7 +81,7 @@ _HOMES = {
     "make_dataset": "ingest.run",
     "show_batch": "display.batches",
     "source": "dataset.source",
-    "steps_per_epoch": "loader",
+    "steps_per_epoch": "dataset.epoch_steps",
     "verify_dataset": "verify:verify",
     "write_report": "report.page",
     "write_sample": "sample",
