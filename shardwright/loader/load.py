@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -180,7 +181,9 @@ def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
     )
     errors = ErrorContext(shards, parser.problem)
     read = read_exact if options.exact else read_fast
-    records, count = read(shards, options, errors.read_errors)
+    # A cache keeps the stored order, which is the same for all that read it. They mix behind it.
+    stored = options if options.cache is None else replace(options, shuffle=False)
+    records, count = read(shards, stored, errors.read_errors)
 
     def parse(_: Tensor, record: Record) -> Example:
         return {**parser(record["record"]), **{name: part for name, part in record.items() if name != "record"}}
@@ -241,6 +244,7 @@ def _identity(dataset: ImageDataset, options: ResolvedOptions, count: int) -> di
         "split": options.split,
         "share": host_ranges(counts, options.host, options.hosts),
         "targets": options.targets,
+        "order": "stored" if options.deterministic else "any",
     }
     if options.texts:
         identity["texts"] = list(options.texts)

@@ -116,9 +116,9 @@ def cache_budget(
 ) -> int:
     """Returns the bytes of the train split that stay in memory from the first epoch on; 0 where none do.
 
-    Images are kept only if the trained model is the same without a cache, on machines of any size. A cache repeats the
-    order of the first epoch. That makes a difference for several shards, or several pieces of one (which hosts share,
-    or which are read from a bucket), but not for a single shard.
+    Images are kept only if the trained model is the same without a cache, on machines of any size. A cache keeps the
+    stored order. That makes a difference for several shards, or several pieces of one (which hosts share, or which are
+    read from a bucket), but not for a single shard.
 
     Args:
         shards: records of every shard of the split.

@@ -48,6 +48,16 @@ def test_a_folder_serves_the_next_process_and_augmentation_comes_after_it(datase
     assert len(list(folder.glob("*.index"))) == 2
 
 
+@pytest.mark.parametrize("first", [{}, {"seed": 5}, {"deterministic": False}])
+def test_the_order_is_not_that_of_the_load_that_filled_the_folder(dataset, tmp_path, first):
+    folder, options = tmp_path / "cache", {**PLAIN, "shuffle_buffer": 2}
+    epoch(load(dataset, "train", 3, cache=folder, **{**options, **first}))
+    stored = epoch(load(dataset, "train", 3, cache=folder, **{**options, "shuffle": False}))
+    assert stored == epoch(load(dataset, "train", 3, **{**options, "shuffle": False}))
+    again = epoch(load(dataset, "train", 3, cache=folder, **options))
+    assert again == epoch(load(dataset, "train", 3, cache=tmp_path / "new", **options))
+
+
 def test_what_does_not_fit_is_refused(dataset, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "_OF_MEMORY", 0.0)
     monkeypatch.setattr(memory, "_OF_DISK", 0.0)
