@@ -95,9 +95,12 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"shardwright.{module}"), attribute or name)
     except ModuleNotFoundError as error:
-        from shardwright.extras import missing_extra
+        from shardwright.extras import missing_extra, stand_in
 
-        raise missing_extra(error) or error from None
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        return stand_in(name, missing)
 
 
 def __dir__() -> list[str]:
