@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shardwright.dataset.source import source
     from shardwright.display.batches import show_batch
     from shardwright.drift.monitor import compare_datasets
+    from shardwright.edit.export import ExportOptions
     from shardwright.edit.export import export as export_dataset
     from shardwright.errors import (
         CheckFailed,
@@ -42,6 +43,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "DatasetError",
+    "ExportOptions",
     "ImageDataset",
     "Manifest",
     "NotFound",
@@ -68,6 +70,7 @@ _HOMES = {
     "Config": "config",
     "ConfigError": "errors",
     "DatasetError": "errors",
+    "ExportOptions": "edit.export",
     "ImageDataset": "dataset.reader",
     "Manifest": "dataset.manifest",
     "NotFound": "errors",
