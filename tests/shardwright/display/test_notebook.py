@@ -189,6 +189,10 @@ def test_masks_and_pixels_of_every_form():
 def test_a_comparison_shows_its_verdict(dataset, small_dataset, tmp_path):
     same = compare_datasets(dataset, dataset)
     assert "Too few images: at least 20" in same._repr_html_()
+    with pytest.raises(UsageError, match=r"^ignore: 'size' is not a list\. Write ignore=\['size'\]\."):
+        compare_datasets(dataset, dataset, ignore="size")
+    with pytest.raises(UsageError, match="^images: '40' is not a whole number"):
+        compare_datasets(dataset, dataset, images="40")
     many = ImageDataset.open(small_dataset(tmp_path / "one", counts={"train": [40]}))
     wide = ImageDataset.open(small_dataset(tmp_path / "two", counts={"train": [40]}, size=lambda number: (24, 48)))
     assert "Nothing has changed" in compare_datasets(many, many)._repr_html_()
