@@ -42,7 +42,9 @@ def check_whole(name: str, value: Any, *, least: int | None = None, most: int | 
     except TypeError:
         number = None
     if number is None:
-        raise ConfigError(name, f"{value!r} is not a whole number", f"Write a number such as {name}={least or 1}.")
+        raise ConfigError(
+            name, f"{value!r} is not a whole number", f"Write a number such as {name}={max(1, least or 1)}."
+        )
     if least is not None and number < least:
         raise ConfigError(name, f"{value} is too small", f"Use at least {least}.")
     if most is not None and number > most:

@@ -200,7 +200,7 @@ class LoaderOptions:
             return
         folder = os.fspath(self.cache)
         if real_path(folder) == real_path(dataset.root) or is_inside(folder, dataset.root):
-            raise UsageError(f"cache: {folder} is inside of the dataset {dataset.root}. Name another folder.")
+            raise UsageError(f"cache: {folder} belongs to the dataset {dataset.root}. Name another folder.")
 
     def _targets(self, dataset: ImageDataset) -> str:
         has_masks = dataset.manifest.task == "segmentation"

@@ -187,7 +187,7 @@ def test_the_loader_and_the_count_of_its_steps_refuse_the_same(
         ({"augment": [1]}, "augment: 1 is not a text"),
         ({"texts": "caption"}, r"texts: .* Write texts=\['caption'\]\."),
         ({"numbers": "age"}, r"numbers: .* Write numbers=\['age'\]\."),
-        ({"seed": "1"}, "seed: '1' is not a whole number"),
+        ({"seed": "1"}, r"seed: '1' is not a whole number\. Write a number such as seed=1\."),
         ({"seed": 2**70}, "seed: .* is too large"),
         ({"order": "exact", "start_step": "1"}, "start_step: '1' is not a whole number"),
         ({"order": "exact", "start_step": -1}, "start_step: -1 is too small"),
@@ -208,7 +208,7 @@ def test_values_of_a_wrong_type_are_named(clouds: Path, given: dict[str, object]
 
 def test_a_cache_inside_of_the_dataset_is_refused(clouds: Path) -> None:
     for folder in (clouds, clouds / "cache"):
-        with pytest.raises(UsageError, match="cache: .* is inside of the dataset"):
+        with pytest.raises(UsageError, match="cache: .* belongs to the dataset"):
             loader.load(clouds, "train", 2, cache=folder)
     assert not (clouds / "cache").exists()
 
