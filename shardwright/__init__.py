@@ -15,11 +15,13 @@ from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shardwright.config import Config, load_config
+    from shardwright.dataset.epoch_steps import steps_per_epoch
     from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.source import source
     from shardwright.display.batches import show_batch
     from shardwright.drift.monitor import compare_datasets
+    from shardwright.edit.export import ExportOptions
     from shardwright.edit.export import export as export_dataset
     from shardwright.errors import (
         CheckFailed,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from shardwright.ingest.run import make_dataset
-    from shardwright.loader.load import load, steps_per_epoch
+    from shardwright.loader.load import load
     from shardwright.report.page import write_report
     from shardwright.sample import write_sample
     from shardwright.verify.dataset import verify as verify_dataset
@@ -41,6 +43,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "DatasetError",
+    "ExportOptions",
     "ImageDataset",
     "Manifest",
     "NotFound",
@@ -67,6 +70,7 @@ _HOMES = {
     "Config": "config",
     "ConfigError": "errors",
     "DatasetError": "errors",
+    "ExportOptions": "edit.export",
     "ImageDataset": "dataset.reader",
     "Manifest": "dataset.manifest",
     "NotFound": "errors",
@@ -80,7 +84,7 @@ _HOMES = {
     "make_dataset": "ingest.run",
     "show_batch": "display.batches",
     "source": "dataset.source",
-    "steps_per_epoch": "loader",
+    "steps_per_epoch": "dataset.epoch_steps",
     "verify_dataset": "verify:verify",
     "write_report": "report.page",
     "write_sample": "sample",
@@ -94,9 +98,12 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"shardwright.{module}"), attribute or name)
     except ModuleNotFoundError as error:
-        from shardwright.extras import missing_extra
+        from shardwright.extras import missing_extra, stand_in
 
-        raise missing_extra(error) or error from None
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        return stand_in(name, missing)
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NoReturn
+
 from shardwright.errors import UsageError
 
 # Extra -> the modules it brings, by the first names of what is imported.
@@ -79,6 +82,24 @@ def missing_extra(error: ModuleNotFoundError, command: str | None = None) -> Mis
     # `google` itself is missing if none of Google's packages is there.
     missing = next((module for module in EXTRAS[extra] if module.startswith(f"{name}.")), name)
     return MissingExtra(f"{missing} is not installed. Install it: pip install 'shardwright[{extra}]'.")
+
+
+def stand_in(name: str, missing: MissingExtra) -> Callable[..., NoReturn]:
+    """Returns a function that stands for one whose package is missing, and raises the error when it is called.
+
+    An error while the name is looked up would end `from shardwright import *`, `hasattr` and `help`, too.
+
+    Args:
+        name: of the function.
+        missing: the error.
+    """
+
+    def call(*_values: Any, **_options: Any) -> NoReturn:
+        raise MissingExtra(str(missing))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Cannot be called here: {missing}"
+    return call
 
 
 def extras_of(name: str) -> list[str]:

@@ -311,6 +311,24 @@ def test_a_store_without_its_client_names_the_extra(tmp_path: Path) -> None:
     )
 
 
+def test_names_of_the_package_can_be_listed_without_tensorflow(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['tensorflow'] = None\n"
+        "import inspect, pydoc, shardwright\n"
+        "from shardwright import *\n"
+        "assert 'steps_per_epoch' in pydoc.render_doc(shardwright) and hasattr(shardwright, 'load')\n"
+        "print(dict(inspect.getmembers(shardwright))['load'].__doc__)\n"
+        "try: steps_per_epoch('missing', 'train', 2)\n"
+        "except NotFound as error: print(type(error).__name__)\n"
+        "try: load('ds', 'train', 2)\n"
+        "except UsageError as error: print(type(error).__name__)"
+    )
+    assert _run(tmp_path, sys.executable, "-c", code) == (
+        "Cannot be called here: tensorflow is not installed. Install it: pip install 'shardwright[tf]'.\n"
+        "NotFound\nMissingExtra\n"
+    )
+
+
 def test_the_page_lists_every_command_with_its_extra() -> None:
     page = (ROOT / "docs/get-started/installation.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.+) \|$", page.split("## Which command")[1], re.MULTILINE)

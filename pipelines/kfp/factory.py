@@ -66,7 +66,12 @@ def plain_components(image: str | None = None, target: str = KUBEFLOW) -> PlainC
 
 
 def component_file(name: str) -> Path:
-    """Returns the YAML file of a component of `plain_components()`."""
+    """Returns the YAML file of a component of `plain_components()`.
+
+    Raises:
+        ConfigError: there is no such component.
+    """
+    one_of("component_file", name, tuple(step.__name__ for step in STEPS))
     return Path(__file__).with_name(f"{name}.yaml")
 
 

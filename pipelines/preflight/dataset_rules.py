@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardwright.config.trainer import is_import_path
+from shardwright.dataset.host_sharding import host_ranges
 from shardwright.dataset.manifest import NONE, SINGLE
-from shardwright.loader.host_sharding import host_ranges
 from shardwright.pipelines.preflight.device_rules import host_records
 from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
 from shardwright.pipelines.preflight.findings import Problem, problem_if

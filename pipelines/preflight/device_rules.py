@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import lcm
 
-from shardwright.loader.host_sharding import share_sizes
+from shardwright.dataset.host_sharding import share_sizes
 from shardwright.pipelines.preflight.facts import TRAIN, Facts
 from shardwright.pipelines.preflight.findings import Problem, problem_if
 

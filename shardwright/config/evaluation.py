@@ -43,7 +43,7 @@ class DriftConfig:
             stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of
             `shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path.
         images: how many of each dataset are compared.
-        alpha: the chance that a run is stopped though nothing has changed.
+        alpha: the chance that a run is stopped though nothing has changed. Less than 5e-05 needs `ignore: [embedding]`.
         ignore: measures that may change.
     """
 
@@ -66,7 +66,8 @@ class SkewConfig:
 
     Attributes:
         images: how many of each split are compared.
-        alpha: the chance that a run is stopped though all splits are alike.
+        alpha: the chance that a run is stopped though all splits are alike. All comparisons share it; less than 5e-05
+            for each needs `ignore: [embedding]`.
         ignore: measures that may differ.
     """
 

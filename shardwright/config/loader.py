@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shardwright.config.arguments import check_flags, check_list, check_whole
 from shardwright.config.parsing import at_least, one_of
-from shardwright.errors import ConfigError
+from shardwright.errors import ConfigError, UsageError
 
 # The option in messages: a parameter of `load`, and below `loader` in a configuration.
 _OPTION = "augment"
@@ -67,6 +68,7 @@ def read_augmentations(written: Iterable[str]) -> dict[str, Augmentation]:
     Raises:
         ConfigError: one is not known, is there twice, or its strength is out of range.
     """
+    check_list(_OPTION, written)
     found: dict[str, Augmentation] = {}
     for text in written:
         name, given, value = text.partition("=")
@@ -96,6 +98,25 @@ def _strength(text: str, kind: _Kind, value: str | None) -> float:
 
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
 ORDERS = ("fast", "exact")
+
+
+def check_epoch(
+    batch_size: int, *, hosts: int, order: str, drop_remainder: bool, pad: bool, repeat: bool = False
+) -> None:
+    """Checks the arguments that `load` and `steps_per_epoch` share.
+
+    Raises:
+        UsageError: one has another type or is out of range, or two contradict each other.
+    """
+    check_whole("batch_size", batch_size, least=1)
+    check_whole("hosts", hosts, least=1)
+    check_flags({"drop_remainder": drop_remainder, "pad": pad, "repeat": repeat})
+    if order not in ORDERS:
+        raise UsageError(f"order: {order!r} is not known. Use fast or exact.")
+    if pad and (repeat or drop_remainder):
+        raise UsageError(
+            "pad: has no effect with repeat or drop_remainder, since every batch is full then. Leave pad out."
+        )
 
 
 @dataclass(frozen=True)

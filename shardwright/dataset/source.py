@@ -99,7 +99,7 @@ class DatasetSource(Sequence[dict[str, Any]]):
         keys = view.example.texts(self._manifest.stored(_KEY))
         where = f"{self._root}, split {self.split}, record {number} (key {keys[0] if keys else ''!a})"
         try:
-            image = _pixels(view, self._decode)
+            image = _pixels(view, where, self._decode)
             item: dict[str, Any] = {"image": image, "key": keys[0] if keys else ""}
             if self._masks:
                 item["masks"] = self._drawn(view, *image.shape[:2])
@@ -143,8 +143,9 @@ def source(directory: str | os.PathLike[str], split: str, *, decode: Decode | No
             not turn them by Exif. For processes that are not forked, it must be a function of a module.
 
     Raises:
-        DatasetError: there is no whole dataset, or no such split.
+        DatasetError: there is no whole dataset, or no such split; or, when an item is read, its record is damaged.
         NotFound: there is no such folder.
+        UsageError: when an item is read: `decode` returns something else.
     """
     return DatasetSource(ImageDataset.open(directory), split, decode)
 
@@ -176,8 +177,8 @@ def _mask(stored: Any, height: int, width: int) -> Pixels:
     return np.ascontiguousarray(draw(runs, height, width))
 
 
-def _pixels(view: ExampleView, decode_by: Decode | None = None) -> Pixels:
-    """Returns the stored pixels, uint8 [H, W, 3]."""
+def _pixels(view: ExampleView, where: str, decode_by: Decode | None = None) -> Pixels:
+    """Returns the stored pixels, uint8 [H, W, 3]; `where` is for messages."""
     encoded = view.encoded
     if view.reader.encoding in ("raw", "tensor"):
         shape = (*view.size, 3)
@@ -189,7 +190,8 @@ def _pixels(view: ExampleView, decode_by: Decode | None = None) -> Pixels:
         pixels: Any = decode_by(encoded)
         found = (getattr(pixels, "dtype", None), getattr(pixels, "shape", None))
         if found != (np.uint8, (*view.size, 3)):
-            raise ValueError(f"`decode` returned {found[0]} {found[1]}, not uint8 {(*view.size, 3)}")
+            problem = f"`decode` returned {found[0]} {found[1]}, not uint8 {(*view.size, 3)}"
+            raise UsageError(f"{where}: {problem}. Return the stored pixels.")
         return np.asarray(pixels)
     if view.header is None:
         raise ValueError("the stored bytes are not a JPEG or PNG")

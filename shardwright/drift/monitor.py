@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shardwright.config.arguments import check_list, check_whole
 from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
@@ -167,8 +168,8 @@ def compare_datasets(
         reference: a dataset with the expected images.
         current: a dataset, or a folder of images.
         images: number of images of each side, chosen by a hash of their keys.
-        alpha: chance of a false alarm.
-        ignore: measures that may change.
+        alpha: chance of a false alarm, from 5e-05 to 0.5; from 1e-06 if `embedding` is ignored.
+        ignore: a list of measures that may change.
         shown: advances with every image.
 
     Returns:
@@ -179,6 +180,8 @@ def compare_datasets(
         DatasetError: the reference is not a dataset, or a dataset is damaged.
         UsageError: there are no images.
     """
+    check_whole("images", images)
+    check_list("ignore", ignore)
     config = DriftConfig(os.fspath(reference), images, alpha, tuple(ignore))
     return check_paths(config, current, shown).comparison
 

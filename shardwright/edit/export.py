@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from shardwright.config.arguments import check_list
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
@@ -85,7 +86,11 @@ class ExportOptions:
         table: columns of the CSV of masks, of `image_label`, `image_class`, `image`.
         splits: only images of these; empty for all.
         classes: only images that have one of these; empty for all.
-        to: `csv`, for which the options above are, or a format of `shardwright.edit.export_formats`.
+        to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `imagefolder`, `labelme`,
+            `parquet`, `voc`, `webdataset` or `yolo`.
+
+    Raises:
+        UsageError: an option has an unknown value, or two options contradict each other.
     """
 
     layout: str = BY_KEY
@@ -94,11 +99,14 @@ class ExportOptions:
     order: str = COLUMN
     base: int = 1
     table: str = IMAGE_LABEL
-    splits: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
+    splits: Sequence[str] = ()
+    classes: Sequence[str] = ()
     to: str = TABLE
 
     def __post_init__(self) -> None:
+        for name in ("splits", "classes"):
+            check_list(name, getattr(self, name))
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         able = [name for name, writer in WRITERS.items() if writer.POLYGONS]
         if self.masks == POLYGONS and self.to not in able:
             raise UsageError(f"--masks: polygons are for --to {' and --to '.join(able)}; yolo always has them.")
@@ -135,13 +143,18 @@ class ExportOptions:
         return compress_counts(json.loads(text)) if self.runs == COMPRESSED and len(runs) else text
 
 
-def export(dataset: ImageDataset, out: str, options: ExportOptions, shown: Progress = SILENT) -> dict[str, Any]:
+def export(
+    dataset: ImageDataset,
+    out: str | os.PathLike[str],
+    options: ExportOptions | None = None,
+    shown: Progress = SILENT,
+) -> dict[str, Any]:
     """Writes a dataset as files.
 
     Args:
-        dataset: the dataset.
+        dataset: the dataset, opened by `ImageDataset.open`.
         out: folder to make, on this machine.
-        options: how.
+        options: how; by default the images under their keys, and masks in a CSV.
         shown: counts the records.
 
     Returns:
@@ -154,6 +167,14 @@ def export(dataset: ImageDataset, out: str, options: ExportOptions, shown: Progr
         CheckFailed: two images would be one file, or a stored size is wrong.
         DatasetError: a key is not a path within a folder, or the dataset is damaged.
     """
+    if not isinstance(dataset, ImageDataset):
+        raise UsageError(f"dataset: {dataset!r} is not an ImageDataset. Give ImageDataset.open({dataset!r}).")
+    options = ExportOptions() if options is None else options
+    if not isinstance(options, ExportOptions):
+        raise UsageError(
+            f"options: {options!r} is not an ExportOptions. Leave options out, or give ExportOptions(...)."
+        )
+    out = os.fspath(out)
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
     check_not_inside(out, dataset.root)

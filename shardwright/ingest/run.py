@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config, load_config, parse_config
+from shardwright.config.parsing import plain_value
 from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
@@ -282,7 +283,7 @@ def make_dataset(
 
     Args:
         config: a YAML file, or the same as a mapping: `{"input": {"images": "photos"}}`; relative paths start from the
-            current folder.
+            current folder. Values may be those of Python, too: a `Path`, and a tuple for a list.
         out: folder to write, or a URL; when it contains this dataset already, nothing is done.
         workers: processes; the result is the same.
         quiet: show no progress.
@@ -295,8 +296,10 @@ def make_dataset(
         CheckFailed: too many rejects, nothing matched, nothing written.
     """
     if isinstance(config, Mapping):
-        config = parse_config(dict(config), base=os.getcwd())
-    elif not isinstance(config, Config):
+        config = parse_config(plain_value(config), base=os.getcwd())
+    elif isinstance(config, (str, os.PathLike)):
         config = load_config(config)
+    elif not isinstance(config, Config):
+        raise UsageError(f"config: {config!r} is not a configuration. Give a mapping, a Config, or a YAML file.")
     ingest(config, out, workers=workers, quiet=quiet)
     return ImageDataset.open(out)

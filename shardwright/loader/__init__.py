@@ -4,8 +4,9 @@
 the augmentations. `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on the device.
 """
 
+from shardwright.dataset.epoch_steps import steps_per_epoch
 from shardwright.loader.dataset_info import STATISTICS_FILE, dataset_statistics, image_size
-from shardwright.loader.load import load, steps_per_epoch
+from shardwright.loader.load import load
 from shardwright.loader.masks import unpack_masks
 from shardwright.loader.memory import MEMORY, room_in_memory
 from shardwright.loader.shard_cache import ShardCache

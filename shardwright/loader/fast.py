@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from shardwright.dataset.host_sharding import RecordRange, host_ranges, padded_steps, padding_range
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import LocatedShard
 from shardwright.loader.error_context import ReadErrors, Record
-from shardwright.loader.host_sharding import RecordRange, host_ranges, padded_steps, padding_range
 from shardwright.loader.options import ResolvedOptions
 from shardwright.storage import is_remote
 

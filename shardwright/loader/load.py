@@ -12,17 +12,17 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
+from shardwright.dataset.host_sharding import host_ranges, shards_of_host
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import UsageError
 from shardwright.loader.augment import apply_augmentations
 from shardwright.loader.error_context import ErrorContext, Record, no_autograph
 from shardwright.loader.exact import read_exact
 from shardwright.loader.fast import read_fast
-from shardwright.loader.host_sharding import host_ranges, shards_of_host, steps_of
 from shardwright.loader.memory import cache_examples
 from shardwright.loader.options import LoaderOptions, ResolvedOptions
 from shardwright.loader.parsing import Example, Parser
@@ -99,10 +99,12 @@ def load(
             `seed` and its position in the stream. With `repeat` every epoch differs. `mixup` makes targets soft:
             float32, and [B, C] for labels of one class an image. It mixes within the batch of a host, so that another
             number of hosts mixes other pairs.
-        shuffle: mix the order in every epoch: the shards, then the records within a buffer (`fast`) or a window
-            (`exact`).
-        seed: the same seed gives the same order and the same augmentation; `None` draws one. The order of `fast` also
-            follows `tf.random.set_seed`, that of `exact` does not.
+        shuffle: mix the order: the shards, then the records within a buffer (`fast`) or a window (`exact`). Every epoch
+            of `fast` has another order, and so has every epoch of `exact` with `repeat`. Without `repeat`, `exact` has
+            the same order each time that it is iterated.
+        seed: the same seed gives the same order and the same augmentation; `None` draws one. `exact` with `shuffle`
+            needs a seed on several hosts and with `start_step`, since all of them must have the same one. The order of
+            `fast` also follows `tf.random.set_seed`, that of `exact` does not.
         repeat: never end. Batches then run across the end of an epoch and are all full.
         drop_remainder: leave out a last batch that is not full, so that the batch dimension is static. It is also
             static with `repeat` and with `exact`.
@@ -121,6 +123,7 @@ def load(
         start_step: the first batch to read, with `exact`.
         cache: `memory`, or a folder on this machine, to keep decoded images and masks from the first epoch on; only
             with `fast`. It is refused if it needs more than half of the free memory, or nine tenths of the free disk.
+            It keeps the stored order, so that `shuffle` mixes the records within the buffer, not the shards.
         copies: whether the shards of a dataset on an object store are first copied to this machine, checked, and kept
             for the next time. `ShardCache` names the folder and its limit. `False` reads ranges of the shards. By
             default, shards on s3:// are copied, and shards on gs:// are read.
@@ -178,7 +181,9 @@ def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
     )
     errors = ErrorContext(shards, parser.problem)
     read = read_exact if options.exact else read_fast
-    records, count = read(shards, options, errors.read_errors)
+    # A cache keeps the stored order, which is the same for all that read it. They mix behind it.
+    stored = options if options.cache is None else replace(options, shuffle=False)
+    records, count = read(shards, stored, errors.read_errors)
 
     def parse(_: Tensor, record: Record) -> Example:
         return {**parser(record["record"]), **{name: part for name, part in record.items() if name != "record"}}
@@ -204,37 +209,6 @@ def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
         batches = augmented.batch(options.batch_size, drop_remainder=options.fixed)
     finish = no_autograph(Postprocess(dataset.manifest, options).__call__)
     return batches.map(finish, _AT_ONCE).prefetch(_AHEAD).with_options(_tf_options(options))
-
-
-def steps_per_epoch(
-    dataset_dir: str | os.PathLike[str],
-    split: str,
-    batch_size: int,
-    *,
-    drop_remainder: bool = False,
-    hosts: int = 1,
-    order: str = "fast",
-    pad: bool = False,
-) -> int:
-    """Returns the batches that every host can take from one epoch, by the manifest's counts.
-
-    Args:
-        dataset_dir: folder of the dataset.
-        split: name of the split.
-        batch_size: images in a batch of one host.
-        drop_remainder: do not count a last batch that is not full.
-        hosts: number of hosts; with `fast` the one with the fewest records decides.
-        order: `fast` or `exact`.
-        pad: of `load`; the host with the most records then decides.
-
-    Raises:
-        DatasetError: there is no such dataset or split.
-        UsageError: `batch_size` is less than 1.
-    """
-    if batch_size < 1:
-        raise UsageError(f"batch_size: {batch_size} is too small. Use at least 1.")
-    counts = [shard.records for shard in ImageDataset.open(dataset_dir).shards(split)]
-    return steps_of(counts, batch_size, hosts, order=order, drop_remainder=drop_remainder, pad=pad)
 
 
 def _with_copies(dataset: ImageDataset, options: ResolvedOptions) -> ImageDataset:
@@ -270,6 +244,7 @@ def _identity(dataset: ImageDataset, options: ResolvedOptions, count: int) -> di
         "split": options.split,
         "share": host_ranges(counts, options.host, options.hosts),
         "targets": options.targets,
+        "order": "stored" if options.deterministic else "any",
     }
     if options.texts:
         identity["texts"] = list(options.texts)

@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
+from shardwright.loader.error_context import no_autograph, require
 from shardwright.storage.locks import lock_file
 
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
@@ -116,9 +119,9 @@ def cache_budget(
 ) -> int:
     """Returns the bytes of the train split that stay in memory from the first epoch on; 0 where none do.
 
-    Images are kept only if the trained model is the same without a cache, on machines of any size. A cache repeats the
-    order of the first epoch. That makes a difference for several shards, or several pieces of one (which hosts share,
-    or which are read from a bucket), but not for a single shard.
+    Images are kept only if the trained model is the same without a cache, on machines of any size. A cache keeps the
+    stored order. That makes a difference for several shards, or several pieces of one (which hosts share, or which are
+    read from a bucket), but not for a single shard.
 
     Args:
         shards: records of every shard of the split.
@@ -155,6 +158,7 @@ def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any
 
     Raises:
         UsageError: they do not fit, or another process is filling this cache.
+        tf.errors.InvalidArgumentError: while iterating: another iterator of this process is filling this cache.
     """
     if cache == MEMORY:
         _check_room(bytes_, room_in_memory(), "half of the memory that is free", "a folder")
@@ -172,7 +176,23 @@ def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any
         _begin(file)
         free = int(shutil.disk_usage(folder).free * _OF_DISK)
         _check_room(bytes_, free, f"nine tenths of what is free at {folder}", "a folder on a larger disk")
-    return examples.cache(str(file))
+    return _filled_once(examples.cache(str(file)), file)
+
+
+def _filled_once(cached: Any, file: Path) -> Any:
+    """Refuses a second iterator while one fills the cache, before TensorFlow proposes to delete the lock."""
+    problem = (
+        f"cache: another iterator is filling {file}. Iterate that one to its end or delete it, or give another folder."
+    )
+
+    def free() -> bool:
+        return Path(f"{file}.index").is_file() or not any(file.parent.glob(f"{file.name}_*.lockfile"))
+
+    def check(value: Any) -> Any:
+        return require(tf.ensure_shape(tf.numpy_function(free, [], tf.bool), []), problem, value)
+
+    first = tf.data.Dataset.from_tensors(0).map(no_autograph(check))
+    return first.flat_map(no_autograph(lambda _: cached))
 
 
 def room_in_memory() -> int:

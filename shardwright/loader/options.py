@@ -9,8 +9,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from shardwright.config.loader import MIXING, NORMALIZATIONS, ORDERS, Augmentation, read_augmentations
+import numpy as np
+
+from shardwright.config.arguments import check_flags, check_list, check_local_folder, check_whole
+from shardwright.config.loader import MIXING, NORMALIZATIONS, Augmentation, check_epoch, read_augmentations
 from shardwright.dataset.features import PREFIX, feature_name
+from shardwright.dataset.host_sharding import host_ranges
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
@@ -19,11 +23,14 @@ from shardwright.loader.dataset_info import dataset_statistics, image_size
 from shardwright.loader.memory import MEMORY, decoded_bytes
 from shardwright.loader.shard_cache import ShardCache
 from shardwright.loader.text_features import StoredTexts, text_features
+from shardwright.storage.paths import is_inside, real_path
 
 DTYPES = ("float32", "bfloat16", "uint8")
 MASKS, LABELS, BOTH = "masks", "labels", "both"
 # The shuffle buffer by default: records, and the most bytes that they take.
 _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
+# TensorFlow's seeds are int64.
+_MOST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -63,29 +70,52 @@ class LoaderOptions:
     copies: ShardCache | bool | None
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1 or (self.shuffle_buffer is not None and self.shuffle_buffer < 1):
-            name = "batch_size" if self.batch_size < 1 else "shuffle_buffer"
-            raise UsageError(f"{name}: {getattr(self, name)} is too small. Use at least 1.")
+        check_epoch(
+            self.batch_size,
+            hosts=self.hosts,
+            order=self.order,
+            drop_remainder=self.drop_remainder,
+            pad=self.pad,
+            repeat=self.repeat,
+        )
+        self._check_types()
         self._check_order()
         self._check_values()
-        if self.pad and (self.repeat or self.drop_remainder):
-            raise UsageError(
-                "pad: has no effect with repeat or drop_remainder, since every batch is full then. Leave pad out."
-            )
+
+    def _check_types(self) -> None:
+        if self.shuffle_buffer is not None:
+            check_whole("shuffle_buffer", self.shuffle_buffer, least=1)
+        if self.seed is not None:
+            check_whole("seed", self.seed, least=-_MOST_SEED, most=_MOST_SEED)
+        check_whole("host", self.host, least=0)
+        check_whole("start_step", self.start_step, least=0)
+        for name in ("texts", "numbers", "augment"):
+            check_list(name, getattr(self, name))
+        check_flags({name: getattr(self, name) for name in ("ids", "shuffle", "deterministic")})
+        if self.cache not in (None, MEMORY):
+            check_local_folder("cache", self.cache)
+        if self.statistics is not None:
+            _check_statistics(self.statistics)
+        if not (self.copies is None or isinstance(self.copies, (bool, ShardCache))):
+            raise UsageError(f"copies: {self.copies!r} is not known. Use True, False, or a ShardCache.")
 
     def _check_order(self) -> None:
-        if self.order not in ORDERS:
-            raise UsageError(f"order: {self.order!r} is not known. Use fast or exact.")
         if self.start_step and not self.exact:
             raise UsageError(
                 f"start_step: {self.start_step} needs order='exact', since 'fast' starts at the beginning. Set "
                 "order='exact'."
             )
+        if self.exact and self.shuffle and self.seed is None and (self.hosts > 1 or self.start_step):
+            option = f"hosts={self.hosts}" if self.hosts > 1 else f"start_step={self.start_step}"
+            raise UsageError(
+                f"seed: None draws another order in each call, and order='exact' with shuffle and {option} needs the "
+                "same one. Give every host and every call the same seed."
+            )
         if self.cache is not None and self.exact:
             raise UsageError(
                 "cache: needs order='fast', since 'exact' reads by the index. Set order='fast', or leave cache out."
             )
-        if not 0 <= self.host < self.hosts:
+        if self.host >= self.hosts:
             raise UsageError(f"host: {self.host} is not below hosts, {self.hosts}. Count hosts from 0.")
 
     def _check_values(self) -> None:
@@ -135,8 +165,8 @@ class LoaderOptions:
         check_augment(self.augmentations, size)
         targets = self._targets(dataset)
         self._check_mixing(dataset)
-        if self.exact and not dataset.num_records(self.split):
-            raise DatasetError(f"{dataset.root}: split {self.split!r} contains no record, so there is nothing to load.")
+        self._check_records(dataset)
+        self._check_cache(dataset)
         columns = text_features(dataset, self.texts)
         self._check_numbers(dataset)
         example_bytes = decoded_bytes(size, len(dataset.manifest.classes), sum(text.vocabulary for text in columns))
@@ -151,6 +181,26 @@ class LoaderOptions:
             "statistics": statistics,
         }
         return ResolvedOptions(**given, size=size, columns=columns, example_bytes=example_bytes)
+
+    def _check_records(self, dataset: ImageDataset) -> None:
+        """Refuses a stream that could not have a first element, though it may not end."""
+        if not (self.exact or self.repeat):
+            return
+        counts = [shard.records for shard in dataset.shards(self.split)]
+        if not sum(counts):
+            raise DatasetError(f"{dataset.root}: split {self.split!r} contains no record, so there is nothing to load.")
+        if not self.exact and not host_ranges(counts, self.host, self.hosts):
+            raise UsageError(
+                f"host: {self.host} of {self.hosts} has no record, since split {self.split!r} of {dataset.root} "
+                f"contains {sum(counts)}. Use fewer hosts."
+            )
+
+    def _check_cache(self, dataset: ImageDataset) -> None:
+        if self.cache in (None, MEMORY):
+            return
+        folder = os.fspath(self.cache)
+        if real_path(folder) == real_path(dataset.root) or is_inside(folder, dataset.root):
+            raise UsageError(f"cache: {folder} belongs to the dataset {dataset.root}. Name another folder.")
 
     def _targets(self, dataset: ImageDataset) -> str:
         has_masks = dataset.manifest.task == "segmentation"
@@ -235,3 +285,15 @@ class ResolvedOptions(LoaderOptions):
     def shuffle_seed(self) -> int | None:
         """The seed of the order; `None` keeps the order of the disk."""
         return self.seed if self.shuffle else None
+
+
+def _check_statistics(statistics: Any) -> None:
+    for name in ("mean", "std"):
+        try:
+            values = np.asarray(statistics[name], np.float64)
+        except (KeyError, TypeError, ValueError, IndexError):
+            values = np.empty(0)
+        if values.shape != (3,) or not np.isfinite(values).all():
+            raise UsageError(
+                f"statistics: {statistics!r} has no {name!r} of three numbers. Give a mapping with mean and std."
+            )

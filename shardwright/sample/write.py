@@ -148,7 +148,7 @@ def _draw_all(draw: partial[_Drawn], images: int, workers: int, *, quiet: bool) 
 
 
 def write_sample(
-    out: str,
+    out: str | os.PathLike[str],
     *,
     images: int = 20,
     height: int = 1400,

@@ -19,12 +19,12 @@ from shardwright.checksum import checksum_file, image_feature
 from shardwright.dataset.manifest import BUILD_FILE, FILES, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
 from shardwright.dataset.reader import IS_LINK, ImageDataset, LocatedShard, links
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
-from shardwright.errors import DatasetError, UsageError
+from shardwright.errors import DatasetError, NotFound, UsageError
 from shardwright.fingerprint import checksum_matches, read_checksummed_lines
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.processes import map_processes
 from shardwright.progress import progress
-from shardwright.storage import buckets, is_remote, map_threads, open_file, readers
+from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, readers
 from shardwright.storage.paths import split_url
 from shardwright.untrusted import digest, file_name, mapped, parse_untrusted_json
 from shardwright.verify import findings as what
@@ -110,6 +110,7 @@ def verify(
         quiet: show no progress.
 
     Raises:
+        NotFound: there is no such folder.
         UsageError: there is no dataset; or `deep` is set and the records contain no hashes.
         ShardwrightError: a worker has died, or the object store does not answer.
     """
@@ -138,6 +139,8 @@ def _verify(
     """Verifies a folder; shards are fetched from `url`, if it is not empty."""
     file = root / MANIFEST_FILE
     if not file.is_file():
+        if not is_folder(shown):
+            raise NotFound(f"{shown}: there is no such folder. Check the path.")
         raise UsageError(
             f"{shown}: has no {MANIFEST_FILE}, so it is not a dataset. Give a folder that "
             "`shardwright ingest` wrote, or a file of TFRecords."

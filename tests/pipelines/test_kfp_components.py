@@ -27,6 +27,11 @@ def container(component):
     return spec, executor["container"]
 
 
+def test_a_file_of_no_component_is_refused():
+    with pytest.raises(UsageError, match="component_file: 'x' is not known. Use one of: ingest, "):
+        component_file("x")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_file_is_what_the_factory_makes(name):
     """After a change that is meant: SHARDWRIGHT_RENEW_GOLDEN=1 and look at the difference."""

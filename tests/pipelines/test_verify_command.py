@@ -65,7 +65,7 @@ def test_any_file_of_records_is_read_to_its_end(dataset, tmp_path, capsys):
     for call, output in (
         ([str(dataset / "manifest.json")], "not a TFRecord file"),
         ([str(shard), "--deep"], "only a dataset contains hashes"),
-        ([str(tmp_path / "nowhere")], "has no manifest.json, so it is not a dataset"),
+        ([str(tmp_path / "nowhere")], "there is no such folder. Check the path."),
     ):
         assert cli.main(["verify", *call]) == 2
         assert output in capsys.readouterr().err

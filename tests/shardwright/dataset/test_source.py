@@ -195,7 +195,7 @@ def test_another_decoder_gives_the_pixels(masked):
         np.testing.assert_array_equal(changed["image"], one["image"][..., ::-1])
         np.testing.assert_array_equal(changed["masks"], one["masks"])
     for wrong, shown in ((turned, r"uint8 \(12, 10, 3\), not uint8 \(10, 12, 3\)"), (len, "None None, not uint8")):
-        with pytest.raises(DatasetError, match=rf"record 0 .*`decode` returned {shown}"):
+        with pytest.raises(UsageError, match=rf"record 0 .*`decode` returned {shown}.*\. Return the stored pixels\.$"):
             source(masked, "train", decode=wrong)[0]
 
 

@@ -3,6 +3,7 @@
 import io
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from subprocess import run
 
 import numpy as np
@@ -188,6 +189,10 @@ def test_masks_and_pixels_of_every_form():
 def test_a_comparison_shows_its_verdict(dataset, small_dataset, tmp_path):
     same = compare_datasets(dataset, dataset)
     assert "Too few images: at least 20" in same._repr_html_()
+    with pytest.raises(UsageError, match=r"^ignore: 'size' is not a list\. Write ignore=\['size'\]\."):
+        compare_datasets(dataset, dataset, ignore="size")
+    with pytest.raises(UsageError, match="^images: '40' is not a whole number"):
+        compare_datasets(dataset, dataset, images="40")
     many = ImageDataset.open(small_dataset(tmp_path / "one", counts={"train": [40]}))
     wide = ImageDataset.open(small_dataset(tmp_path / "two", counts={"train": [40]}, size=lambda number: (24, 48)))
     assert "Nothing has changed" in compare_datasets(many, many)._repr_html_()
@@ -215,6 +220,13 @@ def test_a_configuration_becomes_a_dataset(image_input, tmp_path, monkeypatch):
     assert made.root == str(tmp_path / "ds")
     assert sum(made.num_records(split) for split in made.splits) == 12
     assert shardwright.make_dataset(raw, tmp_path / "ds").manifest.digest == made.manifest.digest
+    given = {**raw, "input": {**raw["input"], "images": Path(raw["input"]["images"])}}
+    given["input"]["labels"] = {**raw["input"]["labels"], "path": Path(raw["input"]["labels"]["path"])}
+    assert shardwright.make_dataset(given, Path("ds")).manifest.digest == made.manifest.digest
+    with pytest.raises(UsageError, match=r"images\.size: \[8, 8, 8\] has 3 entries"):
+        shardwright.make_dataset({**raw, "images": {"size": (8, 8, 8)}}, "other")
+    with pytest.raises(UsageError, match=r"^config: None is not a configuration\."):
+        shardwright.make_dataset(None, "other")
     with pytest.raises(UsageError, match=r"no\.yaml"):
         shardwright.make_dataset("no.yaml", "other")
     with pytest.raises(UsageError, match=r"input\.images"):

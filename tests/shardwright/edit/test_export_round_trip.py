@@ -294,6 +294,19 @@ def test_rows_of_an_image_that_was_deleted_go_to_no_other_image(masked, tmp_path
     assert again == one
 
 
+def test_the_arguments_of_a_notebook(masked, tmp_path):
+    given = export(masked, tmp_path / "files")
+    assert export(masked, str(tmp_path / "files"), ExportOptions()) == {**given, "existed": True}
+    split = masked.splits[0]
+    assert ExportOptions(splits=[split]) == ExportOptions(splits=(split,))
+    with pytest.raises(UsageError, match=r"splits: 'train' is not a list\. Write splits=\['train'\]"):
+        ExportOptions(splits="train")
+    with pytest.raises(UsageError, match=r"Give ImageDataset.open\('ds'\)"):
+        export("ds", tmp_path / "other")
+    with pytest.raises(UsageError, match="options: {'to': 'coco'} is not an ExportOptions"):
+        export(masked, tmp_path / "other", {"to": "coco"})
+
+
 @pytest.mark.parametrize(
     "text",
     [

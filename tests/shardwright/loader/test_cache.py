@@ -4,9 +4,11 @@ import multiprocessing
 import shutil
 
 import pytest
+import tensorflow as tf
 
 from shardwright.errors import UsageError
 from shardwright.loader import load, memory
+from shardwright.loader.error_context import error_message
 
 pytestmark = pytest.mark.slow
 PLAIN = {"normalize": "none", "dtype": "uint8", "shuffle": True, "seed": 4}
@@ -46,6 +48,27 @@ def test_a_folder_serves_the_next_process_and_augmentation_comes_after_it(datase
     assert sorted(folder.iterdir()) == files
     epoch(load(dataset, "eval", 3, cache=folder, **PLAIN))
     assert len(list(folder.glob("*.index"))) == 2
+
+
+@pytest.mark.parametrize("first", [{}, {"seed": 5}, {"deterministic": False}])
+def test_the_order_is_not_that_of_the_load_that_filled_the_folder(dataset, tmp_path, first):
+    folder, options = tmp_path / "cache", {**PLAIN, "shuffle_buffer": 2}
+    epoch(load(dataset, "train", 3, cache=folder, **{**options, **first}))
+    stored = epoch(load(dataset, "train", 3, cache=folder, **{**options, "shuffle": False}))
+    assert stored == epoch(load(dataset, "train", 3, **{**options, "shuffle": False}))
+    again = epoch(load(dataset, "train", 3, cache=folder, **options))
+    assert again == epoch(load(dataset, "train", 3, cache=tmp_path / "new", **options))
+
+
+def test_another_iterator_that_fills_it_is_named(tmp_path):
+    found = memory.cache_examples(tf.data.Dataset.range(9), str(tmp_path), 72, "nine")
+    first = iter(found)
+    next(first)
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        next(iter(found))
+    assert error_message(caught.value).startswith(f"cache: another iterator is filling {tmp_path}/decoded-")
+    del first
+    assert list(found.as_numpy_iterator()) == list(found.as_numpy_iterator()) == list(range(9))
 
 
 def test_what_does_not_fit_is_refused(dataset, tmp_path, monkeypatch):

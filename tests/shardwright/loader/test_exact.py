@@ -104,7 +104,9 @@ def test_a_damaged_record_is_named(clouds, tmp_path, small_dataset):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"start_step": -1}, "start_step -1"),
+        ({"start_step": -1}, "start_step: -1 is too small"),
+        ({"shuffle": True, "hosts": 2}, "seed: None .* hosts=2 needs the same one"),
+        ({"shuffle": True, "start_step": 1}, "seed: None .* start_step=1 needs the same one"),
         ({"start_step": 8}, "an epoch has 7 batches of 2"),
         ({"host": 2, "hosts": 2}, "host: 2 is not below hosts, 2"),
         ({"order": "fast", "start_step": 1}, "order='exact'"),

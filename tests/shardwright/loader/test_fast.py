@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from shardwright.dataset.host_sharding import RecordRange
 from shardwright.dataset.reader import ImageDataset
 from shardwright.loader import load
 from shardwright.loader.fast import read_ranges
-from shardwright.loader.host_sharding import RecordRange
 
 COUNTS = (0, 1, 15, 16, 17, 33, 2, 40, 1, 1, 0, 5, 16, 3, 32, 7, 9, 48, 1, 20)
 

@@ -157,8 +157,60 @@ def test_steps_are_what_the_loader_yields(clouds: Path) -> None:
             assert loader.steps_per_epoch(clouds, "train", batch_size, drop_remainder=drop) == batches
     assert loader.steps_per_epoch(clouds, "train", 2, hosts=2) == 3
     assert loader.steps_per_epoch(clouds, "train", 2, hosts=2, order="exact") == 4
-    with pytest.raises(UsageError, match="batch_size: 0 is too small"):
-        loader.steps_per_epoch(clouds, "train", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch_size": 0}, "batch_size: 0 is too small"),
+        ({"batch_size": 2.5}, "batch_size: 2.5 is not a whole number"),
+        ({"batch_size": "4"}, "batch_size: '4' is not a whole number"),
+        ({"hosts": 0}, "hosts: 0 is too small"),
+        ({"order": "x"}, "order: 'x' is not known"),
+        ({"drop_remainder": "yes"}, "drop_remainder: 'yes' is neither True nor False"),
+        ({"pad": True, "drop_remainder": True}, "pad: has no effect with"),
+    ],
+)
+def test_the_loader_and_the_count_of_its_steps_refuse_the_same(
+    clouds: Path, given: dict[str, object], message: str
+) -> None:
+    for function in (loader.load, loader.steps_per_epoch):
+        with pytest.raises(UsageError, match=message):
+            function(clouds, "train", **{"batch_size": 2, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"augment": "flip_left_right"}, r"augment: .* is not a list\. Write augment=\['flip_left_right'\]\."),
+        ({"augment": None}, "augment: None is not a list"),
+        ({"augment": [1]}, "augment: 1 is not a text"),
+        ({"texts": "caption"}, r"texts: .* Write texts=\['caption'\]\."),
+        ({"numbers": "age"}, r"numbers: .* Write numbers=\['age'\]\."),
+        ({"seed": "1"}, r"seed: '1' is not a whole number\. Write a number such as seed=1\."),
+        ({"seed": 2**70}, "seed: .* is too large"),
+        ({"order": "exact", "start_step": "1"}, "start_step: '1' is not a whole number"),
+        ({"order": "exact", "start_step": -1}, "start_step: -1 is too small"),
+        ({"shuffle_buffer": 0}, "shuffle_buffer: 0 is too small"),
+        ({"host": -1}, "host: -1 is too small"),
+        ({"shuffle": "no"}, "shuffle: 'no' is neither True nor False"),
+        ({"statistics": "x"}, "statistics: 'x' has no 'mean' of three numbers"),
+        ({"statistics": {"mean": [0, 0, 0]}}, ".*has no 'std' of three numbers"),
+        ({"copies": "x"}, "copies: 'x' is not known"),
+        ({"cache": "gs://b/c"}, "cache: 'gs://b/c' is a URL"),
+        ({"cache": 3}, "cache: 3 is not a path"),
+    ],
+)
+def test_values_of_a_wrong_type_are_named(clouds: Path, given: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{message}"):
+        loader.load(clouds, "train", 2, **given)
+
+
+def test_a_cache_inside_of_the_dataset_is_refused(clouds: Path) -> None:
+    for folder in (clouds, clouds / "cache"):
+        with pytest.raises(UsageError, match="cache: .* belongs to the dataset"):
+            loader.load(clouds, "train", 2, cache=folder)
+    assert not (clouds / "cache").exists()
 
 
 def test_normalization_by_given_and_by_stored_figures(small_dataset: MakeDataset, tmp_path: Path) -> None:
@@ -255,3 +307,8 @@ def test_a_split_without_records_gives_no_batch(small_dataset: MakeDataset, tmp_
     folder = small_dataset(tmp_path, counts={"train": [2], "eval": [0]})
     assert list(loader.load(folder, "eval", 2)) == []
     assert loader.steps_per_epoch(folder, "eval", 2) == 0
+    for order in ("fast", "exact"):
+        with pytest.raises(DatasetError, match="split 'eval' contains no record"):
+            loader.load(folder, "eval", 2, repeat=True, order=order)
+    with pytest.raises(UsageError, match="host: 0 of 3 has no record, since split 'train' of .* contains 2"):
+        loader.load(folder, "train", 2, repeat=True, hosts=3)

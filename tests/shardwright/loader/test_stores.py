@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.dataset.host_sharding import RecordRange
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.loader import ShardCache, load, shard_cache
 from shardwright.loader.error_context import with_plain_errors
 from shardwright.loader.fast import _pieces
-from shardwright.loader.host_sharding import RecordRange
 from shardwright.storage import buckets
 
 pytestmark = pytest.mark.slow

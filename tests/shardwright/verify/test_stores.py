@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shardwright.errors import UsageError
+from shardwright.errors import NotFound, UsageError
 from shardwright.storage import buckets
 from shardwright.verify import verify
 
@@ -58,5 +58,9 @@ def test_names_of_strangers_lead_nowhere_else(stores, local, tmp_path):
 
 
 def test_what_is_no_dataset_is_refused(stores):
+    bucket = stores.bucket("gs")
+    with pytest.raises(NotFound, match="nothing: there is no such folder"):
+        verify(f"{bucket}/nothing")
+    stores.write(f"{bucket}/something/file", b"x")
     with pytest.raises(UsageError, match=r"no manifest\.json, so it is not a dataset"):
-        verify(f"{stores.bucket('gs')}/nothing")
+        verify(f"{bucket}/something")

@@ -224,8 +224,8 @@ def test_workers_find_the_same(dataset):
 
 
 def test_no_dataset_is_a_usage_error(tmp_path):
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(UsageError, match="not a dataset"):
+    for folder, problem in ((tmp_path, "not a dataset"), (tmp_path / "none", "there is no such folder")):
+        with pytest.raises(UsageError, match=problem):
             verify(folder)
 
 

@@ -89,16 +89,3 @@ def shards_of_host(counts: Sequence[int], host: int, hosts: int, *, pad: bool) -
     ranges = host_ranges(counts, host, hosts)
     filler = padding_range(counts, ranges) if pad else None
     return sorted({part.shard for part in (*ranges, *([filler] if filler else []))})
-
-
-def steps_of(
-    counts: Sequence[int], batch_size: int, hosts: int, *, order: str, drop_remainder: bool, pad: bool = False
-) -> int:
-    """Returns the batches that every host can take from one epoch. See `load.steps_per_epoch`."""
-    if pad and order != "exact":
-        return padded_steps(counts, hosts, batch_size)
-    if order == "exact":
-        records, taken = sum(counts), batch_size * hosts
-    else:
-        records, taken = min(share_sizes(counts, hosts)), batch_size
-    return records // taken if drop_remainder else -(-records // taken)

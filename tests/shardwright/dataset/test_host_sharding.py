@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.loader.host_sharding import RecordRange, host_ranges, padded_steps, share_sizes
+from shardwright.dataset.host_sharding import RecordRange, host_ranges, padded_steps, share_sizes
 
 counts = st.lists(st.integers(0, 40), min_size=1, max_size=20)
 
