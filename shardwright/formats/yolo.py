@@ -25,6 +25,7 @@ from shardwright.formats.object_values import ObjectError, read_text_number
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, fractions
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
+from shardwright.storage.listing import name_lines
 
 YAML_ENDINGS = (".yaml", ".yml")
 _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
@@ -174,7 +175,7 @@ def _read_list(listing: Listing, found: list[int]) -> tuple[str, ...]:
         text = read_bytes(listing.path(found[0]), listing.pin(found[0]), MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise UsageError(f"{listing.path(found[0])}: is not a list of classes in UTF-8.") from None
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
+    return tuple(line.strip() for line in name_lines(text))
 
 
 def _texts(value: object) -> Iterator[str]:
