@@ -4,7 +4,8 @@
 the augmentations. `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on the device.
 """
 
-from shardwright.loader.dataset_info import STATISTICS_FILE, dataset_statistics, image_size
+from shardwright.dataset.statistics import STATISTICS_FILE
+from shardwright.loader.dataset_info import dataset_statistics, image_size
 from shardwright.loader.load import load, steps_per_epoch
 from shardwright.loader.masks import unpack_masks
 from shardwright.loader.memory import MEMORY, room_in_memory
