@@ -143,7 +143,7 @@ def test_stats(one, capsys):
 
 
 def collected(sizes=(), covered=()):
-    """What `stats` reads of a dataset of one class, with the images of each size, and parts that masks cover."""
+    """A dataset of one class as `stats` reads it, with the images of each size, and parts that masks cover."""
     cover = Histogram("coverage/0", Scale(1e-6, 1, log=True))
     cover.add("train", covered)
     manifest = SimpleNamespace(task="segmentation", classes=("Fish",), fingerprint="f", totals={}, shards=[])
