@@ -1,8 +1,7 @@
 """`statistics.json` of a transformed dataset: what was measured over the train split, and what holds for every image.
 
-A dataset of all its records keeps the file. One of other records, a part of them or those of several datasets, has
-other figures, which nobody has measured: it keeps what holds for every image, so that the loader knows the size, and
-the exported model the ingest's changes.
+A dataset of all its records keeps the file. A subset or a merge has other figures, which nobody has measured. It keeps
+what holds for every image: the loader needs the size, and the exported model repeats the ingest's changes.
 """
 
 from __future__ import annotations
