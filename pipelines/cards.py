@@ -133,9 +133,18 @@ def _classes(manifest: Manifest, figures: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(("number", "class", *map(escaped, splits), *(["mask area"] if masks else [])), rows)
 
 
+def sizes_text(figures: Mapping[str, Any]) -> str:
+    """Returns the most frequent sizes with their images, and how many more there are."""
+    listed = ", ".join(f"{size} {count}" for size, count in figures["sizes"].items())
+    others = figures["further_sizes"]
+    if not others["sizes"]:
+        return listed
+    return f"{listed}; {counted(others['sizes'], 'further size')} of {counted(others['images'], 'image')}"
+
+
 def _images(figures: Mapping[str, Any]) -> Iterator[str]:
     yield "## Images"
-    yield f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {_counts(figures['sizes'])}."
+    yield f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {sizes_text(figures)}."
     rows = [
         (measure, *(f"{value:.4g}" for value in (row["min"], row["quartiles"][1], row["max"])))
         for measure, row in figures["measures"].items()

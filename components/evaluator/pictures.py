@@ -112,7 +112,7 @@ def _picture(model: ExportedModel, examples: ImageDataset, one: Scored) -> tuple
     example: Any = decode_example(one.record)
     encoded = example["image/encoded"][0]
     texts = [b" ".join(example.get(feature, [])) for _, feature in model.texts]
-    answer = model.answer([encoded], [texts])
+    answer = model.answer([encoded], [texts], stored=True)
     if model.task == "segmentation":
         predicted = answer["masks"][0]
         height, width = predicted.shape[:2]

@@ -46,9 +46,6 @@ EXAMPLES_PLACE = "examples_place"
 IMAGES = "images"
 CONFUSION = "confusion/"
 
-# TFMA's suffix for the candidate's value minus the baseline's.
-_DIFFERENCE = "_diff"
-
 
 @dataclass(frozen=True)
 class EvaluationSummary:
@@ -95,8 +92,7 @@ def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:
 
     names = _model_names(evaluation_dir)
     candidate, baseline = (
-        _by_slice(tfma.load_eval_result(evaluation_dir, model_name=names[which]))[()] if which in names else {}
-        for which in (False, True)
+        _by_slice(evaluation_dir, names[which])[()] if which in names else {} for which in (False, True)
     )
     validation = tfma.load_validation_result(evaluation_dir)
     missed = [
@@ -123,20 +119,15 @@ def details(evaluation_dir: str, classes: Sequence[str]) -> dict[str, Any]:
         `classes`; `slices`: a list of `by` (class, folder, brightness), `value`, `images`, `metrics` and, where a
         baseline was compared, `baseline`, sorted; `confusion`: rows of counts by true class, `None` for masks.
     """
-    import tensorflow_model_analysis as tfma
-
     from shardwright.components.evaluator.slices import SLICES
 
-    names = _model_names(evaluation_dir)
-    results = {which: tfma.load_eval_result(evaluation_dir, model_name=name) for which, name in names.items()}
-    measured = {which: _by_slice(result) for which, result in results.items()}
+    measured = {which: _by_slice(evaluation_dir, name) for which, name in _model_names(evaluation_dir).items()}
     rows = []
     for key in sorted(measured[False], key=lambda k: (len(k), [(SLICES.index(n), str(v)) for n, v in k])):
         if len(key) != 1:
             continue
         ((feature, value),) = key
-        shown = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-        row = {"by": feature.rpartition("/")[2], "value": shown, "images": _images(measured[False][key])}
+        row = {"by": feature.rpartition("/")[2], "value": str(value), "images": _images(measured[False][key])}
         row["metrics"] = _figures(measured[False][key])
         if True in measured and key in measured[True]:
             row["baseline"] = _figures(measured[True][key])
@@ -173,27 +164,44 @@ def _model_names(evaluation_dir: str) -> dict[bool, str]:
     return {spec.is_baseline: spec.name if len(specs) > 1 else "" for spec in specs}
 
 
-def _by_slice(result: Any) -> dict[Any, dict[str, float]]:
-    """Returns slice -> metrics with a value; `()` is the whole split."""
+def _by_slice(evaluation_dir: str, model: str) -> dict[Any, dict[str, float]]:
+    """Returns slice -> metrics of a model with a value; `()` is the whole split.
+
+    `load_eval_result` names the difference to a baseline like the metric, with `_diff` at its end. That may be the name
+    of another class's metric, so the records are read.
+    """
+    import tensorflow_model_analysis as tfma
+
     found = {}
-    for key, outputs in result.slicing_metrics:
-        numbers = {name: float(value["doubleValue"]) for name, value in outputs[""][""].items() if value}
-        found[key] = {name: value for name, value in sorted(numbers.items()) if math.isfinite(value)}
+    for record in tfma.load_metrics(evaluation_dir):
+        pairs = [pair for pair in record.metric_keys_and_values if _is_of_model(pair, model)]
+        if pairs:
+            numbers = {pair.key.name: float(pair.value.double_value.value) for pair in pairs}
+            found[_slice(record)] = {name: value for name, value in sorted(numbers.items()) if math.isfinite(value)}
     return found
 
 
+def _is_of_model(pair: Any, model: str) -> bool:
+    """Returns whether a metric is a number of a model, and not its difference to another one."""
+    key = pair.key
+    if key.is_diff or key.output_name or key.HasField("sub_key") or key.HasField("aggregation_type"):
+        return False
+    # An evaluation of a single model does not name it, and some metrics are those of all models.
+    return pair.value.HasField("double_value") and (not model or key.model_name in (model, ""))
+
+
+def _slice(record: Any) -> tuple[tuple[str, Any], ...]:
+    """Returns the slice of a record: pairs of a feature and its value, where bytes are text."""
+    pairs = []
+    for one in record.slice_key.single_slice_keys:
+        value = getattr(one, one.WhichOneof("kind"))
+        pairs.append((one.column, value.decode("utf-8", "replace") if isinstance(value, bytes) else value))
+    return tuple(pairs)
+
+
 def _figures(values: Mapping[str, float]) -> dict[str, float]:
-    """Returns the metrics of the model, without counts, confusion matrix and differences."""
-    return {
-        name: value
-        for name, value in values.items()
-        if name != IMAGES and not name.startswith(CONFUSION) and not _is_difference(name, values)
-    }
-
-
-def _is_difference(name: str, values: Mapping[str, float]) -> bool:
-    """Returns whether a value is the difference of another one; a class may have a name with that ending."""
-    return name.endswith(_DIFFERENCE) and name.removesuffix(_DIFFERENCE) in values
+    """Returns the metrics of the model, without counts and confusion matrix."""
+    return {name: value for name, value in values.items() if name != IMAGES and not name.startswith(CONFUSION)}
 
 
 def _images(values: Mapping[str, float]) -> int:
@@ -201,7 +209,7 @@ def _images(values: Mapping[str, float]) -> int:
 
 
 def _confusion(values: Mapping[str, float], classes: int) -> list[list[int]] | None:
-    names = [name for name in values if name.startswith(CONFUSION) and not _is_difference(name, values)]
+    names = [name for name in values if name.startswith(CONFUSION)]
     if not names:
         return None
     matrix = [[0] * classes for _ in range(classes)]

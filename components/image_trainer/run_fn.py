@@ -44,6 +44,7 @@ from shardwright.config.trainer import BLESSED, DIGEST, FRESH
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.statistics import STATISTICS_FILE, read_statistics
 from shardwright.errors import DatasetError, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
@@ -230,9 +231,9 @@ def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder:
 
 def _ingested(dataset: Path) -> dict[str, Any]:
     """Returns the ingest's image options; none for a dataset that was not transformed."""
-    if not Path(dataset, loader.STATISTICS_FILE).is_file():
+    if not Path(dataset, STATISTICS_FILE).is_file():
         return {}
-    return dict(loader.dataset_statistics(dataset).get("ingested", {}))
+    return dict(read_statistics(dataset).get("ingested", {}))
 
 
 def _with_files(spec: TrainSpec, warm_from: str, weights_from: str, transform_graph: str) -> TrainSpec:

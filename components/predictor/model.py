@@ -12,11 +12,12 @@ import numpy as np
 
 from shardwright import untrusted
 from shardwright.errors import DatasetError, UsageError
+from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds, threshold_masks
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
 from shardwright.storage import is_remote
 from shardwright.untrusted import parse_untrusted_json
 
-_SERVING = "serving_default"
+_SERVING, _PIXELS = "serving_default", "pixels"
 _SAVED = "saved_model.pb"
 # Folder of the SavedModel in an artifact of TFX's Trainer.
 _FORMAT = "Format-Serving"
@@ -78,24 +79,47 @@ class ExportedModel:
     texts: tuple[tuple[str, str], ...] = ()
     ingested: Mapping[str, Any] = field(default_factory=dict)
 
-    def answer(self, images: list[bytes], texts: Sequence[Sequence[bytes]] | None = None) -> dict[str, Any]:
+    def answer(
+        self, images: list[bytes], texts: Sequence[Sequence[bytes]] | None = None, *, stored: bool = False
+    ) -> dict[str, Any]:
         """Predicts for encoded images; returns numpy arrays by the names of the signature's outputs.
 
         Args:
             images: JPEG or PNG.
             texts: for each image a text for each of `self.texts`; empty texts by default.
+            stored: the images are those that the ingest has stored, so the model must not repeat its changes. A model
+                without the signature `pixels`, such as one that reads texts, repeats them all the same.
 
         Raises:
             tf.errors.InvalidArgumentError: one of them cannot be decoded.
         """
         import tensorflow as tf
 
+        if stored and self.ingested and _PIXELS in self.loaded.signatures:
+            return self._answer_stored(images)
         inputs = {"image_bytes": tf.constant(images, tf.string)}
         if self.texts:
             rows = [[b""] * len(self.texts)] * len(images) if texts is None else [list(row) for row in texts]
             inputs["texts"] = tf.constant(rows, tf.string, [len(images), len(self.texts)])
         outputs = self.loaded.signatures[_SERVING](**inputs)
         return {name: np.asarray(value) for name, value in outputs.items()}
+
+    def _answer_stored(self, images: list[bytes]) -> dict[str, Any]:
+        """Returns what the default signature would, for images that are only brought to the model's size."""
+        import tensorflow as tf
+
+        from shardwright.images import tf_ops
+
+        pixels = np.stack([tf_ops.decode_resized(one, self.height, self.width, self.resize) for one in images])
+        probabilities = np.asarray(self.loaded.signatures[_PIXELS](pixels=tf.constant(pixels))["probabilities"])
+        found = {"probabilities": probabilities}
+        if self.task != "segmentation" and not self.multi:
+            labels = [self.classes[place].encode("utf-8") for place in probabilities.argmax(-1)]
+            return {**found, "labels": np.array(labels, object)}
+        chosen = read_thresholds(Path(self.folder, "assets", THRESHOLDS_FILE), self.classes)
+        if self.task == "segmentation":
+            return {**found, "masks": threshold_masks(probabilities, chosen)}
+        return {**found, "classes": np.asarray(probabilities >= np.array(chosen.thresholds, np.float32), np.uint8)}
 
 
 def model_folder(place: str) -> Path:

@@ -190,9 +190,11 @@ def write_part(number: int, work: PredictionWork, shown: Progress | None = None)
     records: list[bytes] = []
     failures: list[Failure] = []
     images = rows = 0
-    for batch in _batches(work.source.part(number).read(images_config(model.ingested)), work.options.batch_size):
+    changes = images_config(model.ingested)
+    stored = work.source.is_ingested(changes)
+    for batch in _batches(work.source.part(number).read(changes), work.options.batch_size):
         failures += [read.failure for read in batch if read.failure]
-        answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts)
+        answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts, stored)
         failures += undecodable
         for read, answer in answers:
             image = Predicted(read.key, read.height, read.width, read.orientation)
@@ -339,7 +341,7 @@ def _batches(reads: Iterable[ReadImage], size: int) -> Iterator[list[ReadImage]]
 
 
 def _answers(
-    model: ExportedModel, reads: Sequence[ReadImage], texts: Texts
+    model: ExportedModel, reads: Sequence[ReadImage], texts: Texts, stored: bool
 ) -> tuple[list[tuple[ReadImage, dict[str, Any]]], list[Failure]]:
     """Predicts for every image; if one breaks the batch, each is predicted alone."""
     import tensorflow as tf
@@ -348,12 +350,13 @@ def _answers(
         return [], []
     try:
         nothing = [b""] * len(model.texts)
-        outputs = model.answer([read.data for read in reads], [texts.get(read.key, nothing) for read in reads])
+        given = [texts.get(read.key, nothing) for read in reads]
+        outputs = model.answer([read.data for read in reads], given, stored=stored)
     except tf.errors.InvalidArgumentError:
         if len(reads) == 1:
             reason = f"the header is sound, but these {len(reads[0].data)} bytes cannot be decoded"
             return [], [Failure(reads[0].key, "undecodable", reason)]
-        alone = [_answers(model, [read], texts) for read in reads]
+        alone = [_answers(model, [read], texts, stored) for read in reads]
         return [pair for pairs, _ in alone for pair in pairs], [f for _, failed in alone for f in failed]
     answers = [{name: values[i] for name, values in outputs.items()} for i in range(len(reads))]
     return list(zip(reads, answers, strict=True)), []

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.config import ImagesConfig
-from shardwright.config.images import KEEP
+from shardwright.config.images import KEEP, images_config
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_header
 from shardwright.images.decode import convert, header_of
 from shardwright.images.header import ImageError
@@ -80,6 +81,11 @@ class FolderSource:
         """Returns the keys, for the texts of a model that reads texts."""
         return list(self.listing.keys)
 
+    def is_ingested(self, options: ImagesConfig) -> bool:
+        """Returns False: these are files, to which an ingest has changed nothing."""
+        del options
+        return False
+
     def part(self, number: int) -> FolderPart:
         """Returns a part, small enough to be sent to a worker."""
         last = min(self.images, (number + 1) * _IN_A_PART)
@@ -139,6 +145,14 @@ class DatasetSource:
     def keys(self) -> list[str]:
         """Returns the keys, for the texts of a model that reads texts."""
         return [key for split in self.splits for key in self.dataset.keys(split)]
+
+    def is_ingested(self, options: ImagesConfig) -> bool:
+        """Returns whether an ingest with these image options has stored the images."""
+        try:
+            return images_config(ingest_image_options(self.dataset.manifest.recipe)) == options
+        except ConfigError:
+            # Options that no model can repeat.
+            return False
 
     def part(self, number: int) -> DatasetPart:
         """Returns a shard."""

@@ -7,7 +7,7 @@ The price table may have rates that were measured elsewhere. Prices change and d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -20,13 +20,14 @@ from shardwright.config.images import FULL
 from shardwright.config.parsing import at_least, parse_section
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.errors import ConfigError, UsageError
+from shardwright.pipelines.runs.disk_space import estimate_space
 from shardwright.progress import counted
 
 _SECONDS_AN_HOUR = 3600
 # The photographs that `MEASURED` was measured with.
 _IMAGE_BYTES = 673_000
-# Bytes of a transformed image for each of its pixels: 40 KB at 350x525.
-_BYTES_A_PIXEL = 40_000 / (350 * 525)
+# Bytes of a JPEG of the transform for each of its pixels: 40 KB at 350x525.
+_JPEG_BYTES_A_PIXEL = 40_000 / (350 * 525)
 _GIGABYTE = 10**9
 _REQUESTS = "requests"
 
@@ -197,15 +198,16 @@ def estimate(config: Config, target: str, prices: PriceTable, images: int, size:
     at_least("images", images, 1)
     work = size / _IMAGE_BYTES
     shards = _shards(config, images, size)
-    transformed = _transformed_bytes(config, images, size)
+    space = estimate_space(images, size, config.images, config.transform, jpeg=_JPEG_BYTES_A_PIXEL)
     rows = [
         _of_cores("ingest", _ingest_rate(config), prices.rates.ingest, images, work, prices),
         _of_cores("transform", TRANSFORM, prices.rates.transform, images, work, prices),
         _training(config, target, prices, images),
         _requests(images, shards, prices),
     ]
-    stored = (size + transformed) / _GIGABYTE
-    basis = f"shards {size / _GIGABYTE:,.1f} GB, transformed {transformed / _GIGABYTE:,.1f} GB, each month"
+    stored = (space.dataset + space.transformed) / _GIGABYTE
+    parts = f"shards {space.dataset / _GIGABYTE:,.1f} GB, transformed {space.transformed / _GIGABYTE:,.1f} GB"
+    basis = f"{parts}, each month"
     if prices.storage_gb_month is None:
         rows.append(Row("storage", stored, "GB months", None, "unknown: add storage_gb_month"))
     else:
@@ -287,11 +289,7 @@ def _shards(config: Config, images: int, size: int) -> int:
         return int(shards.count) * len(config.split.ratios)
     if shards.records is not None:
         return ceil(images / shards.records)
+    # The ingest plans its shards by these bytes.
+    if config.images.stored_bytes is not None:
+        size = images * config.images.stored_bytes
     return ceil(size / (shards.target_size or size))
-
-
-def _transformed_bytes(config: Config, images: int, size: int) -> float:
-    height_width: Sequence[int] | None = config.transform.size
-    if not height_width:
-        return float(size)
-    return images * height_width[0] * height_width[1] * _BYTES_A_PIXEL

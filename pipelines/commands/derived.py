@@ -112,15 +112,13 @@ def read_keys(name: str) -> list[str]:
         UsageError: it cannot be read, or is empty.
     """
     from shardwright.errors import UsageError
-    from shardwright.storage.listing import key_of
+    from shardwright.storage.listing import key_of, name_lines
 
     try:
         text = Path(name).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: cannot be read ({error}). Give a text file with one key per line.") from None
-    # A key may contain characters that `splitlines` takes for the end of a line.
-    lines = (key_of(line.removesuffix("\r"))[0] for line in text.split("\n"))
-    keys = [line for line in lines if line.strip()]
+    keys = [key_of(line)[0] for line in name_lines(text)]
     if not keys:
         raise UsageError(f"{name}: contains no keys. Write one per line.")
     return keys

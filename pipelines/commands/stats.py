@@ -59,8 +59,11 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
         classes[name] = {split: found.class_count(label, split) for split in sorted(found.images)}
         cover = found.histograms.get(f"coverage/{label}")
         if cover is not None and cover.total:
-            classes[name]["mask_part"] = round(cover.mean(), 6)
+            # Six digits, not six places: a mask of a few pixels is a very small part.
+            classes[name]["mask_part"] = float(f"{cover.mean():.6g}")
     sizes = sorted((-count, size) for size, count in found.sizes.items() if size is not None)
+    listed = {f"{height}x{width}": -count for count, (height, width) in sizes[:_SIZES]}
+    others = {"sizes": len(sizes) - len(listed), "images": sum(found.sizes.values()) - sum(listed.values())}
     return {
         "task": manifest.task,
         "fingerprint": manifest.fingerprint,
@@ -68,7 +71,8 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
         "images": dict(sorted(found.images.items())),
         "unlabeled": sum(found.unlabeled.values()),
         "classes": classes,
-        "sizes": {f"{height}x{width}": -count for count, (height, width) in sizes[:_SIZES]},
+        "sizes": listed,
+        "further_sizes": others,
         "formats": dict(sorted(found.formats.items())),
         "measures": measures,
         "measured": found.measured,
@@ -85,12 +89,13 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
 
 def _lines(figures: dict[str, Any]) -> list[str]:
     from shardwright.display.html import plain
+    from shardwright.pipelines.cards import sizes_text
 
     splits = ", ".join(f"{plain(split)} {count}" for split, count in figures["images"].items())
     rows = [
         ("images", f"{sum(figures['images'].values())} ({splits})"),
         ("shards", f"{figures['shards']}, {figures['bytes'] / 1e6:.1f} MB"),
-        ("sizes", ", ".join(f"{size} {count}" for size, count in figures["sizes"].items())),
+        ("sizes", sizes_text(figures)),
         ("formats", ", ".join(f"{plain(name)} {count}" for name, count in figures["formats"].items())),
     ]
     for name, counts in figures["classes"].items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardwright.components.image_transform.encoding import choose_encoding
@@ -15,7 +16,8 @@ from shardwright.errors import StorageError
 from shardwright.storage import is_remote
 
 # Bytes per pixel of photographs, rounded up: JPEG of quality 90 takes 0.2 to 0.45, PNG 1.5 to 2.
-_BYTES_A_PIXEL = {"jpeg": 0.5, "png": 2.0, "tensor": 3.0, "raw": 3.0}
+_JPEG = 0.5
+_BYTES_A_PIXEL = {"png": 2.0, "tensor": 3.0, "raw": 3.0}
 # If sizes are unknown: factors for the bytes of JPEG files, whose pixels take a few bits.
 _TIMES = {KEEP: 1.0, "jpeg": 1.25, "png": 6.0, "tensor": 10.0, "raw": 10.0}
 # A record's other features and its lines of the index and of the ledger.
@@ -44,7 +46,9 @@ class Space:
         return self.dataset + self.transformed + self.rest
 
 
-def estimate_space(images: int, size: int, stored: ImagesConfig, trained: TransformConfig) -> Space:
+def estimate_space(
+    images: int, size: int, stored: ImagesConfig, trained: TransformConfig, *, jpeg: float = _JPEG
+) -> Space:
     """Estimates the disk space of a run.
 
     Args:
@@ -52,17 +56,19 @@ def estimate_space(images: int, size: int, stored: ImagesConfig, trained: Transf
         size: bytes of their files.
         stored: `images`.
         trained: `transform`.
+        jpeg: bytes of a JPEG for each of its pixels; rounded up by default, so that the space is enough.
     """
     fixed = stored.size if isinstance(stored.size, tuple) else None
     encoding = stored.encoding if fixed is None or stored.encoding != KEEP else "jpeg"
-    dataset = _estimate(images, size, fixed, encoding)
+    rates = {**_BYTES_A_PIXEL, "jpeg": jpeg}
+    dataset = _estimate(images, size, fixed, encoding, rates)
     encoding = choose_encoding(trained, images)[0] if trained.encoding == AUTO else trained.encoding
-    transformed = _estimate(images, size, trained.size, encoding)
+    transformed = _estimate(images, size, trained.size, encoding, rates)
     return Space(dataset, transformed)
 
 
-def _estimate(images: int, size: int, shape: tuple[int, int] | None, encoding: str) -> int:
-    pixels = size * _TIMES[encoding] if shape is None else images * shape[0] * shape[1] * _BYTES_A_PIXEL[encoding]
+def _estimate(images: int, size: int, shape: tuple[int, int] | None, encoding: str, rates: Mapping[str, float]) -> int:
+    pixels = size * _TIMES[encoding] if shape is None else images * shape[0] * shape[1] * rates[encoding]
     return round(pixels) + images * _OVERHEAD
 
 

@@ -34,7 +34,7 @@ from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
 from shardwright.images.colors import color_number
 from shardwright.storage.limits import MOST_LIST_BYTES, read_within
-from shardwright.storage.listing import is_several, split_glob
+from shardwright.storage.listing import is_several, name_lines, split_glob
 from shardwright.storage.spans import Choice
 
 _PATH = "input.classes"
@@ -125,7 +125,7 @@ def _read_file(name: str, base: str) -> object:
             return json.loads(text, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
             raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
-    rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines()) if any(map(str.strip, row))]
+    rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
     if all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
     if colors := _colors_of(rows):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import os
 import re
 import types
@@ -65,6 +64,10 @@ _LARGEST = 2**63 - 1
 _PIXEL_UNITS = {"": 1, "P": 1, "KP": 10**3, "MP": 10**6, "GP": 10**9}
 
 
+# To evaluate the types of a section again takes most of the time of parsing it.
+_KEYS: dict[type[Any], Mapping[str, Any]] = {}
+
+
 def parse_section(cls: type[Any], raw: object, path: str) -> Any:
     """Makes a section from plain values.
 
@@ -114,12 +117,13 @@ def check_keys(cls: type[Any], raw: object, path: str) -> None:
             check_keys(inner, inside, below)
 
 
-@functools.cache
 def keys_of(cls: type[Any]) -> Mapping[str, Any]:
     """Returns the keys of a section with the types of their values."""
-    hints = typing.get_type_hints(cls)
-    keys = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.metadata.get("key", True)}
-    return types.MappingProxyType(keys)
+    if cls not in _KEYS:
+        hints = typing.get_type_hints(cls)
+        keys = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.metadata.get("key", True)}
+        _KEYS[cls] = types.MappingProxyType(keys)
+    return _KEYS[cls]
 
 
 def section_of(hint: Any) -> type[Any] | None:

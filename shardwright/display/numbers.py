@@ -16,7 +16,8 @@ import numpy.typing as npt
 Counts = npt.NDArray[np.int64]
 
 _FINE = 960
-_PARTS = 10**6
+# A power of two: whole numbers stay exact as floats. The part of one pixel of the largest image is many of them.
+_PARTS = 2**50
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Histogram:
         name: what is measured.
         scale: of the bins.
         counts: split -> fine bins.
-        sums: split -> sum of the values in millionths, which is exact.
+        sums: split -> sum of the values in whole parts of 1 / 2**50, which does not depend on their order.
         least: the smallest value, infinite before there is one.
         most: the largest.
     """
@@ -136,7 +137,8 @@ def number(value: float) -> str:
         return "–"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}".replace(",", "\u202f")
-    if abs(value) >= 1000:
+    # From 999.5 on, three digits would be written with an exponent.
+    if abs(value) >= 999.5:
         return f"{round(value):,}".replace(",", "\u202f")
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1e}"
 
@@ -151,7 +153,7 @@ def percent(value: float) -> str:
 def size_text(size: float) -> str:
     """Formats a number of bytes."""
     for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
+        if round(size) < 1000 or unit == "GB":
             return f"{number(size) if unit == 'bytes' or size >= 100 else f'{size:.1f}'} {unit}"
         size /= 1000
     return ""

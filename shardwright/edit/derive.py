@@ -32,6 +32,7 @@ from shardwright.dataset.random_access import read_record_at, records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.sharding import shard_bounds, shard_count
+from shardwright.dataset.statistics import STATISTICS_FILE, derived_statistics
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint, text_number
 from shardwright.progress import counted, progress
@@ -39,6 +40,7 @@ from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, r
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file
 from shardwright.storage.paths import check_not_inside, staging_next_to
+from shardwright.storage.whole_files import write_text
 
 # Shard's file -> offset of a record -> BLAKE3 of its serialized example, for shards that had the manifest's hash.
 RecordDigests = Mapping[str, Mapping[int, bytes]]
@@ -236,10 +238,10 @@ def derive(
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
     if (done := _open_if_made(out, plan.fingerprint)) is not None:
         return done
+    kept = _kept_files(sources, plan.inputs - len(rows))
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked():
-        if rows:
-            staging.write_rows(_NOT_WRITTEN, rows)
+        _write_files(staging, rows, kept)
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:
                 for split in sorted(sizes):
@@ -256,7 +258,7 @@ def derive(
             staging.remove()
             _tidy(out)
             raise
-        manifest = commit(staging, plan, out, {"runner": how.operation})
+        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, {"runner": how.operation})
     _tidy(out)
     return manifest
 
@@ -289,6 +291,23 @@ def _plan(
         further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
     )
     return dataclasses.replace(plan, **how.changes)
+
+
+def _kept_files(sources: Sequence[ImageDataset], images: int) -> dict[str, str]:
+    """Returns name -> text of files that a dataset of `images` records has besides those of all datasets."""
+    if sources[0].manifest.kind != "transform":
+        return {}
+    whole = len(sources) == 1 and images == sum(shard.records for shard in sources[0].manifest.shards)
+    statistics = derived_statistics([source.root for source in sources], whole=whole)
+    return {} if statistics is None else {STATISTICS_FILE: statistics}
+
+
+def _write_files(staging: Staging, rows: Sequence[LedgerRow], kept: Mapping[str, str]) -> None:
+    """Stages the rows of inputs that were not written, and further files."""
+    if rows:
+        staging.write_rows(_NOT_WRITTEN, rows)
+    for name, text in kept.items():
+        write_text(staging.path(name), text)
 
 
 def _open_if_made(out: str | os.PathLike[str], expected: str) -> Manifest | None:

@@ -25,6 +25,7 @@ from shardwright.ingest.survey import SurveyedInput
 from shardwright.splits import UNASSIGNED, folder_split, split_named
 from shardwright.storage import Refusal, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
+from shardwright.storage.listing import name_lines
 
 CONFLICTING_SPLITS = "conflicting_splits"
 _SHOWN = 3
@@ -112,7 +113,7 @@ def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[s
         for line in lines:
             position = names.find(line)
             if position is None:
-                unknown.append(line)
+                unknown.append(line.strip())
             else:
                 yield position, split, "split.from_lists"
         note = f"split: {split} from a list of {len(lines)}"
@@ -128,7 +129,7 @@ def _lines(option: str, path: str) -> list[str]:
         raise UsageError(f"{option}: {path} cannot be read ({error.strerror or error}). Check the path.") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{option}: {path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
-    return [line for line in map(str.strip, text.splitlines()) if line]
+    return name_lines(text)
 
 
 def _from_column(options: SplitConfig, surveyed: SurveyedInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:

@@ -6,36 +6,13 @@ import os
 from typing import Any
 
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.statistics import read_measured, read_statistics
 from shardwright.errors import DatasetError
 from shardwright.images.read_header import read_header
-from shardwright.storage import read_bytes
 from shardwright.tfrecords.records import decode_example
-from shardwright.untrusted import (
-    anything,
-    count,
-    listed,
-    mapped,
-    measured,
-    optional,
-    parse_untrusted_json,
-    record,
-    text,
-)
 
 # The images of a dataset were checked when it was written.
 _ANY_SIZE = 2**31
-STATISTICS_FILE = "statistics.json"
-_STATISTICS = record(
-    {"mean": listed(measured, length=3), "std": listed(measured, length=3)},
-    {
-        "class_frequency": mapped(measured),
-        "pixel_frequency": mapped(measured),
-        "size": optional(listed(count, length=2)),
-        "policy": text,
-        "ingested": mapped(anything),
-    },
-    closed=False,
-)
 
 
 def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
@@ -51,13 +28,7 @@ def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         DatasetError: there are no statistics.
     """
-    file = os.path.join(directory, STATISTICS_FILE)
-    try:
-        return dict(_STATISTICS(parse_untrusted_json(read_bytes(file)), ""))
-    except (OSError, ValueError) as error:
-        raise DatasetError(
-            f"{file}: no readable statistics ({error}). Give the folder that ImageTransform wrote, or other statistics."
-        ) from None
+    return read_measured(directory)
 
 
 def image_size(dataset: ImageDataset) -> tuple[int, int]:
@@ -68,7 +39,7 @@ def image_size(dataset: ImageDataset) -> tuple[int, int]:
     """
     if dataset.manifest.kind == "transform":
         # With `transform.resize: keep` the recipe has no size.
-        size = dataset.manifest.recipe["size"] or dataset_statistics(dataset.root)["size"]
+        size = dataset.manifest.recipe["size"] or read_statistics(dataset.root).get("size")
         if size is None:
             raise DatasetError(
                 f"{dataset.root}: its images have several sizes (transform.resize: keep), and batches need one. Set "

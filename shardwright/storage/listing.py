@@ -313,6 +313,15 @@ def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
     return "/".join(segments[:first]), tuple(pattern)
 
 
+def name_lines(text: str) -> list[str]:
+    """Returns the lines of a list of names, without empty ones.
+
+    A name may contain characters that `splitlines` takes for the end of a line, such as U+2028, and spaces at its ends.
+    """
+    lines = text.split("\n" if "\n" in text else "\r")
+    return [line for line in (line.removesuffix("\r") for line in lines) if line.strip()]
+
+
 def key_of(name: str) -> tuple[str, tuple[str, str] | None]:
     """Returns the key of a relative file name, and (code, reason) when that name cannot be a key."""
     try:

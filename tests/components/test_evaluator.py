@@ -1,12 +1,16 @@
 """Evaluator, BaselineResolver and Pusher by their executors, with models whose quality is known."""
 
 import dataclasses
+import io
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from object_stores import running_stores
+from PIL import Image
 
 from shardwright.components.evaluator.summary import read_evaluation
 from shardwright.config import parse_config
@@ -15,6 +19,7 @@ from shardwright.errors import CheckFailed, DatasetError
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
 from shardwright.lineage.blessing import BLESSING_FILE, baseline_digest, read_blessing
 from shardwright.lineage.record import read_lineage, write_lineage
+from shardwright.tfrecords.encode import encode_example, ints
 
 pytestmark = pytest.mark.slow
 
@@ -354,3 +359,24 @@ def test_an_empty_split_cannot_be_evaluated(tmp_path, write_shapes, segmenter):
 def test_a_folder_without_an_evaluation_is_reported(tmp_path):
     with pytest.raises(DatasetError, match="Run the Evaluator again"):
         read_evaluation(tmp_path)
+
+
+def test_a_picture_is_predicted_from_the_stored_image_as_it_is():
+    from shardwright.components.evaluator.pictures import Scored, _picture
+
+    file = io.BytesIO()
+    Image.new("RGB", (8, 6), "red").save(file, "png")
+    asked = []
+
+    def answer(images, texts, *, stored=False):
+        asked.append((images, stored))
+        return {"labels": np.array([b"a"], object)}
+
+    model = SimpleNamespace(
+        task="classification", multi=False, texts=(), classes=("a", "b"), height=6, width=8, resize="stretch",
+        answer=answer,
+    )  # fmt: skip
+    record = encode_example({"image/encoded": file.getvalue(), "image/class/label": ints([1])})
+    picture, facts = _picture(model, None, Scored(0.1, "x.png", record))
+    assert asked == [([file.getvalue()], True)]
+    assert (picture.shape, facts) == ((6, 8, 3), {"truth": ["b"], "prediction": ["a"]})

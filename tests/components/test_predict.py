@@ -325,3 +325,34 @@ def test_several_classes_an_image_are_those_above_their_thresholds(pictures, tmp
     header, *rows = rows_of(tmp_path / "out.csv")
     assert header[1] == "labels"
     assert {row[1] for row in rows} == {"red blue"}
+
+
+def test_images_that_the_ingest_has_encoded_are_not_encoded_again(tmp_path):
+    """The table of the files, of a dataset with the ingest of the training, and of one that stores the files."""
+    import tensorflow as tf
+
+    noise = np.random.default_rng(0)
+    for number in range(3):
+        (tmp_path / "in" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        pixels = noise.integers(0, 256, (12, 16, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "in" / "ab"[number % 2] / f"{number}.png")
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "in")}, "split": {"ratios": {"train": 1.0}}}
+    raw["evaluator"] = {"split": "train"}
+    changed = {"encoding": "jpeg", "quality": 30}
+    for name, images in {"changed": changed, "plain": {}}.items():
+        ingest(parse_config({**raw, "images": images}, base="/"), str(tmp_path / name), workers=1)
+    labels = dataclasses.replace(SPEC, task="classification", classes=("a", "b"), ingested=changed)
+    of_pixels = lambda images, training: images[..., :2]  # noqa: E731
+    of_means = lambda images, training: tf.reduce_mean(tf.square(images), axis=(1, 2))[:, :2]  # noqa: E731
+    models = {
+        "masks": (of_pixels, dataclasses.replace(SPEC, ingested=changed), Thresholds((0.4, 0.6), (0, 3))),
+        "labels": (of_means, labels, Thresholds.fixed(2)),
+        "several": (of_means, dataclasses.replace(labels, multi=True), Thresholds((0.3, 0.3), (0, 0))),
+    }
+    for kind, (model, spec, chosen) in models.items():
+        place = save(tmp_path / kind, model, spec, chosen)
+        tables = []
+        for images in ("in", "changed", "plain"):
+            predict(str(place), str(tmp_path / images), str(tmp_path / "out.csv"), quiet=True)
+            tables.append(sorted(rows_of(tmp_path / "out.csv")))
+        assert tables[0] == tables[1] == tables[2], kind

@@ -11,9 +11,10 @@ from damage import swap_records
 from ingesting import examples, ledger, run, tree
 
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.statistics import read_measured
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.relabel import relabel
-from shardwright.errors import UsageError
+from shardwright.errors import DatasetError, UsageError
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 
@@ -291,6 +292,51 @@ def with_recipe(root, kind, recipe, parent="0" * 64):
     recipe = {"encoding": "jpeg", "resize": "stretch", "size": [9, 9], **recipe} if kind == "transform" else recipe
     manifest = dataclasses.replace(dataset.manifest, kind=kind, recipe=recipe, parent=parent)
     return dataclasses.replace(dataset, manifest=manifest)
+
+
+FIGURES = {
+    "mean": [1.0, 2.0, 3.0], "std": [1.0, 1.0, 1.0], "images": 30, "class_frequency": {"Fish": 0.5}, "size": [24, 36],
+    "policy": "keep", "ingested": {"encoding": "jpeg", "quality": 80},
+}  # fmt: skip
+HELD = {name: FIGURES[name] for name in ("size", "policy", "ingested")}
+
+
+def transformed(small_dataset, root, figures, first=0):
+    """A transformed dataset whose images kept their size."""
+    keys = lambda split, number: f"{first + number}.png"  # noqa: E731
+    place = small_dataset(root, task="classification", counts={"train": [20], "eval": [10]}, key_of=keys)
+    found = with_recipe(place, "transform", {"resize": "keep", "size": None})
+    (place / "statistics.json").write_text(json.dumps(figures))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("choose", "held"),
+    [(lambda key: True, FIGURES), (lambda key: len(key) == 5, HELD)],
+    ids=["reshard", "subset"],
+)
+def test_a_transformed_dataset_keeps_the_statistics_that_hold(small_dataset, tmp_path, choose, held):
+    source = transformed(small_dataset, tmp_path / "in", FIGURES)
+    derive([source], tmp_path / "new", Derived("any", {}, choose), quiet=True)
+    assert json.loads((tmp_path / "new" / "statistics.json").read_text()) == held
+    if held is HELD:
+        with pytest.raises(DatasetError, match=r"statistics\.json: .*no mean and no std"):
+            read_measured(tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("change", "size"),
+    [({}, [24, 36]), ({"size": [9, 9]}, None), ({"ingested": {"encoding": "jpeg"}}, [24, 36]), ({"ingested": {}}, "")],
+)
+def test_a_merge_keeps_the_statistics_that_all_have(small_dataset, tmp_path, change, size):
+    one = transformed(small_dataset, tmp_path / "one", FIGURES)
+    other = transformed(small_dataset, tmp_path / "other", {**FIGURES, **change}, first=100)
+    if size == "":
+        with pytest.raises(UsageError, match=r"images\.encoding of its ingest is the default, and .* 'jpeg'\. Make"):
+            derive([one, other], tmp_path / "new", Derived("merge", {}), quiet=True)
+        return
+    derive([one, other], tmp_path / "new", Derived("merge", {}), quiet=True)
+    assert json.loads((tmp_path / "new" / "statistics.json").read_text()) == {**HELD, "size": size}
 
 
 def test_a_transformed_dataset_is_not_relabeled(source, tmp_path):

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +12,12 @@ from damage import name_indexes
 from ingesting import ledger, run
 
 from shardwright.dataset.reader import ImageDataset
+from shardwright.display.numbers import Histogram, Scale
 from shardwright.edit.diff import find_differences
 from shardwright.masks import rle
+from shardwright.pipelines.cards import _images
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.commands.stats import _format_number
+from shardwright.pipelines.commands.stats import _format_number, _lines, figures_of
 from shardwright.tfrecords.encode import ints
 
 
@@ -136,6 +140,35 @@ def test_stats(one, capsys):
     assert "sizes         24x36 9" in text
     assert "pixels        mean 864, middle half 864 to 864" in text
     assert "near groups not searched for" in text
+
+
+def collected(sizes=(), covered=()):
+    """A dataset of one class as `stats` reads it, with the images of each size, and parts that masks cover."""
+    cover = Histogram("coverage/0", Scale(1e-6, 1, log=True))
+    cover.add("train", covered)
+    manifest = SimpleNamespace(task="segmentation", classes=("Fish",), fingerprint="f", totals={}, shards=[])
+    found = SimpleNamespace(
+        dataset=SimpleNamespace(manifest=manifest), histograms={"coverage/0": cover}, images={"train": 60},
+        unlabeled={}, sizes=Counter(dict(sizes)), formats={}, measured=None, class_count=lambda label, split: 5,
+    )  # fmt: skip
+    return found, SimpleNamespace(exact=0, near=None, leaks=0, conflicts=0)
+
+
+def test_sizes_that_are_not_listed_are_counted():
+    figures = figures_of(collected({(height, 9): 5 for height in range(10, 22)} | {None: 3}))
+    assert (len(figures["sizes"]), figures["further_sizes"]) == (10, {"sizes": 2, "images": 13})
+    ends = "18x9 5, 19x9 5; 2 further sizes of 13 images"
+    assert _lines(figures)[2].endswith(ends)
+    assert any(f"{ends}." in paragraph for paragraph in _images(figures))
+    figures = figures_of(collected({(10, 9): 60}))
+    assert figures["further_sizes"] == {"sizes": 0, "images": 0}
+    assert _lines(figures)[2].endswith("10x9 60")
+
+
+def test_the_part_of_a_single_pixel_is_not_zero():
+    figures = figures_of(collected(covered=[1 / 2_940_000] * 5))
+    assert figures["classes"]["Fish"]["mask_part"] == 3.40136e-07
+    assert _lines(figures)[4].endswith("masks cover 3.4e-05 %")
 
 
 def test_large_figures_are_written_out():

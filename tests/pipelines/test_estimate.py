@@ -33,9 +33,27 @@ def test_the_arithmetic():
     assert rows["transform"].price == pytest.approx(2 * TRANSFORM.core_hours(1000))
     # 5 shards of 150 MB, each written twice.
     assert rows["requests"].price == pytest.approx(1.0 + 10 * 10 / 1000)
-    assert rows["storage"].amount == pytest.approx(0.673 + 1000 * 352 * 544 * 40e3 / (350 * 525) / 1e9)
+    # 2 kB of each record are not the image.
+    assert rows["storage"].amount == pytest.approx(0.677 + 1000 * 352 * 544 * 40e3 / (350 * 525) / 1e9)
     assert (rows["train"].price, found.unknown) == (None, ("train",))
     assert found.total == pytest.approx(sum(rows[step].price for step in ("ingest", "transform", "requests")))
+
+
+@pytest.mark.parametrize(
+    ("sections", "shards", "transformed", "writes"),
+    [
+        ({"transform": {"size": [100, 200], "encoding": "raw"}}, 0.673, 0.06, 10),
+        ({"transform": {"size": [100, 200], "encoding": "png"}}, 0.673, 0.04, 10),
+        # 1,000 images take less than 4 GB as pixel values.
+        ({"transform": {"size": [100, 200], "encoding": "auto"}}, 0.673, 0.06, 10),
+        ({"images": {"encoding": "raw", "resize": "stretch", "size": [1000, 2000]}}, 6.0, 0.0417, 80),
+    ],
+)
+def test_storage_is_that_of_the_encodings(sections, shards, transformed, writes):
+    found = estimate(parse_config({**CONFIG, **sections}, base="/"), "vertex", PRICES, 1000, 673_000_000)
+    rows = {row.step: row for row in found.rows}
+    assert rows["storage"].amount == pytest.approx(shards + transformed + 0.004, rel=1e-3)
+    assert rows["requests"].amount == 1000 + writes
 
 
 def test_twice_the_bytes_take_twice_the_time():

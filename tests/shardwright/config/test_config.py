@@ -184,6 +184,8 @@ def test_class_forms(tmp_path: Path) -> None:
     assert list(classes({"Flower": 2, "Fish": 1}).items()) == [("Fish", 1), ("Flower", 2)]
     assert list(classes("names.json").items()) == [("a", 1), ("b", 2)]
     assert list(classes("names.csv").items()) == [("x", None), ("y", None)]
+    (tmp_path / "one.csv").write_bytes("x\u2028y\r\nz\x85z".encode())
+    assert list(classes("one.csv")) == ["x\u2028y", "z\x85z"]
     assert list(classes("ids.csv").items()) == [("y", 3), ("x", 7)]
     with pytest.raises(ConfigError, match=r"'none\.json' cannot be read"):
         classes("none.json")

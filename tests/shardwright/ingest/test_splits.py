@@ -342,6 +342,17 @@ def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_p
         run(raw(tmp_path, split=split), tmp_path / "out4")
 
 
+def test_a_list_may_name_images_with_any_characters(tmp_path):
+    keys = ["a/x\u2028y.png", "a/x\x85.png", "b/ z .png", "b/w.png"]
+    for number, key in enumerate(keys):
+        draw(tmp_path / "images" / key, number)
+    (tmp_path / "eval.txt").write_bytes("\r\n".join([*keys[:3], ""]).encode())
+    split = {"method": "predefined", "from_lists": {"eval": str(tmp_path / "eval.txt")}, "unlisted_images": "train"}
+    notes = notes_of(raw(tmp_path, split=split, input={"images": str(tmp_path / "images")}), tmp_path / "out")
+    assert placed(tmp_path / "out") == {**dict.fromkeys(keys[:3], "eval"), keys[3]: "train"}
+    assert "split: eval from a list of 3" in notes
+
+
 def test_nothing_to_train_on_is_an_error_and_another_empty_split_is_logged(tmp_path):
     photos(tmp_path, range(6), fold=lambda n: "test" if n % 2 else "val")
     split = {"method": "predefined", "from_column": "fold"}
