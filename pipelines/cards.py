@@ -20,7 +20,7 @@ from shardwright.display.html import plain
 from shardwright.progress import SILENT, Progress, counted
 from shardwright.storage import open_file
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|&])")
 _PIECE = 1 << 20
 _MARK_TEXTS = dict(zip(MARKS, ("images whose files contain a GPS position", "images that Exif turns"), strict=True))
 _UNWRITTEN = (
@@ -77,6 +77,15 @@ def escaped(text: object, longest: int = 120) -> str:
     return _SPECIAL.sub(r"\\\1", plain(str(text), longest))
 
 
+def code_span(text: object, *, in_table: bool = False) -> str:
+    """Returns untrusted text as a code span of Markdown, whose fence has more backticks than any run in it."""
+    shown = plain(str(text))
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    room = " " if shown.startswith("`") or shown.endswith("`") else ""
+    # A bar ends the cell of a table also within code.
+    return f"{fence}{room}{shown.replace('|', chr(92) + '|') if in_table else shown}{room}{fence}"
+
+
 def data_card(manifest: Manifest, figures: Mapping[str, Any], name: str) -> str:
     """Returns the card of a dataset in Markdown.
 
@@ -95,12 +104,13 @@ def data_card(manifest: Manifest, figures: Mapping[str, Any], name: str) -> str:
             *_images(figures),
             "## Features",
             *_table(
-                ("feature", "type"), [(f"`{plain(key)}`", kind) for key, kind in sorted(manifest.features.items())]
+                ("feature", "type"),
+                [(code_span(key, in_table=True), kind) for key, kind in sorted(manifest.features.items())],
             ),
             "## How it was made",
-            f"- fingerprint: `{manifest.fingerprint}`",
-            f"- digest of the manifest: `{manifest.digest}`",
-            f"- source: `{plain(manifest.parent or 'unknown')}`",
+            f"- fingerprint: {code_span(manifest.fingerprint)}",
+            f"- digest of the manifest: {code_span(manifest.digest)}",
+            f"- source: {code_span(manifest.parent or 'unknown')}",
             *_options(manifest.recipe),
             *_sections(_UNWRITTEN),
         ]
@@ -167,16 +177,16 @@ def model_card(described: Mapping[str, Any], metrics: Mapping[str, float], class
     rows = [(escaped(metric), f"{value:.6g}") for metric, value in sorted(metrics.items())]
     compared = [one["parents"].get("baseline") for one in described["evaluations"]]
     ancestors = [
-        (one["kind"], f"`{(one['digest'] or one['fingerprint'])[:12]}`", escaped(one["place"]))
+        (one["kind"], code_span((one["digest"] or one["fingerprint"])[:12], in_table=True), escaped(one["place"]))
         for one in described["artifacts"][1:]
     ]
     parts = [
         f"# {escaped(name)}",
-        f"A model with the fingerprint `{plain(model['fingerprint'])}`.",
+        f"A model with the fingerprint {code_span(model['fingerprint'])}.",
         *(["## Classes", *[f"{label}. {escaped(text)}" for label, text in enumerate(classes)]] if classes else []),
         "## Evaluation",
         *(_table(("metric", "value"), rows) if rows else ["No evaluation was found. `--search DIR` looks further."]),
-        *([f"Compared with the model `{plain(compared[0])[:12]}`."] if compared and compared[0] else []),
+        *([f"Compared with the model {code_span(compared[0][:12])}."] if compared and compared[0] else []),
         "## Trained with",
         *_options(model["recipe"]),
         *[f"- {escaped(key)} {escaped(value)}" for key, value in sorted(model["versions"].items())],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from google.cloud import aiplatform
 
 PARAMETERS = (DATA_ROOT, SPAN)
+# An ID of a run, by the API of Vertex AI.
+_RUN_NAME = re.compile(r"[a-z][a-z0-9-]{0,127}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +103,8 @@ def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
     with google_errors(shows_request=True), _job(config, compiled, wanted) as job:
         from google.cloud import aiplatform
 
+        # A schedule copies the ranges of its job, and the client has no other way to give it some.
+        job._gca_resource.reserved_ip_ranges = list(config.vertex.reserved_ip_ranges)
         runs = aiplatform.PipelineJobSchedule(
             pipeline_job=job, display_name=config.name, credentials=_credentials(wanted)
         )
@@ -139,8 +144,12 @@ def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatfo
     if others:
         links = ", ".join(console_link(one.resource_name) for one in earlier)
         raise UsageError(f"schedule {name!r}: {len(earlier)} schedules of that name exist: {links}. {fix}")
-    exists = {"cron": first.cron, "concurrent": first.max_concurrent_run_count}
-    asked = {"cron": options.cron, "concurrent": options.max_concurrent_runs}
+    exists = {
+        "cron": first.cron,
+        "max_concurrent_runs": first.max_concurrent_run_count,
+        "max_runs": first.max_run_count or None,
+    }
+    asked = {name: getattr(options, name) for name in exists}
     for key, value in exists.items():
         if value != asked[key]:
             raise UsageError(
@@ -154,6 +163,8 @@ def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatfo
 
 
 def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[Config, Compiled]:
+    if wanted.run_name is not None and not _RUN_NAME.fullmatch(wanted.run_name):
+        raise UsageError(f"--run-name: {wanted.run_name!r} is not an ID. Use a-z, 0-9 and -, a letter first.")
     for name in wanted.parameters:
         if name not in PARAMETERS:
             raise UsageError(f"--parameter {name}: is not a parameter of a run. Use: {', '.join(PARAMETERS)}.")

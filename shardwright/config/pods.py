@@ -61,11 +61,19 @@ class PodConfig:
     scratch: tuple[ScratchVolume, ...] = ()
 
     def over(self, other: PodConfig) -> PodConfig:
-        """Returns these settings, and those of `other` where these have none."""
+        """Returns these settings, and those of `other` where these have none.
+
+        A variable that these set in any way is not that of `other`.
+        """
+        own = {*self.env, *self.secret_env, *self.config_map_env}
+
+        def others(variables: Mapping[str, str]) -> dict[str, str]:
+            return {name: value for name, value in variables.items() if name not in own}
+
         return PodConfig(
-            env={**other.env, **self.env},
-            secret_env={**other.secret_env, **self.secret_env},
-            config_map_env={**other.config_map_env, **self.config_map_env},
+            env={**others(other.env), **self.env},
+            secret_env={**others(other.secret_env), **self.secret_env},
+            config_map_env={**others(other.config_map_env), **self.config_map_env},
             labels={**other.labels, **self.labels},
             annotations={**other.annotations, **self.annotations},
             timeout_hours=other.timeout_hours if self.timeout_hours is None else self.timeout_hours,

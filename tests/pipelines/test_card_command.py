@@ -15,6 +15,7 @@ from shardwright.components.evaluator.summary import EvaluationSummary
 from shardwright.components.runtime.artifacts import write_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.lineage.ancestry import read_artifact
+from shardwright.pipelines.cards import code_span, escaped
 from shardwright.pipelines.cli import main
 from shardwright.tfrecords.encode import encode_example
 
@@ -106,3 +107,20 @@ def test_the_card_of_a_model(small_dataset, tmp_path, capsys):
     assert "is not a dataset" in capsys.readouterr().err
     assert main([*call, "--license", "x"]) == 2
     assert "Give --croissant" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "in_table", "span"),
+    [
+        ("image/key", True, "`image/key`"),
+        ("x` <img src=x onerror=alert(1)>", False, "``x` <img src=x onerror=alert(1)>``"),
+        ("``a`", False, "``` ``a` ```"),
+        ("a`|<b>", True, "``a`\\|<b>``"),
+    ],
+)
+def test_nothing_gets_out_of_a_code_span(text, in_table, span):
+    assert code_span(text, in_table=in_table) == span
+
+
+def test_an_entity_is_shown_as_it_is():
+    assert escaped("&lt;b&gt; <i>") == "\\&lt;b\\&gt; \\<i\\>"

@@ -153,6 +153,7 @@ class Region:
         number = sum(entry[0] == "created" for entry in self.log) + 1
         one.resource_name = f"projects/12/locations/europe-west4/schedules/{number}"
         one.options, one.done, one.state = options, lambda: done, "ACTIVE"
+        one.max_run_count = options.get("max_run_count", 0)
         one.to_dict = lambda: {
             "name": one.resource_name,
             "state": one.state,
@@ -182,6 +183,20 @@ def test_a_schedule_is_sent_and_its_link_printed(asked, region, capsys):
     assert capsys.readouterr().out == f"{CONSOLE}/pipelines/schedules/1?project=12\n"
 
 
+def test_a_schedule_reserves_the_addresses_of_its_runs(asked, region, tmp_path, monkeypatch):
+    place = {"network": "projects/12/global/networks/own", "reserved_ip_ranges": ["range-one"]}
+    config = {**CONFIG, "vertex": {**CONFIG["vertex"], **place}}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    sent = []
+    monkeypatch.setattr(
+        aiplatform.PipelineJobSchedule,
+        "create",
+        lambda new, **options: (sent.append(new.to_dict()), region.add("clouds", **options)),
+    )
+    assert main(["schedule", "c.yaml"]) == 0
+    assert sent[0]["createPipelineJobRequest"]["pipelineJob"]["reservedIpRanges"] == ["range-one"]
+
+
 def test_the_same_schedule_twice_is_one(asked, region, capsys):
     assert main(["schedule", "c.yaml"]) == 0
     first = capsys.readouterr().out
@@ -198,6 +213,9 @@ def test_other_times_are_refused_not_ignored(asked, region, capsys):
     assert main(["schedule", "c.yaml", "--cron", "0 4 * * 1"]) == 2
     message = "exists with cron 'TZ=Europe/Paris 0 3 1 * *', and vertex.schedule.cron is '0 4 * * 1'. Add --replace"
     assert message in capsys.readouterr().err
+    region.there[0].max_run_count = 3
+    assert main(["schedule", "c.yaml"]) == 2
+    assert "exists with max_runs 3, and vertex.schedule.max_runs is 12. Add --replace" in capsys.readouterr().err
     assert len(region.there) == 1
 
 
@@ -289,6 +307,10 @@ def test_a_dry_run_is_advised_where_there_is_one(asked, capsys, monkeypatch, arg
         (["submit", "c.yaml", "--image", "shardwright"], "vertex.image: 'shardwright' is not the name"),
         (["submit", "c.yaml", "--pipeline-root", "bucket"], "Write gs://bucket."),
         (["schedule", "c.yaml", "--cron", "daily"], "vertex.schedule.cron: 'daily' has no five fields"),
+        (["schedule", "c.yaml", "--delete", "--dry-run"], "--dry-run: --delete does not use it. Leave it out"),
+        (["schedule", "c.yaml", "--pause", "--replace"], "--replace: --pause does not use it. Leave it out"),
+        (["schedule", "c.yaml", "--resume", "--cron", "0 4 * * 1"], "--cron: --resume does not use it. Leave it out"),
+        (["submit", "c.yaml", "--run-name", "Bad Name!"], "--run-name: 'Bad Name!' is not an ID. Use a-z, 0-9 and -"),
     ],
 )
 def test_calls_that_are_wrong(asked, capsys, arguments, message):

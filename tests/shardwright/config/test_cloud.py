@@ -7,6 +7,7 @@ from vertex_section import VERTEX
 
 from shardwright.config import parse_config
 from shardwright.config.cloud import check_bucket
+from shardwright.config.pods import PodConfig
 from shardwright.errors import ConfigError
 
 
@@ -108,3 +109,11 @@ def test_only_folders_on_cloud_storage_pass(text):
     except ConfigError as error:
         refused = error.fix
     assert ("gs://" in refused) or (text.startswith("gs://") and not set(text) & set(" *["))
+
+
+def test_a_variable_of_a_component_replaces_that_of_all_whatever_its_source():
+    everywhere = PodConfig(env={"A": "all", "B": "all"}, secret_env={"C": "s/all"}, config_map_env={"D": "m/all"})
+    own = PodConfig(env={"C": "own", "D": "own"}, secret_env={"A": "s/own"})
+    merged = own.over(everywhere)
+    assert merged.env == {"B": "all", "C": "own", "D": "own"}
+    assert (merged.secret_env, merged.config_map_env) == ({"A": "s/own"}, {})
