@@ -342,7 +342,8 @@ def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
     """Reduces each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
     if "segments_info" in entry:
         raise _PanopticEntry
-    if "image_id" in entry:
+    # An image may have a member `image_id` of its own, but no category.
+    if "image_id" in entry and not ("file_name" in entry and "category_id" not in entry):
         segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
         box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
         return _Instance(
@@ -372,7 +373,9 @@ def _is_image(entry: object) -> bool:
 
 
 def _identity(value: object) -> str:
-    """Returns an id as text, since some exporters write numbers in quotes; empty where it is not an id."""
+    """Returns an id as text, since some exporters write numbers in quotes or as 1.0; empty where it is not an id."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
 
 

@@ -47,6 +47,7 @@ _FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _SHOWN = 60
+_LEAST_POINTS = 3
 
 
 def is_label_line(found: Mapping[str, Any]) -> bool:
@@ -231,6 +232,8 @@ def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) 
         return rectangle(label, Box(left, top, left + width, top + height))
     if "polygon" in one:
         points = [read_mapping(point, where) for point in read_list(one["polygon"], where)]
+        if len(points) < _LEAST_POINTS:
+            raise ObjectError(f"{where}: a polygon has {len(points)} points, not {_LEAST_POINTS} or more")
         return Thing(label, polygon((read_number(p.get("x"), where), read_number(p.get("y"), where)) for p in points))
     if "mask" in one:
         raise ObjectError(f"{where}: its mask is on Labelbox's servers; download the masks, and give their folder")

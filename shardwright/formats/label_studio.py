@@ -5,13 +5,13 @@
 | `rectanglelabels` | a box; turned, a polygon |
 | `polygonlabels`, `ellipselabels` | an outline |
 | `brushlabels` | a brush stroke, see `shardwright.masks.brush` |
-| `choices` | classes of the whole image |
+| `choices` | classes of the whole image; those of a region are left out, with their count |
 | other results | left out, with their count |
 
 Coordinates are percents of the image. Regions whose classes are in a separate result (`labels`) of the same id are
-read, too. A task that was skipped is not annotated; one with several annotations needs one of them as its ground
-truth. Uploaded files are found without the eight characters that Label Studio puts before their names. Source: the
-documentation (labelstud.io/guide/export, /guide/task_format).
+read, too. A task that was skipped is not annotated; one with several annotations needs one of them as its ground truth.
+Results of several images in one task are refused. Uploaded files are found without the eight characters that Label
+Studio puts before their names. Source: the documentation (labelstud.io/guide/export, /guide/task_format).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -41,6 +41,8 @@ from shardwright.images.boxes import Box
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
 _SHAPES = ("rectangle", "polygon", "ellipse", "brush")
 _CHOICES, _LABELS = "choices", "labels"
+# Members of a value that has a place in the image.
+_PLACED = frozenset(("x", "points", "rle"))
 
 
 class LabelStudio(ObjectTable):
@@ -72,7 +74,9 @@ class LabelStudio(ObjectTable):
             read_mapping(one, f"result {i + 1}")
             for i, one in enumerate(read_list(read_mapping(chosen[0], "the annotation").get("result"), "result"))
         ]
+        _check_one_image(results)
         named = {one.get("id"): one for one in results if one.get("type") == _LABELS}
+        regions = {str(one.get("id")) for one in results if str(one.get("type")).removesuffix(_LABELS) in _SHAPES}
         things: list[Thing] = []
         tags: list[str] = []
         left_out: Counter[str] = Counter()
@@ -83,7 +87,9 @@ class LabelStudio(ObjectTable):
                 left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
                 continue
             value = read_mapping(one.get("value"), f"{where}: value")
-            if kind == _CHOICES:
+            if kind == _CHOICES and (str(one.get("id")) in regions or not _PLACED.isdisjoint(value)):
+                left_out["choices of regions"] += 1
+            elif kind == _CHOICES:
                 tags += [read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)]
             elif kind.removesuffix(_LABELS) in _SHAPES:
                 height, width = (read_side(one.get(f"original_{side}"), where) for side in ("height", "width"))
@@ -97,6 +103,12 @@ class LabelStudio(ObjectTable):
         if len(set(sizes)) > 1:
             raise ObjectError(f"its results are of pictures of {len(set(sizes))} different sizes")
         return Content(things, list(dict.fromkeys(tags)), sizes[0] if sizes else None, left_out=left_out)
+
+
+def _check_one_image(results: Sequence[Mapping[str, Any]]) -> None:
+    places = {(str(one.get("to_name")), str(one.get("item_index") or 0)) for one in results if "to_name" in one}
+    if len(places) > 1:
+        raise ObjectError(f"its results are of {len(places)} images; export a task for each image")
 
 
 def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: int, where: str) -> Thing:
@@ -127,7 +139,8 @@ def _names(task: Mapping[str, Any]) -> list[str]:
     named = data.get("image") if isinstance(data, dict) else None
     found = [named] if isinstance(named, str) else [text for text in texts if _ending(text) in IMAGE_ENDINGS]
     names: list[str] = []
-    for text in found[:1]:
+    # Of several images, none but that of the usual name can be meant.
+    for text in found if len(found) == 1 else ():
         parts = urlsplit(text.replace("\\", "/"))
         # Local files are addressed as /data/local-files/?d=folder/name.
         path = parse_qs(parts.query).get("d", [unquote(parts.path)])[0].lstrip("/")

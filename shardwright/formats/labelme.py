@@ -76,7 +76,7 @@ class LabelMe(ObjectFiles):
 
 
 def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
-    label, kind = read_name(one.get("label"), f"{where}: label"), one.get("shape_type") or "polygon"
+    label, kind = read_name(one.get("label"), f"{where}: label"), str(one.get("shape_type") or "polygon")
     if kind in _WITHOUT_AREA:
         left_out[_WITHOUT_AREA[kind]] += 1
         return None

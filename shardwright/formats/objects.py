@@ -350,6 +350,16 @@ class ObjectFormat(AnnotationFormat):
                 except AnnotationError as error:
                     self._reject(survey, position, "", error.code, f"{self.name}, object {i + 1}: {error}")
                     break
+            if not self._masks:
+                self._check_size(survey, position, content)
+
+    def _check_size(self, survey: Survey, position: int, content: Content) -> None:
+        """Compares sizes: boxes are stored in fractions of the image, and no mask would show a wrong size."""
+        true = self._images.size_of(position) if content.size is not None and content.things else None
+        if content.size is not None and true not in (None, content.size):
+            stated, found = ("x".join(map(str, size)) for size in (content.size, true or ()))
+            reason = f"{self.name}: the image has {stated} (height x width) there, its file {found}"
+            self._reject(survey, position, "", "size_mismatch", reason)
 
     def _box(self, position: int, content: Content, thing: Thing) -> Values:
         """Returns the features of an object's box."""

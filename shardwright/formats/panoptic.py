@@ -121,10 +121,10 @@ class Panoptic(ObjectTable):
         missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
         if missing:
             raise UsageError(f"{self._path}: has no list {missing[0]!r}. Give the JSON of COCO panoptic.")
-        images = {one.get("id"): one for one in found["images"] if isinstance(one, dict)}
-        named = [one for one in found["categories"] if isinstance(one, dict) and isinstance(one.get("name"), str)]
+        images = {one["id"]: one for one in found["images"] if _has_id(one)}
+        named = [one for one in found["categories"] if _has_id(one) and isinstance(one.get("name"), str)]
         ordered = sorted(named, key=lambda one: one["id"] if isinstance(one.get("id"), int) else 0)
-        self._categories = {one.get("id"): str(one["id"]) if self._has_ids() else one["name"] for one in ordered}
+        self._categories = {one["id"]: str(one["id"]) if self._has_ids() else one["name"] for one in ordered}
         for i, annotation in enumerate(found["annotations"]):
             number = annotation.get("image_id") if isinstance(annotation, dict) else None
             image = images.get(number) if isinstance(number, (int, str)) else None
@@ -165,3 +165,7 @@ class Panoptic(ObjectTable):
             box = Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3])
         flags = {_CROWD: int(one.get("iscrowd") in (1, True))}
         return Thing(self._categories[category], None, box, flags, f"{number}{_MARK}{file}")
+
+
+def _has_id(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("id"), (int, str))

@@ -468,7 +468,10 @@ def _nothing_matched(
 ) -> CheckFailed | UsageError:
     images = [key for i, key in enumerate(listing.keys) if i not in no_images][:_SHOWN]
     if not survey.names:
-        return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
+        if survey.refused:
+            first = survey.refused[0]
+            return CheckFailed(f"{source.name}: no annotation names an image. The first: {first.key}: {first.reason}.")
+        return CheckFailed(f"{source.name}: contains no annotations (a table: 0 rows below the header).")
     option = "key_regex define which parts of the path make the name"
     if source.attachments() is not None and not isinstance(source.dialect, CocoMasks):
         option = "regex find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"

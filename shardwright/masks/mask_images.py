@@ -29,6 +29,7 @@ _GIF = (b"GIF87a", b"GIF89a")
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
 # Bits of gray -> the factor by which Pillow spreads the values.
 _SPREAD = {2: 85, 4: 17}
+_BITS_PER_SAMPLE = 258  # A tag of TIFF.
 _GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6
 _SHOWN = 8
 
@@ -114,7 +115,10 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
         return MaskImage(pixels.astype(np.uint8), 1)
     if pixels.ndim == 3:
         return _colored(pixels)
-    if color == _GREY and bits in _SPREAD:
+    spread = color == _GREY
+    if image.format == "TIFF" and image.mode == "L":
+        bits, spread = int(image.tag_v2.get(_BITS_PER_SAMPLE, (8,))[0]), True
+    if spread and bits in _SPREAD:
         pixels = pixels // np.uint8(_SPREAD[bits])
     if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:
         raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")

@@ -7,7 +7,7 @@ import tool_files
 from ingesting import examples, ledger, run
 from layouts import COUNT
 
-from shardwright.errors import UsageError
+from shardwright.errors import CheckFailed, UsageError
 from shardwright.pipelines.cli import main
 
 
@@ -99,6 +99,45 @@ def test_relations_of_label_studio_are_left_out(tmp_path):
     notes: list[str] = []
     assert run({"input": source}, tmp_path / "out", log=notes.append).totals["written"] == COUNT
     assert "left out: 1 results of the type 'relation'" in notes
+
+
+def test_choices_of_a_region_in_label_studio_are_left_out(tmp_path):
+    """They are its attributes; only choices without a place are classes of the image."""
+    tool_files.label_studio(tmp_path / "data")
+
+    def more(tasks):
+        one = {"type": "choices", "to_name": "image"}
+        place = {"x": 1, "y": 1, "width": 5, "height": 5}
+        tasks[0]["annotations"][0]["result"] += [
+            {**one, "id": "a", "value": {"choices": ["occluded"]}},
+            {**one, "id": "z", "value": {**place, "choices": ["blurred"]}},
+        ]
+
+    changed(tmp_path / "data/project-3.json", more)
+    source = {"images": str(tmp_path / "data"), "labels": {"path": str(tmp_path / "data/project-3.json")}}
+    notes: list[str] = []
+    assert run({"input": source}, tmp_path / "out", log=notes.append).classes == ("car", "road")
+    assert "left out: 2 choices of regions" in notes
+
+
+@pytest.mark.parametrize(
+    ("write", "path"),
+    [(tool_files.labelme, ""), (tool_files.cvat, "annotations.xml")],
+)
+def test_boxes_of_another_size_of_the_image_are_rejected(tmp_path, write, path):
+    """They are stored in fractions of the image: a wrong size would move them without a word."""
+    write(tmp_path / "data")
+    sizes = {'"imageHeight": 24': '"imageHeight": 48', 'height="24"': 'height="48"'}
+    for file in (tmp_path / "data").rglob("*.*"):
+        if file.suffix in (".json", ".xml"):
+            text = file.read_text()
+            for old, new in sizes.items():
+                text = text.replace(old, new)
+            file.write_text(text)
+    given = {"path": str(tmp_path / "data" / path), "boxes": True}
+    source = {"images": str(tmp_path / "data"), "labels": given, "unlisted_images": "empty"}
+    with pytest.raises(CheckFailed, match=r"size_mismatch: .* the image has 48x40 \(height x width\) there"):
+        run({"task": "classification", "input": source}, tmp_path / "out")
 
 
 def test_boxes_of_vertex_ai_may_be_texts_and_polygons_are_named(tmp_path):

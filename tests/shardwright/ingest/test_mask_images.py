@@ -67,6 +67,20 @@ def check(out, classes=("1", "2"), kind="index"):
             assert "image/segmentation/ignore/rle" not in example
 
 
+@pytest.mark.parametrize("classes", [None, ["thing"]])
+def test_white_is_one_value_also_where_some_files_have_one_bit(tmp_path, masked, classes):
+    raw, folder = masked
+    for number in range(IMAGES):
+        white = drawn(number) == 1
+        save(folder / f"{number:03d}.png", white if number % 2 else white.astype(np.uint8) * 255)
+    name = classes[0] if classes else "mask"
+    assert run(changed(raw, classes=classes), tmp_path / "out").classes == (name,)
+    for key, example in examples(tmp_path / "out").items():
+        runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
+        assert np.array_equal(rle.draw(runs, *SHAPE), drawn(int(key[:3])) == 1), key
+        assert "image/segmentation/ignore/rle" not in example
+
+
 @pytest.mark.parametrize("mode", ["L", "P", "gray as RGB"])
 def test_numbers_of_classes(tmp_path, masked, mode):
     raw, folder = masked

@@ -101,6 +101,16 @@ def test_few_bits_are_not_spread(bits):
     assert (mask.bits == 1) == (bits == 1)
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_few_bits_of_a_tiff_are_not_spread(bits):
+    numbers = [0, 1, (1 << bits) - 1, 2]
+    row = sum(number << (bits * (3 - i)) for i, number in enumerate(numbers)).to_bytes(bits // 2, "big")
+    tags = {256: 4, 257: 1, 258: bits, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1, 279: len(row)}
+    listed = b"".join(struct.pack("<HHII", tag, 4 if tag == 273 else 3, 1, value) for tag, value in tags.items())
+    head = b"II*\0" + struct.pack("<I", 8 + len(row)) + row
+    assert read(head + struct.pack("<H", len(tags)) + listed + bytes(4)).values.tolist() == [numbers]
+
+
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_sixteen_bits_are_kept(kind):
     values = np.array([[0, 256, 65535]], np.uint16)
