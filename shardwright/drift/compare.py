@@ -124,7 +124,7 @@ class Comparison:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """What is left out of each side, as text: the count and some keys; empty if every image was read."""
+        """The images that are left out, a text for each side: the count and some keys; empty if there are none."""
         return tuple(
             f"{len(keys)} of {images + len(keys)} images of {name} cannot be read and are left out: "
             f"{', '.join(keys[:_KEYS])}" + (f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else "")

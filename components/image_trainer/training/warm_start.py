@@ -23,7 +23,7 @@ WARM_START_VARIABLE = "SHARDWRIGHT_WARM_START"
 # The same for the weights of an encoder, `trainer.weights`.
 WEIGHTS_VARIABLE = "SHARDWRIGHT_ENCODER_WEIGHTS"
 _PLACES = ("", KEPT_MODEL, "model.keras")
-# Where the names of the classes are: in an exported model, and in a training's folder.
+# Files with the names of the classes: in an exported model, and in a training's folder.
 _CLASSES = "assets/classes.json"
 _SPEC = "spec.json"
 _SHOWN = 4
@@ -168,8 +168,8 @@ def _class_note(classes: Sequence[str], before: Sequence[str]) -> str:
         "new, with initial weights": [name for name in classes if name not in before],
         "gone": [name for name in before if name not in classes],
     }
-    told = "; ".join(f"{what}: {_listing(names)}" for what, names in parts.items() if names)
-    return f"trainer.warm_start: the classes differ from the earlier model's, so their outputs go by name; {told}"
+    shown = "; ".join(f"{what}: {_listing(names)}" for what, names in parts.items() if names)
+    return f"trainer.warm_start: the classes differ from the earlier model's, so their outputs go by name; {shown}"
 
 
 def _listing(names: Sequence[str]) -> str:
