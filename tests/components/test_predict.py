@@ -288,7 +288,8 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(s
     ("change", "message"),
     [
         ({"model": "nowhere"}, "nowhere: contains neither saved_model.pb nor BLESSED.json"),
-        ({"images": "nowhere"}, "nowhere"),
+        ({"images": "nowhere"}, "shardwright: /"),
+        ({"images": "bad.csv"}, "bad.csv is a file. Give its folder, or a glob."),
         ({"out": "."}, "is a folder. Give the name of a file"),
         ({"out": "no/such/file.csv"}, "there is no folder"),
         ({"more": ["--format", "tfrecord", "--dialect", "coco"]}, "TFRecord files have masks as runs"),
