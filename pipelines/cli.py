@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import functools
 import importlib
 import os
@@ -12,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from shardwright.errors import ShardwrightError, describe_os_error
+from shardwright.errors import NO_ROOM, ShardwrightError, describe_os_error
 from shardwright.escaping import escape_message, escaped_streams
 from shardwright.extras import missing_extra
 from shardwright.pipelines.commands import completion
@@ -22,7 +21,6 @@ from shardwright.progress import quiet_output
 from shardwright.version import __version__
 
 _EXIT_INTERRUPTED = 130
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Modules of `shardwright.pipelines.commands`.
 _COMMANDS = (
     "bench",
@@ -113,7 +111,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         _print_error(describe_os_error(error), error, options)
         if error.filename is None:
             _drop_output()
-        return 1 if error.errno in _NO_ROOM else 2
+        return 1 if error.errno in NO_ROOM else 2
 
 
 def _print_error(message: str, error: Exception, options: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.schema import check_schema, render_schema, schema_file_for
-from shardwright.errors import ConfigError, UsageError
+from shardwright.errors import ConfigError, UsageError, unwritable
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.ingest import (
     IngestRecipe,
@@ -27,7 +27,8 @@ from shardwright.ingest import (
     locate,
     survey_input,
 )
-from shardwright.ingest.baseline import resolve_baseline, uses_baseline, without_baseline
+from shardwright.ingest.baseline import push_directory_of, resolve_baseline, uses_baseline, without_baseline
+from shardwright.lineage.blessing import read_blessing
 from shardwright.storage.durable import write_file
 
 
@@ -126,8 +127,11 @@ def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
         "split.keep_from": config.split.keep_from,
         "gate.drift.reference": None if drift is None else drift.reference,
     }
+    none = "no dataset yet, since no model was ever blessed"
+    if read_blessing(push_directory_of(asked)) is not None:
+        none = "none: the same input as the blessed model's, which makes the same dataset again"
     for path in uses_baseline(asked):
-        yield f"{path}: {found[path] or 'no dataset yet, since no model was ever blessed'}"
+        yield f"{path}: {found[path] or none}"
 
 
 def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:
@@ -200,4 +204,4 @@ def _write_schema(text: str, file: Path) -> None:
     try:
         write_file(file, text)
     except OSError as error:
-        raise UsageError(f"{file}: cannot be written ({error}). Copy the configuration to a folder of yours.") from None
+        raise unwritable(f"{file}:", error, "Copy the configuration to a folder of yours.") from None

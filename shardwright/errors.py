@@ -4,12 +4,16 @@ A message names the place (file, row, column or YAML path), the problem with the
 is a defect of ours and keeps its traceback.
 """
 
+import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shardwright.escaping import escape
+
+# Numbers of the system's errors for writes that find no room.
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 _Error = TypeVar("_Error", bound="ShardwrightError")
 
@@ -90,6 +94,20 @@ class DatasetError(ShardwrightError):
 
 class NotFound(UsageError, DatasetError):
     """There is no dataset, or no folder of a run, at the given path: the path is wrong. Exit code 2."""
+
+
+def unwritable(place: str, error: OSError, fix: str) -> ShardwrightError:
+    """Returns the error about a file that cannot be written: the call is not wrong if only the disk is full.
+
+    Args:
+        place: the option or the file, as the message begins.
+        error: the system's.
+        fix: what to do unless the disk is full.
+    """
+    problem = f"{place} cannot be written ({error.strerror or error})"
+    if error.errno in NO_ROOM:
+        return StorageError(f"{problem}. Make room, or give another path.")
+    return UsageError(f"{problem}. {fix}")
 
 
 def describe_os_error(error: OSError) -> str:

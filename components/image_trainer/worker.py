@@ -211,10 +211,11 @@ def check(spec: TrainSpec) -> None:
     from shardwright.components.image_trainer.models.build import model_of
     from shardwright.components.image_trainer.models.custom import import_function
     from shardwright.components.image_trainer.training.warm_start import begin_with
+    from shardwright.config.trainer import is_import_path
 
     model = model_of(spec)
     if spec.warm_from:
-        begin_with(model, spec.warm_from)
+        begin_with(model, spec.warm_from, spec.classes, own=is_import_path(spec.recipe.trainer.model))
     if spec.recipe.trainer.callbacks:
         import_function(spec.recipe.trainer.callbacks, option="trainer.callbacks")
 

@@ -26,7 +26,7 @@ from shardwright.components.predictor.rows import Predicted, encode_prediction, 
 from shardwright.components.predictor.sources import Failure, ReadImage, Source, Texts, find_source, read_texts
 from shardwright.config.images import images_config
 from shardwright.dataset.shard_names import shard_name
-from shardwright.errors import CheckFailed, UsageError
+from shardwright.errors import NO_ROOM, CheckFailed, StorageError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.progress import Progress, counted, progress
 from shardwright.staging.output import assembling
@@ -162,10 +162,17 @@ def predict(
         if not result.images:
             first = f": {result.failures[0].key}: {result.failures[0].reason}" if result.failures else ""
             raise CheckFailed(f"{images}: none of {counted(len(result.failures), 'image')} could be predicted{first}")
-        if rows:
-            _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
-        else:
-            _write_records(staging, source.parts, result, Path(folder, "records"))
+        try:
+            if rows:
+                _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
+            else:
+                _write_records(staging, source.parts, result, Path(folder, "records"))
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise StorageError(
+                f"--out {out}: cannot be written ({error.strerror}). Make room, or give another path."
+            ) from None
     return result
 
 
@@ -173,7 +180,7 @@ def predict(
 def _staging(root: str, name: str) -> Iterator[Staging]:
     """Yields a staging folder that is locked, and deletes it at the end."""
     staging = Staging.open(root, name)
-    with staging.locked():
+    with staging.locked("Make room, or set TMPDIR (with --beam, --staging) to a folder with more."):
         try:
             yield staging
         finally:

@@ -202,7 +202,11 @@ def find_source(images: str, split: str | None = None) -> Source:
         return DatasetSource(dataset, dataset.splits if split is None else (split,))
     if split is not None:
         raise UsageError(f"--split {split}: {images} is not a dataset. Leave it out for a folder of images.")
-    return FolderSource(list_inputs(place))
+    try:
+        return FolderSource(list_inputs(place))
+    except UsageError as error:
+        # The path is an argument here, and no key of a configuration.
+        raise UsageError(str(error).removeprefix("input.images: ")) from None
 
 
 def _served(key: str, data: bytes, options: ImagesConfig) -> ReadImage:

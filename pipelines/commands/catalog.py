@@ -157,7 +157,8 @@ LOOK = {
     ),
     "drift": Entry(
         "check whether images have changed more than by chance",
-        "Compares the splits of a dataset, two datasets, or a dataset with a folder. Exit code 1 if images changed.",
+        "Compares the splits of a dataset, two datasets, or a dataset with a folder. "
+        "Exit code 1 if images changed or cannot be read.",
         "drift datasets/october datasets/november",
         "how-to/drift.md",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -46,7 +47,8 @@ def _drift(options: argparse.Namespace) -> int:
             print(f"{options.html}: open it in a browser")
     # Splits may be small. But two named sides with too few images must not pass for unchanged.
     decided = options.current is None or all(comparison.enough for comparison in found)
-    return 1 if drifted or not decided else 0
+    unreadable = any(comparison.unreadable for comparison in found)
+    return 1 if drifted or not decided or unreadable else 0
 
 
 def _write_page(options: argparse.Namespace, checks: list[DriftCheck]) -> None:
@@ -104,4 +106,5 @@ def _text(comparison: Comparison) -> str:
     if not comparison.enough:
         verdict = f"too few images to decide, {LEAST} of each are needed"
     head = f"{comparison.current} ({comparison.current_images} images) against {comparison.reference}"
-    return "\n".join([*lines, f"{head} ({comparison.reference_images} images): {verdict}"])
+    unread = [escape(text) for text in comparison.unreadable]
+    return "\n".join([*lines, *unread, f"{head} ({comparison.reference_images} images): {verdict}"])

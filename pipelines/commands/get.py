@@ -40,7 +40,7 @@ def _get(options: argparse.Namespace) -> int:
 
 
 def _write(target: str, payload: bytes, name: str, *, force: bool) -> None:
-    from shardwright.errors import DatasetError, UsageError
+    from shardwright.errors import DatasetError, UsageError, unwritable
     from shardwright.storage.whole_files import write_bytes
     from shardwright.tfrecords.records import find_feature
 
@@ -55,4 +55,4 @@ def _write(target: str, payload: bytes, name: str, *, force: bool) -> None:
     try:
         write_bytes(Path(target), bytes(values[0]))
     except OSError as error:
-        raise UsageError(f"--out: {target} cannot be written ({error.strerror or error}). Check the path.") from None
+        raise unwritable(f"--out: {target}", error, "Check the path.") from None

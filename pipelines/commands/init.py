@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from shardwright.errors import Reading, ShardwrightError, UsageError
+from shardwright.errors import Reading, ShardwrightError, UsageError, unwritable
 from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
@@ -200,4 +200,4 @@ def _write(out: str, text: str) -> None:
     try:
         write_bytes(Path(out), text.encode("utf-8"))
     except OSError as error:
-        raise UsageError(f"--out: {out} cannot be written ({error.strerror or error}). Check the path.") from None
+        raise unwritable(f"--out: {out}", error, "Check the path.") from None

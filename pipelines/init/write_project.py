@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from shardwright.errors import UsageError
+from shardwright.errors import UsageError, unwritable
 from shardwright.storage.durable import write_file
 from shardwright.storage.listing import has_wildcard
 
@@ -54,7 +54,7 @@ def write_project(folder: str, name: str, images: str, classes: Sequence[str] | 
             target.parent.mkdir(parents=True, exist_ok=True)
             write_file(target, Template(text).substitute(values))
         except OSError as error:
-            raise UsageError(f"{target}: cannot be written ({error.strerror or error}). Check the path.") from None
+            raise unwritable(f"{target}:", error, "Check the path.") from None
         written.append(path)
     return written
 

@@ -66,8 +66,8 @@ class SplitConfig:
         ratios: Split -> its share, for example `{train: 0.8, eval: 0.1, test: 0.1}`. A split named `val`, `valid` or
             `validation` is understood as `eval`.
         method: `hash`: a salted hash of the key. `group`: one of the group's name. `stratified`: every class has its
-            share in every split. `kfold`: one fold is `eval`, the others are `train`, by hash or, with `stratify`, by
-            classes. `predefined`: the splits of the input.
+            share in every split. `kfold`: of the images that `test` leaves, one fold is `eval` and the others are
+            `train`, by hash or, with `stratify`, by classes. `predefined`: the splits of the input.
         salt: Text that the hash begins with; another one divides the images differently.
         group: Images that must be in one split.
         num_folds: Number of folds of `method: kfold`.

@@ -92,7 +92,10 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     if not comparison.enough:
         lead += Markup(" <b>Too few images: at least {} of each are needed.</b>").format(LEAST)
     chapter = link(heading.ident, heading.title)
+    for text in comparison.unreadable:
+        lead += Markup(" <b>{}.</b>").format(isolate(text))
     findings = [] if comparison.enough else [("warn", join([chapter, ": too few images for a verdict."]))]
+    findings += [("warn", join([chapter, ": ", isolate(text), "."])) for text in comparison.unreadable]
     if drifted:
         changed = join([isolate(finding.words) for finding in drifted[:5]], ", ")
         verb = "has" if len(drifted) == 1 else "have"

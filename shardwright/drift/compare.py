@@ -29,6 +29,7 @@ from shardwright.drift.two_samples import (
 )
 
 _SHOWN = 12
+_KEYS = 5
 
 
 def comparison_html(comparison: Comparison) -> Markup:
@@ -54,7 +55,8 @@ def comparison_html(comparison: Comparison) -> Markup:
     ]
     table = rows(("measure", "verdict", "chance", "before", "now"), body)
     left = f"{every - _SHOWN} more measures: `findings` has all." if every > _SHOWN else ""
-    return box(verdict, line(sides), table, *([line(left)] if left else []))
+    unread = [line(isolate(text)) for text in comparison.unreadable]
+    return box(verdict, line(sides), *unread, table, *([line(left)] if left else []))
 
 
 CLASSES, EMBEDDED, AREA = "classes", "embedding", "area"
@@ -108,6 +110,8 @@ class Comparison:
         reference_images: images in the reference.
         current_images: images in the current sample.
         findings: a finding for every measure, drifted ones first.
+        reference_unreadable: keys of images of the reference that are left out, as they cannot be read or decoded.
+        current_unreadable: those of the current sample.
     """
 
     reference: str
@@ -115,6 +119,21 @@ class Comparison:
     reference_images: int
     current_images: int
     findings: tuple[DriftFinding, ...]
+    reference_unreadable: tuple[str, ...] = ()
+    current_unreadable: tuple[str, ...] = ()
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The images that are left out, a text for each side: the count and some keys; empty if there are none."""
+        return tuple(
+            f"{len(keys)} of {images + len(keys)} images of {name} cannot be read and are left out: "
+            f"{', '.join(keys[:_KEYS])}" + (f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else "")
+            for name, images, keys in (
+                (self.reference, self.reference_images, self.reference_unreadable),
+                (self.current, self.current_images, self.current_unreadable),
+            )
+            if keys
+        )
 
     @property
     def enough(self) -> bool:
@@ -163,7 +182,15 @@ def compare(
         for m, drifted in zip(measures, drifts, strict=True)
     ]
     findings.sort(key=lambda f: (not f.drifted, f.p, f.measure))
-    return Comparison(reference.name, current.name, len(reference), len(current), tuple(findings))
+    return Comparison(
+        reference.name,
+        current.name,
+        len(reference),
+        len(current),
+        tuple(findings),
+        tuple(reference.unreadable),
+        tuple(current.unreadable),
+    )
 
 
 def _weights(measures: Sequence[Measure]) -> list[float]:

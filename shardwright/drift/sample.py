@@ -46,6 +46,7 @@ class Sample:
         areas: for each image, name of a class -> part of the image that its mask covers.
         places: locations of the records; empty for a folder.
         files: paths of the files; empty for a dataset.
+        unreadable: keys of images that were drawn and are left out, as they cannot be read or decoded.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Sample:
     areas: list[dict[str, float]] = field(default_factory=list)
     places: list[RecordLocation] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -82,6 +84,7 @@ class Sample:
             [self.areas[i] for i in chosen] if self.areas else [],
             [self.places[i] for i in chosen] if self.places else [],
             [self.files[i] for i in chosen] if self.files else [],
+            self.unreadable,
         )
 
 
@@ -126,11 +129,12 @@ def sample_dataset(
     for (_, key, place), payload in zip(drawn, payloads, strict=True):
         view = reader.read(key, payload)
         shown.advance()
-        if view.header is None:
-            continue
         try:
-            row = measure_image(view.encoded, view.header)
+            row = measure_image(view.encoded, view.header) if view.header else None
         except ImageError:
+            row = None
+        if row is None:
+            sample.unreadable.append(key)
             continue
         names = tuple(sorted({dataset.manifest.classes[label] for label in view.labels}))
         sample.places.append(place)
@@ -165,6 +169,7 @@ def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progre
             header = read_header(data, max_pixels=MOST_PIXELS)
             row = measure_image(data, header)
         except (ImageError, OSError):
+            sample.unreadable.append(listing.keys[number])
             continue
         sample.files.append(listing.path(number))
         builder.add(listing.keys[number], row, header.format, (header.height, header.width), header.channels)

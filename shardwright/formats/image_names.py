@@ -118,14 +118,19 @@ class NameIndex:
         return None
 
     def alike(self, name: str) -> str:
-        """Returns what may help about a name that means no image: one that differs in case only, or an empty text."""
+        """Returns what may help about a name that means no image: one like it in case or file name; or nothing."""
         if self._lower is None:
             self._lower = {}
             for i, key in enumerate(self._keys):
                 if i not in self._skip:
                     self._lower.setdefault(_base(key).lower(), key)
-        found = self._lower.get(_base(name.strip().replace("\\", "/")).lower())
-        return "" if found is None else f"; {found} differs in upper and lower case"
+        base = _base(name.strip().replace("\\", "/"))
+        found = self._lower.get(base.lower())
+        if found is None:
+            return ""
+        if _base(found) == base:
+            return f"; {found} has the same file name in another folder"
+        return f"; {found} differs in upper and lower case"
 
     def _at(self, key: str) -> int | None:
         """Returns the position of a whole key. Most tables are sorted: the key after the last one comes first."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,17 +36,26 @@ def named_dataset(option: str, path: str) -> ImageDataset:
         raise UsageError(f"{option}: {error}") from None
 
 
-def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+class PreviousSplits(NamedTuple):
+    """The splits of an earlier dataset.
+
+    Attributes:
+        split_of: for each of today's images, the number of the split that it was written into, or would have been
+            without a duplicate; `NEW` for images that were not there or were rejected.
+        gone: split -> how many of its images are not there today under their keys.
+    """
+
+    split_of: npt.NDArray[np.int64]
+    gone: Counter[str]
+
+
+def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> PreviousSplits:
     """Returns the splits that images had.
 
     Args:
         options: `split` of a recipe: `previous` is the digest that the earlier dataset must have.
         path: its folder, absolute.
         keys: sorted keys of today's images.
-
-    Returns:
-        Number of the split that each image was written into, or would have been without a duplicate; `NEW` for
-        images that were not there or were rejected.
 
     Raises:
         UsageError: its splits are not those of the configuration, or it is another fold.
@@ -73,13 +84,15 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
         _check_fold(options, dataset)
     number = {name: i for i, name in enumerate(options.names)}
     positions = KeyIndex(keys)
-    split_of = np.full(len(keys), NEW, dtype=np.int64)
+    split_of, gone = np.full(len(keys), NEW, dtype=np.int64), Counter[str]()
     for row in dataset.ledger():
         if row.status in (WRITTEN, DUPLICATE) and row.split in number:
             position = positions.find(row.key)
             if position >= 0:
                 split_of[position] = number[row.split]
-    return split_of
+            elif row.status == WRITTEN:
+                gone[row.split] += 1
+    return PreviousSplits(split_of, gone)
 
 
 def _check_fold(options: SplitConfig, dataset: ImageDataset) -> None:

@@ -101,7 +101,9 @@ def ingest(
         with staging.locked():
             prepared.stage(staging)
             del prepared  # Its arrays are not needed while shards are written.
-            manifest = _write(plan, staging, config, out, workers, quiet, log)
+            manifest, notes = _write(plan, staging, config, out, workers, quiet)
+        # Now that the folder is not locked, a log that cannot be written is not taken for staging.
+        _log_all(log, notes)
     _remove_leftovers(staging_root, config, out, fingerprint)
     _log_all(log, _mark_notes(manifest, config))
     return manifest
@@ -192,9 +194,12 @@ def _write(
     out: str | os.PathLike[str],
     workers: int | None,
     quiet: bool,
-    log: Callable[[str], None],
-) -> Manifest:
-    """Writes the missing shards of a staged plan, and commits the dataset."""
+) -> tuple[Manifest, list[str]]:
+    """Writes the missing shards of a staged plan, and commits the dataset.
+
+    Returns:
+        The manifest, and notes on what was written.
+    """
     shards = plan.dataset.shards
     missing = [number for number, result in enumerate(staging.results(shards)) if result is None]
     written = _write_all(plan, staging, missing, workers)
@@ -202,9 +207,7 @@ def _write(
         for _ in written:
             shown.advance()
     notes = written_notes(plan, staging.results(shards))
-    manifest = commit_ingest(plan, staging, out, {"config": config.to_dict(), "runner": "ingest"})
-    _log_all(log, notes)
-    return manifest
+    return commit_ingest(plan, staging, out, {"config": config.to_dict(), "runner": "ingest"}), notes
 
 
 def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: int | None) -> Iterator[ShardResult]:

@@ -14,7 +14,7 @@ from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
 from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode
-from shardwright.ingest.previous_splits import previous_splits
+from shardwright.ingest.previous_splits import PreviousSplits, previous_splits
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.progress import counted
@@ -144,6 +144,7 @@ def split_images(
     keys = StringArray(surveyed.listing.keys[i] for i in accepted)
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
     declared = None if stated is None else _with_rest(options, stated.split_of[accepted], keys)
+    previous = _previous(options, previous_path, surveyed.listing.keys, same)
     assigned = assign_splits(
         join_units(keys, groups, None if same is None else same.clusters[accepted]),
         dict.fromkeys(options.names, 1.0) if declared is not None else options.ratios,
@@ -151,11 +152,11 @@ def split_images(
         folds=_folds(options),
         table=_class_table(classes, accepted) if options.method == "stratified" or options.stratify else None,
         declared=declared,
-        previous=_previous(options, previous_path, surveyed.listing.keys, accepted, same),
+        previous=None if previous is None else previous.split_of[accepted],
     )
     refused |= {int(accepted[i]): refusal for i, refusal in _bridging(assigned, keys)}
     orders = split_order(keys, assigned.split_of, len(assigned.names), options.salt)
-    notes = _notes(options, assigned, keys, groups)
+    notes = [*_notes(options, assigned, keys, groups), *_gone_notes(previous, len(keys) - assigned.kept)]
     return SplitImages(
         {split: accepted[order] for split, order in zip(assigned.names, orders, strict=True)},
         refused,
@@ -175,19 +176,29 @@ def _previous(
     options: SplitConfig,
     path: str | None,
     keys: Sequence[str],
-    accepted: Positions,
     same: DuplicateDecision | None,
-) -> Positions | None:
-    """Returns the split that the previous dataset has each accepted image in, where there is such a dataset."""
+) -> PreviousSplits | None:
+    """Returns the split that the previous dataset has each image in, where there is such a dataset."""
     if options.keep_from is None:
         return None
     assert path is not None
     previous = previous_splits(options, path, keys)
     for i, kept in sorted((i, same.kept_image(i)) for i in same.kept) if same is not None else ():
         # An image that is kept for an old duplicate counts as old itself.
-        if previous[kept] == NEW:
-            previous[kept] = previous[i]
-    return previous[accepted]
+        if previous.split_of[kept] == NEW:
+            previous.split_of[kept] = previous.split_of[i]
+    return previous
+
+
+def _gone_notes(previous: PreviousSplits | None, new: int) -> list[str]:
+    """Returns a note where some images are gone and others are new: these may be the same ones under new names."""
+    if previous is None or not previous.gone or not new:
+        return []
+    gone = counted(
+        previous.gone.total(), "image of the earlier dataset is gone", "images of the earlier dataset are gone"
+    )
+    splits = ", ".join(f"{split} {count:,}" for split, count in sorted(previous.gone.items()))
+    return [f"split: {gone} ({splits}). A renamed image counts as new, and may be in another split now"]
 
 
 def _bridging(assigned: Assignment, keys: Sequence[str]) -> Iterator[tuple[int, Refusal]]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import code, document, isolate, join
 from shardwright.display.numbers import number_of
-from shardwright.errors import UsageError
+from shardwright.errors import UsageError, unwritable
 from shardwright.progress import SILENT, Progress, progress
 from shardwright.report.collect import DEFAULTS, Collected, Options, collect
 from shardwright.report.contact_sheets import BUDGET, Sheets, contact_sheets, duplicate_sheets
@@ -184,10 +184,10 @@ def write_page(target: Path, text: str) -> None:
     """Writes a text file atomically.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError, StorageError: it cannot be written.
     """
     try:
         make_folder(target.parent)
         write_file(target, text)
     except OSError as error:
-        raise UsageError(f"{target}: cannot be written ({error.strerror}). Give another file.") from None
+        raise unwritable(f"{target}:", error, "Give another file.") from None

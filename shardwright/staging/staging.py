@@ -217,16 +217,20 @@ class Staging:
         return Staging.open, (self.mirror.url.removesuffix(f"/{self.fingerprint}"), self.fingerprint, self.tools)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, fix: str | None = None) -> Iterator[None]:
         """Locks the folder for this run; the lock ends with the process.
 
         On a bucket, runs of other machines may be at work there at the same time.
+
+        Args:
+            fix: what to do if the disk is full, unless `run.staging` is the way out.
 
         Raises:
             UsageError: another run of this machine is writing the same dataset.
             StorageError: the disk is full.
         """
-        with locked_folder(Path(self.root)), leased(self.mirror.url) if self.mirror else nullcontext():
+        fixes = () if fix is None else (fix,)
+        with locked_folder(Path(self.root), *fixes), leased(self.mirror.url) if self.mirror else nullcontext():
             yield
 
     def path(self, relative: str) -> Path:

@@ -10,11 +10,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from shardwright.errors import StorageError, UsageError
+from shardwright.errors import NO_ROOM, StorageError, UsageError
 
 LOCK_FILE = ".lock"
-# Errors of writes for which there is no room.
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_OF_INGEST = "Make room, or set run.staging to a folder with more; finished shards are kept."
 
 
 def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) -> bool:
@@ -84,8 +83,12 @@ def run_lock(run_root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path, fix: str = _OF_INGEST) -> Iterator[None]:
     """Locks a staging folder for this run; the lock ends with the process.
+
+    Args:
+        folder: the staging folder.
+        fix: what to do if its disk is full.
 
     Raises:
         UsageError: another run is writing the same dataset.
@@ -95,12 +98,13 @@ def locked_folder(folder: Path) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 raise
-            raise StorageError(
-                f"{error.filename or folder}: cannot be written ({error.strerror}). Nothing was published. Make "
-                "room, or set run.staging to a folder with more; finished shards are kept."
-            ) from None
+            place = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(folder)
+            problem = f"{place}: cannot be written ({error.strerror})"
+            if not Path(place).is_relative_to(folder):
+                raise StorageError(f"{problem}. Make room there, or give another path.") from None
+            raise StorageError(f"{problem}. Nothing was published. {fix}") from None
 
 
 def lock_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:

@@ -13,6 +13,7 @@ import datetime
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ ALL: Final = "all"
 
 _EPOCH = datetime.date(1970, 1, 1)
 _MARK = re.compile(r"\{(?P<name>SPAN|VERSION|YYYY|MM|DD)(?P<modifier>:[^{}/]*)?\}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _WILDCARD = re.compile(r"[*?\[]")
 _DATE_DIGITS = {"YYYY": 4, "MM": 2, "DD": 2}
 
@@ -167,12 +169,18 @@ class Choice:
 
     @staticmethod
     def written(raw: object) -> object:
-        """Returns the text for a number, a date, or a list of two of them in YAML; all else stays as it is."""
+        """Returns the text for a number, a date, or a list of two of them in YAML; all else stays as it is.
+
+        A date may be in quotes.
+        """
         if isinstance(raw, list) and len(raw) == 2:
             first, last = map(Choice.written, raw)
             return f"{first}-{last}"
         if isinstance(raw, datetime.date) and not isinstance(raw, datetime.datetime):
             return str(days(raw))
+        if isinstance(raw, str) and _DATE.fullmatch(raw):
+            with suppress(ValueError):  # No calendar has it: `parse` shows it as it is written.
+                return str(days(datetime.date.fromisoformat(raw)))
         return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
 
     @staticmethod
@@ -186,7 +194,9 @@ class Choice:
             return Choice(text)
         match = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", text, re.ASCII)
         if match is None:
-            raise ConfigError(option, f"{text!r} is not a known value", "Write newest, all, a number or [first, last].")
+            raise ConfigError(
+                option, f"{text!r} is not a known value", "Write newest, all, a number, a date or [first, last]."
+            )
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ConfigError(option, f"{text} ends before it begins", "Write [first, last].")

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import errno
 import json
 import shutil
 import struct
@@ -19,7 +20,7 @@ from shardwright.components.predictor import sources
 from shardwright.components.predictor.predict import PredictOptions, predict, write_part
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import UsageError
+from shardwright.errors import StorageError, UsageError
 from shardwright.evaluation.thresholds import Thresholds
 from shardwright.ingest import ingest
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
@@ -264,6 +265,16 @@ def test_nothing_is_written_where_nothing_could_be_predicted(segmenter, tmp_path
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.csv"]
 
 
+def test_a_full_disk_of_the_output_is_named(segmenter, pictures, tmp_path, monkeypatch):
+    def full(*given):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(f"{predict.__module__}._write_table", full)
+    told = r"^--out \S+out\.csv: cannot be written \(full\)\. Make room, or give another path\.$"
+    with pytest.raises(StorageError, match=told):
+        predict(str(segmenter), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
+
+
 def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(segmenter, pictures, tmp_path, capsys):
     write_blessing(segmenter.parent, Blessing(segmenter.name, model_digest(segmenter)))
     (tmp_path / "sample.csv").write_text("ImageId,ClassId,EncodedPixels\nx,1,\n")
@@ -277,7 +288,8 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(s
     ("change", "message"),
     [
         ({"model": "nowhere"}, "nowhere: contains neither saved_model.pb nor BLESSED.json"),
-        ({"images": "nowhere"}, "nowhere"),
+        ({"images": "nowhere"}, "shardwright: /"),
+        ({"images": "bad.csv"}, "bad.csv is a file. Give its folder, or a glob."),
         ({"out": "."}, "is a folder. Give the name of a file"),
         ({"out": "no/such/file.csv"}, "there is no folder"),
         ({"more": ["--format", "tfrecord", "--dialect", "coco"]}, "TFRecord files have masks as runs"),

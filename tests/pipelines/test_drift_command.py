@@ -9,6 +9,7 @@ from shardwright.config.evaluation import SkewConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.drift import monitor
 from shardwright.pipelines.cli import main
+from shardwright.tfrecords.records import find_feature
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,29 @@ def test_all_splits_share_one_bound(small_dataset, tmp_path, monkeypatch):
     )
     monitor.check_splits(ImageDataset.open(many), SkewConfig(alpha=0.03))
     assert given == [("a", name, pytest.approx(0.01)) for name in ("b", "c", "train")]
+
+
+def test_images_that_cannot_be_read_are_named(dataset, tmp_path, capsys):
+    folder, page = tmp_path / "new", tmp_path / "page.html"
+    folder.mkdir()
+    opened = ImageDataset.open(dataset)
+    for number, (_, payload) in enumerate(record for split in opened.splits for record in opened.records(split)):
+        (folder / f"{number:02d}.jpg").write_bytes(find_feature(payload, "image/encoded")[0])
+    assert main(["drift", str(dataset), str(folder)]) == 0
+    for number in range(7):
+        file = folder / f"{number:02d}.jpg"
+        file.write_bytes(file.read_bytes()[: 300 if number else 0])
+    capsys.readouterr()
+    assert main(["drift", str(dataset), str(folder), "--html", str(page)]) == 1
+    told = "7 of 65 images of new cannot be read and are left out: "
+    shown = capsys.readouterr().out
+    assert told in shown
+    assert " and 2 more\nnew (58 images) against dataset (65 images): nothing has changed" in shown
+    assert page.read_text(encoding="utf-8").count(told) == 2
+    assert main(["drift", str(dataset), str(folder), "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["comparisons"]
+    assert sorted(found["current_unreadable"]) == [f"{number:02d}.jpg" for number in range(7)]
+    assert found["reference_unreadable"] == []
 
 
 def test_too_few_images_are_no_good_news(dataset, tmp_path, capsys):

@@ -11,7 +11,8 @@ import yaml
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright.lineage import places
-from shardwright.pipelines import local
+from shardwright.lineage.blessing import Blessing
+from shardwright.pipelines import inputs, local
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.inputs import resolve_inputs
 from shardwright.pipelines.runs import logs
@@ -53,7 +54,9 @@ def test_a_full_disk_is_reported_before_any_work(
     assert made["root"] == str(tmp_path / "run")
 
 
-def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, image_input: Any) -> None:
+def test_the_blessed_dataset_is_looked_up_when_a_run_starts(
+    tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
     config = parse_config({**raw, "split": {"keep_from": "blessed"}}, base=str(tmp_path))
     # In a compiled pipeline, InputResolver does this.
@@ -63,6 +66,9 @@ def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, imag
     prepared = resolve_inputs(config, tmp_path / "x.yaml")
     assert prepared.config.split.keep_from is None
     assert "split.keep_from: no dataset yet, since no model was ever blessed" in prepared.notes
+    monkeypatch.setattr(inputs, "read_blessing", lambda folder: Blessing("1", "digest"))
+    again = resolve_inputs(config, tmp_path / "x.yaml").notes
+    assert "split.keep_from: none: the same input as the blessed model's, which makes the same dataset again" in again
 
 
 def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

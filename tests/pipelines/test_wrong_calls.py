@@ -94,7 +94,7 @@ def test_an_image_that_cannot_be_written_whole_is_not_there(source, here, capsys
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(WholeFile, "write", full)
-    assert "No space left" in refused(["get", source, key, "--out", "one.png"], capsys)
+    assert "No space left" in refused(["get", source, key, "--out", "one.png"], capsys, 1)
     assert [path.name for path in here.iterdir()] == ["file"]
 
 

@@ -34,6 +34,7 @@ from shardwright.components.image_trainer.training.steps import Backend, build_s
 from shardwright.components.image_trainer.training.tensorboard import CurveLog
 from shardwright.components.image_trainer.training.warm_start import begin_with
 from shardwright.components.image_trainer.training.weights import set_weights
+from shardwright.config.trainer import is_import_path
 from shardwright.dataset.reader import ImageDataset
 from shardwright.lineage.record import package_versions
 from shardwright.loader.memory import cache_budget, decoded_bytes
@@ -64,8 +65,9 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     recipe = spec.recipe
     keras.utils.set_random_seed(recipe.trainer.seed)
     model = built_model(spec, recipe.trainer.precision)
-    if spec.warm_from and not begin_with(model, spec.warm_from):
-        send({"note": "the vocabulary has changed: the weights of words are learned again"})
+    if spec.warm_from:
+        for note in begin_with(model, spec.warm_from, spec.classes, own=is_import_path(recipe.trainer.model)):
+            send({"note": note})
     work = work_of(spec, place, devices, model)
     send({NEEDS: readable(work.memory)})
     optimizer = build_optimizer(recipe.trainer, work.steps_per_epoch * recipe.trainer.epochs)

@@ -9,8 +9,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from shardwright.errors import UsageError
 from shardwright.storage import hash_file, is_remote, read_bytes
+from shardwright.untrusted import parse_untrusted_json
 
 # An exported model keeps its Keras model here: TensorFlow reserves `assets.extra` of a SavedModel for users.
 KEPT_MODEL = "assets.extra/model.keras"
@@ -19,7 +23,13 @@ WARM_START_VARIABLE = "SHARDWRIGHT_WARM_START"
 # The same for the weights of an encoder, `trainer.weights`.
 WEIGHTS_VARIABLE = "SHARDWRIGHT_ENCODER_WEIGHTS"
 _PLACES = ("", KEPT_MODEL, "model.keras")
+# Files with the names of the classes: in an exported model, and in a training's folder.
+_CLASSES = "assets/classes.json"
+_SPEC = "spec.json"
 _SHOWN = 4
+_SHOWN_CLASSES = 20
+# The layer with an output for each class, of all models but custom ones.
+_SCORES = "scores"
 _OF_WORDS = "words_"
 
 
@@ -46,18 +56,21 @@ def weights_file(path: str) -> tuple[str, str]:
     )
 
 
-def begin_with(model: Any, file: str) -> bool:
-    """Sets a model's weights to those of a file.
+def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool = False) -> tuple[str, ...]:
+    """Sets a model's weights to those of a file; the outputs are matched by the names of their classes.
 
     Args:
         model: a built Keras model.
         file: a `.keras` file.
+        classes: names of the classes, in the order of the outputs.
+        own: whether the model is of the user: then it is not known which layer has an output for each class.
 
     Returns:
-        True if all weights were set; a layer that reads words keeps its own if the vocabulary differs.
+        Notes about classes that differ or are not known, and about words if the vocabulary differs.
 
     Raises:
         UsageError: the file cannot be read, or its model is of another architecture; the message shows the difference.
+            Or the classes differ, and the model is of the user.
     """
     import keras
 
@@ -68,7 +81,20 @@ def begin_with(model: Any, file: str) -> bool:
             other = keras.saving.load_model(local, compile=False)
     except Exception as error:
         raise UsageError(f"trainer.warm_start: {file} cannot be read ({error}). Give model.keras.") from None
-    found = difference([_shape(w) for w in model.weights], [_shape(w) for w in other.weights])
+    named = earlier_classes(file)
+    before = named or tuple(classes)
+    if own and before != tuple(classes):
+        raise UsageError(
+            f"trainer.warm_start: {file} has the classes {', '.join(before)}, and the data has {', '.join(classes)}. "
+            "Which weights of a custom model belong to a class is not known. Use the same classes, or "
+            "trainer.warm_start: none."
+        )
+    # Only these weights have another shape for other classes.
+    outputs = set() if before == tuple(classes) else _output_weights(model)
+    found = difference(
+        [_shape(w, len(before) if id(w) in outputs else None) for w in model.weights],
+        [_shape(w) for w in other.weights],
+    )
     if found:
         raise UsageError(
             f"trainer.warm_start: {file} has weights of another architecture, {_architecture(other)}, and the "
@@ -80,9 +106,75 @@ def begin_with(model: Any, file: str) -> bool:
     unmatched -= {layer.name for layer in other.layers}
     kept = {id(weight) for layer in model.layers if layer.name in unmatched for weight in layer.weights}
     for mine, theirs in zip(model.weights, other.weights, strict=True):
-        if id(mine) not in kept:
+        if id(mine) in outputs:
+            mine.assign(_by_name(mine, theirs, classes, before))
+        elif id(mine) not in kept:
             mine.assign(theirs)
-    return not kept
+    notes = [_class_note(classes, before)] if outputs else []
+    if classes and named is None:
+        notes.append(f"trainer.warm_start: {file} does not name its classes, so their order is taken to be today's")
+    if kept:
+        notes.append("the vocabulary has changed: the weights of words are learned again")
+    return tuple(notes)
+
+
+def earlier_classes(file: str) -> tuple[str, ...] | None:
+    """Returns the names of the classes of a model, in the order of its outputs.
+
+    Args:
+        file: its `.keras` file, in an exported model or in the folder of a training.
+
+    Returns:
+        The names; `None` for a file without the others of its folder.
+
+    Raises:
+        UsageError: an exported model has a damaged list.
+    """
+    exported = file.endswith(f"/{KEPT_MODEL}")
+    place = file.removesuffix(KEPT_MODEL) + _CLASSES if exported else os.path.join(os.path.dirname(file), _SPEC)
+    try:
+        value = parse_untrusted_json(read_bytes(place))
+    except (OSError, ValueError) as error:
+        # A file without its folder may be on a bucket where nothing else may be read.
+        if exported and not isinstance(error, FileNotFoundError):
+            raise UsageError(f"trainer.warm_start: {place} cannot be read ({error}). Restore the model.") from None
+        return None
+    names = value if exported else value.get("classes") if isinstance(value, dict) else None
+    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        return tuple(names)
+    if exported:
+        raise UsageError(f"trainer.warm_start: {place} is not a list of classes. Restore the model.")
+    return None
+
+
+def _output_weights(model: Any) -> set[int]:
+    """Returns the identities of the weights whose last axis is the classes."""
+    return {id(weight) for layer in model.layers if layer.name == _SCORES for weight in layer.weights}
+
+
+def _by_name(mine: Any, theirs: Any, classes: Sequence[str], before: Sequence[str]) -> npt.NDArray[Any]:
+    """Returns weights of the outputs: of the earlier model where it has the class, else the initial ones."""
+    values, earlier = np.array(mine), np.asarray(theirs)
+    for at, name in enumerate(classes):
+        if name in before:
+            values[..., at] = earlier[..., before.index(name)]
+    return values
+
+
+def _class_note(classes: Sequence[str], before: Sequence[str]) -> str:
+    """Describes which outputs are those of the earlier model."""
+    parts = {
+        "kept": [name for name in classes if name in before],
+        "new, with initial weights": [name for name in classes if name not in before],
+        "gone": [name for name in before if name not in classes],
+    }
+    shown = "; ".join(f"{what}: {_listing(names)}" for what, names in parts.items() if names)
+    return f"trainer.warm_start: the classes differ from the earlier model's, so their outputs go by name; {shown}"
+
+
+def _listing(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_CLASSES} more" if len(names) > _SHOWN_CLASSES else ""
+    return ", ".join(names[:_SHOWN_CLASSES]) + more
 
 
 def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tuple[str, tuple[int, ...]]]) -> str:
@@ -107,8 +199,10 @@ def _architecture(model: Any) -> str:
     return f"{model.name} of {model.count_params():,} weights and {channels} outputs"
 
 
-def _shape(weight: Any) -> tuple[str, tuple[int, ...]]:
-    return str(weight.path), tuple(weight.shape)
+def _shape(weight: Any, outputs: int | None = None) -> tuple[str, tuple[int, ...]]:
+    """Returns the name and shape of a weight; with `outputs`, for that many classes."""
+    shape = tuple(weight.shape)
+    return str(weight.path), shape if outputs is None else (*shape[:-1], outputs)
 
 
 def _shown(weight: tuple[str, tuple[int, ...]] | None) -> str:

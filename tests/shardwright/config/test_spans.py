@@ -22,6 +22,8 @@ def options(text, **labels):
         ("span: [3, 12]", "3-12"),
         ("{images: 'p/{YYYY}-{MM}-{DD}', span: 2024-05-01}", "19844"),
         ("{images: 'p/{YYYY}-{MM}-{DD}', span: [2024-05-01, 2024-05-31]}", "19844-19874"),
+        ("{images: 'p/{YYYY}-{MM}-{DD}', span: '2024-05-01'}", "19844"),
+        ("{images: 'p/{YYYY}-{MM}-{DD}', span: ['2024-05-01', '2024-05-31']}", "19844-19874"),
     ],
 )
 def test_spans_are_numbers_dates_or_ranges(text, span):
@@ -32,6 +34,7 @@ def test_spans_are_numbers_dates_or_ranges(text, span):
     ("text", "path", "problem"),
     [
         ("span: latest", "input.span", "is not a known value"),
+        ("span: '2024-02-31'", "input.span", "'2024-02-31' is not a known value"),
         ("span: [3]", "input.span", "is not a text"),
         ("span: [9, 3]", "input.span", "ends before it begins"),
         ("span: true", "input.span", "is not a text"),

@@ -135,4 +135,5 @@ def test_a_name_that_differs_in_case_is_shown():
     index = NameIndex(["a/img_1.JPG", "b.jpg"])
     assert index.find("IMG_1.jpg") is None
     assert index.alike("a/IMG_1.jpg") == "; a/img_1.JPG differs in upper and lower case"
+    assert index.alike("b/img_1.JPG") == "; a/img_1.JPG has the same file name in another folder"
     assert index.alike("c.jpg") == ""

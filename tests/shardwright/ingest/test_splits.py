@@ -106,6 +106,23 @@ def test_a_tenth_more_data_moves_no_old_image(tmp_path, method, previous):
     assert {key: after[key] for key in before} == before
 
 
+def test_images_that_may_have_another_name_now_are_counted(tmp_path):
+    photos(tmp_path, range(30))
+    run(raw(tmp_path), tmp_path / "before")
+    kept = {"method": "hash", "keep_from": str(tmp_path / "before")}
+    assert not [note for note in notes_of(raw(tmp_path, split=kept), tmp_path / "same") if "gone" in note]
+    rows = list(csv.reader((tmp_path / "labels.csv").open(encoding="utf-8")))[1:]
+    for split in ("test", "train"):
+        key = next(key for key, place in placed(tmp_path / "before").items() if place == split)
+        (tmp_path / "images" / key).rename(tmp_path / "images" / f"renamed-{split}.png")
+        rows = [[f"renamed-{split}.png" if name == key else name, label] for name, label in rows]
+    table(tmp_path, rows)
+    assert (
+        "split: 2 images of the earlier dataset are gone (test 1, train 1). A renamed image counts as new, and may be "
+        "in another split now"
+    ) in notes_of(raw(tmp_path, split=kept), tmp_path / "after")
+
+
 def test_an_earlier_dataset_is_named_by_its_digest_and_never_by_its_path(tmp_path):
     photos(tmp_path, range(30))
     first = run(raw(tmp_path), tmp_path / "first")

@@ -1,6 +1,7 @@
 """The report of a dataset: valid HTML that fetches nothing, for any names of files and classes."""
 
 import base64
+import errno
 import html
 import io
 import re
@@ -14,7 +15,8 @@ from PIL import Image
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display import html as display_html
-from shardwright.errors import DatasetError, UsageError
+from shardwright.errors import DatasetError, ShardwrightError, UsageError
+from shardwright.report import page
 from shardwright.report.page import MOST_BYTES, collect_page, render, write_report
 from shardwright.tfrecords.encode import ints
 
@@ -218,3 +220,18 @@ def test_the_file_is_written_atomically_outside_the_dataset(masked, tmp_path):
         write_report(masked, masked / "r.html", quiet=True)
     with pytest.raises(DatasetError, match=r"no manifest\.json"):
         write_report(tmp_path, tmp_path / "x.html", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "fix"),
+    [(errno.ENOSPC, 1, "Make room, or give another path."), (errno.EROFS, 2, "Give another file.")],
+)
+def test_a_full_disk_is_no_mistake_of_the_call(tmp_path, monkeypatch, number, code, fix):
+    def full(target, text):
+        raise OSError(number, "why")
+
+    monkeypatch.setattr(page, "write_file", full)
+    with pytest.raises(ShardwrightError) as caught:
+        page.write_page(tmp_path / "r.html", "")
+    assert str(caught.value) == f"{tmp_path}/r.html: cannot be written (why). {fix}"
+    assert caught.value.exit_code == code

@@ -1,5 +1,6 @@
 """Folders that only one run may use."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -8,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from shardwright.errors import UsageError
-from shardwright.storage.locks import LOCK_FILE, lock_folder
+from shardwright.errors import StorageError, UsageError
+from shardwright.storage.locks import LOCK_FILE, lock_folder, locked_folder
 
 
 @pytest.mark.parametrize("target", ["victim", "no-such-folder/victim"])
@@ -55,6 +56,21 @@ def test_a_lock_on_a_deleted_folder_is_taken_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", late)
     with lock_folder(folder) as file:
         assert os.path.samestat(os.fstat(file.fileno()), (folder / LOCK_FILE).stat())
+
+
+def test_a_full_disk_is_named_by_the_file_where_it_is_known(tmp_path: Path) -> None:
+    folder, full = tmp_path / "staging", os.strerror(errno.ENOSPC)
+    cases = {
+        None: (f"{folder}: ", "Nothing was published. Try X."),
+        str(folder / "shard"): (f"{folder}/shard: ", "Nothing was published. Try X."),
+        str(tmp_path / "other"): (f"{tmp_path}/other: ", "Make room there, or give another path."),
+    }
+    for name, (place, fix) in cases.items():
+        with pytest.raises(StorageError) as caught, locked_folder(folder, "Try X."):
+            raise OSError(errno.ENOSPC, full) if name is None else OSError(errno.ENOSPC, full, name)
+        assert str(caught.value) == f"{place}cannot be written ({full}). {fix}"
+    with pytest.raises(PermissionError), locked_folder(folder):
+        raise PermissionError(errno.EACCES, "no")
 
 
 def test_a_lock_ends_with_the_process_that_has_it_although_a_fork_lives_on(tmp_path: Path) -> None:
