@@ -114,7 +114,8 @@ class ImageTrainer(tfx.components.Trainer):
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.
-        UsageError: `run_fn` and `module_file` are both given, or a file of weights cannot be read.
+        UsageError: `run_fn` and `module_file` are both given, or a file of weights cannot be read; only one of `base_model`
+            and `warm_start="blessed"` is given.
     """
 
     @check_arguments
@@ -142,6 +143,8 @@ class ImageTrainer(tfx.components.Trainer):
             config = _config(task, loader, evaluator, trainer)
             recipe, run_options = TrainRecipe.from_config(config), _run_options(config)
             recipe = recipe if eval_split else dataclasses.replace(recipe, eval_split="")
+        if not (run_fn or module_file):
+            _check_start(recipe, base_model)
         for option, given in (("custom_config", custom_config), ("custom_job", custom_job)):
             check_json(given, f"ImageTrainer: {option}")
         values = {RECIPE_KEY: recipe.to_dict(), **(run_options or {}), **(custom_job or {}), **(custom_config or {})}
@@ -181,7 +184,7 @@ class ImageTrainer(tfx.components.Trainer):
             config: the configuration, or its YAML file.
             examples: see above.
             transform_graph: see above.
-            base_model: used where `trainer.warm_start` is `blessed`.
+            base_model: used where `trainer.warm_start` is `blessed`, and needed there.
             custom_job: options of TFX's extension for Vertex AI; the training then runs in a job on another machine.
         """
         loaded = as_config(config)
@@ -209,6 +212,21 @@ def _config(
     return inline_config(
         ".", task=task, transform=transform, trainer=given, loader=loader or {}, evaluator=evaluator or {}
     )
+
+
+def _check_start(recipe: TrainRecipe, base_model: BaseChannel | None) -> None:
+    """Refuses a model to begin with that would not be used, and one that is missing."""
+    blessed = recipe.trainer.warm_start == BLESSED
+    if blessed and base_model is None:
+        raise UsageError(
+            "ImageTrainer: warm_start is 'blessed', and base_model is missing. "
+            'Give base_model=BaselineResolver("pushed").outputs["model"].'
+        )
+    if base_model is not None and not blessed:
+        raise UsageError(
+            "ImageTrainer: base_model is given, and warm_start is not 'blessed'. "
+            "Write warm_start=\"blessed\", or leave base_model out."
+        )
 
 
 def _source(run_fn: str) -> dict[str, str]:
