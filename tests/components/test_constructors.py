@@ -161,7 +161,19 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
     (tmp_path / "trains_mine.py").write_text("def run_fn(fn_args): pass\n")
     again = ImageTrainer(examples, graph, run_fn="trains_mine.run_fn")
     assert plain(again)["custom_config"]["code"] != custom["code"]
-    assert "code" not in plain(ImageTrainer(examples, graph, run_fn="in.the.image.run_fn"))["custom_config"]
+    (tmp_path / "no_functions.py").write_text("run_fn = 3\n")
+    for options, message in [
+        ({"run_fn": "nope_:run_fn"}, "ImageTrainer: run_fn: there is no module 'nope_'"),
+        ({"run_fn": "nope_.run_fn"}, "ImageTrainer: run_fn: there is no module 'nope_'"),
+        ({"run_fn": "x"}, "ImageTrainer: run_fn: 'x' is not an import path"),
+        ({"run_fn": "trains_mine:other"}, "ImageTrainer: run_fn: .*trains_mine.py has no function 'other'"),
+        ({"run_fn": "no_functions:run_fn"}, "ImageTrainer: run_fn: .* has no function 'run_fn'"),
+        ({"module_file": str(tmp_path / "nope.py")}, "ImageTrainer: module_file: .*nope.py is not a file"),
+        ({"module_file": str(tmp_path / "no_functions.py")}, "ImageTrainer: module_file: .* has no function"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            ImageTrainer(examples, graph, **options)
+    assert ImageTrainer(examples, graph, module_file=str(tmp_path / "trains_mine.py")).exec_properties["module_file"]
     with pytest.raises(UsageError, match="run_fn and module_file are both given"):
         ImageTrainer(examples, graph, run_fn="mine.run_fn", module_file="mine.py")
 
