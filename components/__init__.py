@@ -11,6 +11,7 @@ from shardwright.extras import missing_extra
 
 if TYPE_CHECKING:
     from shardwright.components.baseline_resolver.component import BaselineResolver
+    from shardwright.components.baseline_resolver.executor import AT_RUN
     from shardwright.components.data_gate.component import DataGate
     from shardwright.components.evaluator.component import ImageEvaluator
     from shardwright.components.image_example_gen.component import ImageExampleGen
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from shardwright.ingest.identify import IngestSource
 
 __all__ = [
+    "AT_RUN",
     "BaselineResolver",
     "BoxCsv",
     "Captions",
@@ -107,6 +109,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AT_RUN": "components.baseline_resolver.executor",
     "BaselineResolver": "components.baseline_resolver.component",
     "DataGate": "components.data_gate.component",
     "ImageEvaluator": "components.evaluator.component",

@@ -116,7 +116,7 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
     )
     examples = example_gen.outputs["examples"]
 
-    statistics_gen = StatisticsGen(examples, _features_with_statistics(inputs.schema_text))
+    statistics_gen = StatisticsGen(examples, _features_with_statistics(inputs.schema_text), allow_absent=True)
     statistics = statistics_gen.outputs["statistics"]
     import_schema = _schema_node(inputs)
     schema = import_schema.outputs["schema"]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.baseline_resolver import executor
 from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
+from shardwright.errors import ConfigError
 from shardwright.ingest.baseline import push_directory_of
 from shardwright.lineage import blessing
+
+# The digest is empty while no model was blessed.
+_DIGEST = re.compile("([0-9a-f]{64})?")
 
 
 class BaselineResolverSpec(component_spec.ComponentSpec):
@@ -40,7 +46,10 @@ class BaselineResolver(base_component.BaseComponent):
         push_directory: the folder that Pusher pushes to; a relative one starts from the working directory of the run.
         baseline_digest: digest of the model that was blessed last, part of the cache key. By default it is read from
             the folder now. `AT_RUN` stands for the model when the pipeline runs, in compiled pipelines; a task with it
-            must not be cached.
+            must not be cached. Import it from `shardwright.components`.
+
+    Raises:
+        ConfigError: `baseline_digest` is neither a digest nor `AT_RUN`.
     """
 
     SPEC_CLASS = BaselineResolverSpec
@@ -50,6 +59,9 @@ class BaselineResolver(base_component.BaseComponent):
     def __init__(self, push_directory: str, baseline_digest: str | None = None) -> None:
         if baseline_digest is None:
             baseline_digest = blessing.baseline_digest(push_directory)
+        if baseline_digest != executor.AT_RUN and not _DIGEST.fullmatch(baseline_digest):
+            fix = "Leave it out, or give AT_RUN of shardwright.components."
+            raise ConfigError("BaselineResolver: baseline_digest", f"{baseline_digest!r} is not a digest", fix)
         spec = BaselineResolverSpec(
             **{
                 executor.PUSH_DIRECTORY: push_directory,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,14 +13,14 @@ from tfx import v1 as tfx
 from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel
 
-from shardwright.checksum import checksum_file
 from shardwright.components.image_trainer.executor import Executor
+from shardwright.components.image_trainer.models.custom import check_defines, source_digest
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
 from shardwright.components.runtime.arguments import check_arguments, check_json
 from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
-from shardwright.config.trainer import BLESSED
+from shardwright.config.trainer import BLESSED, check_import_path
 from shardwright.errors import UsageError
 from shardwright.evaluation.submission import layout_of_table
 from shardwright.storage import is_remote
@@ -114,7 +115,9 @@ class ImageTrainer(tfx.components.Trainer):
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.
-        UsageError: `run_fn` and `module_file` are both given, or a file of weights cannot be read.
+        UsageError: `run_fn` and `module_file` are both given, or do not name a function; a file of weights cannot be
+            read; only one of `base_model`
+            and `warm_start="blessed"` is given.
     """
 
     @check_arguments
@@ -142,11 +145,15 @@ class ImageTrainer(tfx.components.Trainer):
             config = _config(task, loader, evaluator, trainer)
             recipe, run_options = TrainRecipe.from_config(config), _run_options(config)
             recipe = recipe if eval_split else dataclasses.replace(recipe, eval_split="")
+        if not (run_fn or module_file):
+            _check_start(recipe, base_model)
         for option, given in (("custom_config", custom_config), ("custom_job", custom_job)):
             check_json(given, f"ImageTrainer: {option}")
         values = {RECIPE_KEY: recipe.to_dict(), **(run_options or {}), **(custom_job or {}), **(custom_config or {})}
         if run_fn:
             values |= _source(run_fn)
+        if module_file:
+            _check_module_file(module_file)
         super().__init__(
             run_fn=None if module_file else (run_fn or RUN_FN).replace(":", "."),
             module_file=module_file,
@@ -181,7 +188,7 @@ class ImageTrainer(tfx.components.Trainer):
             config: the configuration, or its YAML file.
             examples: see above.
             transform_graph: see above.
-            base_model: used where `trainer.warm_start` is `blessed`.
+            base_model: used where `trainer.warm_start` is `blessed`, and needed there.
             custom_job: options of TFX's extension for Vertex AI; the training then runs in a job on another machine.
         """
         loaded = as_config(config)
@@ -211,16 +218,46 @@ def _config(
     )
 
 
+def _check_start(recipe: TrainRecipe, base_model: BaseChannel | None) -> None:
+    """Refuses a model to begin with that would not be used, and one that is missing."""
+    blessed = recipe.trainer.warm_start == BLESSED
+    if blessed and base_model is None:
+        raise UsageError(
+            "ImageTrainer: warm_start is 'blessed', and base_model is missing. "
+            'Give base_model=BaselineResolver("pushed").outputs["model"].'
+        )
+    if base_model is not None and not blessed:
+        raise UsageError(
+            "ImageTrainer: base_model is given, and warm_start is not 'blessed'. "
+            'Write warm_start="blessed", or leave base_model out.'
+        )
+
+
 def _source(run_fn: str) -> dict[str, str]:
-    """Returns the digest of the module of a function; nothing where it cannot be found, as when it is compiled."""
-    module = run_fn.partition(":")[0] if ":" in run_fn else run_fn.rpartition(".")[0]
-    try:
-        found = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        found = None
-    if found is None or found.origin is None or not Path(found.origin).is_file():
-        return {}
-    return {CODE_KEY: checksum_file(found.origin)}
+    """Returns the digest of the module of a function, which must be on this machine, like those of `trainer.model`.
+
+    Raises:
+        UsageError: there is no such module or function.
+    """
+    option = "ImageTrainer: run_fn"
+    path = run_fn if ":" in run_fn else ":".join(run_fn.rsplit(".", 1))
+    check_import_path(option, path, "mine:run_fn")
+    digest = source_digest(path, os.getcwd(), option=option)
+    module, _, name = path.partition(":")
+    found = importlib.util.find_spec(module)
+    if found is not None and found.origin is not None and found.origin.endswith(".py"):
+        check_defines(found.origin, name, option=option)
+    return {CODE_KEY: digest}
+
+
+def _check_module_file(file: str) -> None:
+    """Refuses a file without the function that TFX calls. A file on a bucket is not read."""
+    if is_remote(file):
+        return
+    option = "ImageTrainer: module_file"
+    if not Path(file).is_file():
+        raise UsageError(f"{option}: {file} is not a file. Give a Python file with a function run_fn.")
+    check_defines(file, "run_fn", option=option)
 
 
 def _run_options(config: Config) -> dict[str, Any]:

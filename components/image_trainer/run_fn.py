@@ -40,12 +40,12 @@ from shardwright.components.image_trainer.training.warm_start import (
 from shardwright.components.image_trainer.worker import WORKER, Message, run_worker
 from shardwright.components.image_transform.features import asset_name
 from shardwright.components.runtime.artifacts import flush_artifact
-from shardwright.config.trainer import BLESSED, DIGEST, FRESH
+from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, check_learning
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.statistics import STATISTICS_FILE, read_statistics
-from shardwright.errors import DatasetError, UsageError
+from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
 from shardwright.progress import progress
@@ -193,9 +193,16 @@ def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder:
 
     Raises:
         DatasetError: there is no such dataset, or nothing to train on.
+        UsageError: the dataset is not one of ImageTransform, or is for another task.
     """
     opened = ImageDataset.open(dataset)
     manifest = opened.manifest
+    if manifest.kind != "transform":
+        raise UsageError(
+            f"ImageTrainer: examples: {dataset} is not transformed. "
+            'Give the output of ImageTransform: transform.outputs["transformed_examples"].'
+        )
+    _check_task(recipe, manifest.task)
     if manifest.labels == NONE:
         raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")
     if not opened.num_records(_TRAIN):
@@ -227,6 +234,18 @@ def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder:
         class_weights=weights,
         ingested=_ingested(dataset),
     )
+
+
+def _check_task(recipe: TrainRecipe, task: str) -> None:
+    """Refuses a recipe for another task than that of the dataset; only its model and loss depend on the task."""
+    try:
+        check_learning(task, recipe.trainer.model, recipe.trainer.loss)
+    except ConfigError:
+        (given,) = (other for other in MODELS if other != task)
+        raise UsageError(
+            f"ImageTrainer: task: {given!r} (the default is 'segmentation'), but the examples are for {task!r}. "
+            f"Write task={task!r}."
+        ) from None
 
 
 def _ingested(dataset: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
 from shardwright.config.input import LabelsConfig
 from shardwright.config.trainer import BLESSED
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, ingest_recipe, locate, survey_input
 from shardwright.ingest.baseline import SPLITS, BaselineRequest, refuse_baseline, uses_baseline
 from shardwright.ingest.recipe import absolute_places, location_json, relative_places
@@ -119,6 +119,8 @@ class InputResolver(base_component.BaseComponent):
         request: ResolverRequest | None = None,
         **sections: Any,
     ) -> None:
+        _check_runtime("data_root", data_root)
+        _check_runtime("span", span)
         if request is None:
             if images is None:
                 raise UsageError("InputResolver: images is missing. Give a folder of images below data_root.")
@@ -153,6 +155,18 @@ class InputResolver(base_component.BaseComponent):
         return cls(data_root=data_root, span=span, request=ResolverRequest.of(loaded))
 
 
+def _check_runtime(name: str, value: Any) -> None:
+    """Refuses a RuntimeParameter that is not a text: the executor reads texts."""
+    if isinstance(value, RuntimeParameter) and value.ptype is not str:
+        problem = f"the RuntimeParameter {value.name!r} has the type {value.ptype.__name__}"
+        raise ConfigError(f"InputResolver: {name}", problem, f"Write RuntimeParameter({value.name!r}, str, default=…).")
+
+
 def _folder_of(data_root: Any) -> str:
+    _check_runtime("data_root", data_root)
+    if isinstance(data_root, RuntimeParameter) and not data_root.default:
+        problem = f"the RuntimeParameter {data_root.name!r} has no default"
+        fix = f"Write RuntimeParameter({data_root.name!r}, str, default=…): the input is listed there now."
+        raise ConfigError("InputResolver: data_root", problem, fix)
     folder = str(data_root.default if isinstance(data_root, RuntimeParameter) else data_root)
     return folder if is_remote(folder) else os.path.abspath(folder)

@@ -12,6 +12,7 @@ from shardwright.components.predictor import executor
 from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.inline import Unlabeled, inline_config
+from shardwright.config.parsing import at_least
 from shardwright.errors import ConfigError
 from shardwright.evaluation.submission import LAYOUTS
 from shardwright.fingerprint import canonical_json
@@ -51,7 +52,7 @@ class Predictor(base_beam_component.BaseBeamComponent):
         batch_size: images for each call of the model.
 
     Raises:
-        ConfigError: the layout is not known, or an option has a wrong type.
+        ConfigError: the layout is not known, `batch_size` is less than 1, or an option has a wrong type.
         UsageError: the images do not exist.
     """
 
@@ -60,6 +61,7 @@ class Predictor(base_beam_component.BaseBeamComponent):
 
     @check_arguments
     def __init__(self, model: BaseChannel, images: str, *, dialect: str | None = None, batch_size: int = 16) -> None:
+        at_least("Predictor: batch_size", batch_size, 1)
         config = inline_config(images, task="classification", labels=Unlabeled())
         if dialect is not None and dialect not in LAYOUTS:
             raise ConfigError("Predictor: dialect", f"{dialect!r} is not known", f"Use one of: {', '.join(LAYOUTS)}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +61,7 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
     """Returns a value of the type, or refuses it."""
     options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
     kinds = [typing.get_origin(option) or option for option in options]
-    if Any in kinds or isinstance(value, (RuntimeParameter, Placeholder)) or (value is None and type(None) in kinds):
+    if Any in kinds or (value is None and type(None) in kinds):
         return value
     if BaseChannel in kinds:
         return _channel(value, name, component)
@@ -68,6 +69,15 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
         raise ConfigError(
             f"{component}: {name}", f"the component {type(value).__name__} is not an option", "Remove it."
         )
+    for late in (RuntimeParameter, Placeholder):
+        if isinstance(value, late):
+            if late in kinds:
+                return value
+            problem = f"is not a {'runtime parameter' if late is RuntimeParameter else 'placeholder'}"
+            fix = "Its value is needed when the pipeline is constructed: give the value itself."
+            raise ConfigError(f"{component}: {name}", problem, fix)
+    if isinstance(value, os.PathLike) and str in kinds:
+        return os.fspath(value)
     section = section_of(hint)
     if section is not None and hasattr(section, "PATH"):
         return as_section(section, value, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
@@ -10,13 +11,17 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from shardwright.components.runtime.arguments import check_arguments
 from shardwright.components.statistics_gen import executor
 from shardwright.config import Config, as_config
+from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 
 
 class StatisticsGenSpec(component_spec.ComponentSpec):
     """Channels and parameters of StatisticsGen."""
 
-    PARAMETERS = {"features": component_spec.ExecutionParameter(type=str)}
+    PARAMETERS = {
+        executor.FEATURES: component_spec.ExecutionParameter(type=str),
+        executor.REQUIRED: component_spec.ExecutionParameter(type=int, optional=True),
+    }
     INPUTS = {"examples": component_spec.ChannelParameter(type=standard_artifacts.Examples)}
     OUTPUTS = {"statistics": component_spec.ChannelParameter(type=standard_artifacts.ExampleStatistics)}
 
@@ -37,18 +42,31 @@ class StatisticsGen(base_beam_component.BaseBeamComponent):
     Args:
         examples: the `examples` of ImageExampleGen.
         features: names of the features with statistics; by default all but pixels and run lengths. Others are not read.
+        allow_absent: whether to leave out features that the examples do not have, such as those of a schema. By default
+            a name that they do not have is an error when the component runs.
+
+    Raises:
+        ConfigError: `features` is empty, or contains a value that is not a text.
     """
 
     SPEC_CLASS = StatisticsGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
     @check_arguments
-    def __init__(self, examples: BaseChannel, features: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, examples: BaseChannel, features: Sequence[str] | None = None, *, allow_absent: bool = False
+    ) -> None:
+        values: dict[str, Any] = {executor.FEATURES: ""}
+        if features is not None:
+            if not features or not all(isinstance(name, str) for name in features):
+                fix = 'Write for example features=["image/height"], or leave it out for all but pixels and run lengths.'
+                raise ConfigError("StatisticsGen: features", f"{features!r} is not a list of names", fix)
+            values[executor.FEATURES] = canonical_json(sorted(features))
+            if not allow_absent:
+                values[executor.REQUIRED] = 1
         super().__init__(
             StatisticsGenSpec(
-                examples=examples,
-                features="" if features is None else canonical_json(sorted(features)),
-                statistics=Channel(type=standard_artifacts.ExampleStatistics),
+                examples=examples, **values, statistics=Channel(type=standard_artifacts.ExampleStatistics)
             )
         )
 

@@ -20,6 +20,7 @@ from tfx_bsl.arrow import table_util
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.examples import open_examples
 from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import UsageError
 from shardwright.report.samples import key_folder
 
 SliceFunction = Callable[[pa.RecordBatch], Iterator[tuple[str, pa.RecordBatch]]]
@@ -89,6 +90,9 @@ def _slicer(column: str, wanted: Mapping[bytes, str], kind: Callable[[bytes], by
     return cut
 
 
+FEATURES = "features"
+# 1: a feature that the examples lack is an error.
+REQUIRED = "required"
 STATISTICS_FILE = "FeatureStats.pb"
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 
@@ -104,7 +108,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
         dataset = open_examples(examples, self._get_tmp_dir)
-        features = _features(exec_properties["features"], dataset)
+        required = bool(exec_properties.get(REQUIRED))
+        features = _features(exec_properties[FEATURES], dataset, required=required)
         statistics.split_names = examples.split_names
         statistics.span = examples.span
         # Features outside the schema are not parsed: no pixel is copied.
@@ -139,9 +144,19 @@ def in_order(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> statist
     return made
 
 
-def _features(asked: str, dataset: ImageDataset) -> list[str]:
-    """Returns the features with statistics: those that were asked for, or all but pixels and run lengths."""
+def _features(asked: str, dataset: ImageDataset, *, required: bool) -> list[str]:
+    """Returns the features with statistics: those that were asked for, or all but pixels and run lengths.
+
+    Raises:
+        UsageError: the dataset lacks a feature that is required, or all of them.
+    """
     stored = dataset.manifest.features
     if asked:
-        return [name for name in json.loads(asked) if name in stored]
+        names = json.loads(asked)
+        unknown = [name for name in names if name not in stored]
+        # TFDV would read all features, pixels too, by an empty schema.
+        if unknown and (required or len(unknown) == len(names)):
+            problem = f"the examples have no feature {', '.join(map(repr, unknown))}"
+            raise UsageError(f"StatisticsGen: features: {problem}. Use names of these: {', '.join(sorted(stored))}.")
+        return [name for name in names if name in stored]
     return sorted(name for name in stored if name != dataset.manifest.stored(_PIXELS) and not name.endswith("/rle"))

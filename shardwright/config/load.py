@@ -259,8 +259,17 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def as_config(config: str | os.PathLike[str] | config_config.Config) -> config_config.Config:
-    """Returns a configuration as it is, or that of a YAML file."""
-    return config if isinstance(config, config_config.Config) else load_config(config)
+    """Returns a configuration as it is, or that of a YAML file.
+
+    Raises:
+        UsageError: it is neither, or the file is wrong.
+    """
+    if isinstance(config, config_config.Config):
+        return config
+    if not isinstance(config, (str, os.PathLike)):
+        problem = f"a value of the type {type(config).__name__} is not a configuration"
+        raise UsageError(f"config: {problem}. Give the path of a YAML file, or a Config of load_config.")
+    return load_config(config)
 
 
 def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipeline") -> config_config.Config:

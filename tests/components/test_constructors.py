@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tfx.dsl.placeholder.placeholder import input as input_of
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 import shardwright.components as public
 from shardwright.components import (
+    AT_RUN,
     BaselineResolver,
     ClassFolders,
     DataGate,
@@ -93,7 +96,7 @@ def test_all_names_are_there_and_no_others():
     assert public.__all__ == sorted(public.__all__)
     for name in public.__all__:
         assert getattr(public, name).__doc__, name
-    with pytest.raises(AttributeError, match=r"has no attribute 'ImageTrainr'\. It offers BaselineResolver"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'ImageTrainr'\. It offers AT_RUN, BaselineResolver"):
         getattr(public, "ImageTrainr")  # noqa: B009 -- the name is not one that a type checker knows
 
 
@@ -158,7 +161,19 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
     (tmp_path / "trains_mine.py").write_text("def run_fn(fn_args): pass\n")
     again = ImageTrainer(examples, graph, run_fn="trains_mine.run_fn")
     assert plain(again)["custom_config"]["code"] != custom["code"]
-    assert "code" not in plain(ImageTrainer(examples, graph, run_fn="in.the.image.run_fn"))["custom_config"]
+    (tmp_path / "no_functions.py").write_text("run_fn = 3\n")
+    for options, message in [
+        ({"run_fn": "nope_:run_fn"}, "ImageTrainer: run_fn: there is no module 'nope_'"),
+        ({"run_fn": "nope_.run_fn"}, "ImageTrainer: run_fn: there is no module 'nope_'"),
+        ({"run_fn": "x"}, "ImageTrainer: run_fn: 'x' is not an import path"),
+        ({"run_fn": "trains_mine:other"}, "ImageTrainer: run_fn: .*trains_mine.py has no function 'other'"),
+        ({"run_fn": "no_functions:run_fn"}, "ImageTrainer: run_fn: .* has no function 'run_fn'"),
+        ({"module_file": str(tmp_path / "nope.py")}, "ImageTrainer: module_file: .*nope.py is not a file"),
+        ({"module_file": str(tmp_path / "no_functions.py")}, "ImageTrainer: module_file: .* has no function"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            ImageTrainer(examples, graph, **options)
+    assert ImageTrainer(examples, graph, module_file=str(tmp_path / "trains_mine.py")).exec_properties["module_file"]
     with pytest.raises(UsageError, match="run_fn and module_file are both given"):
         ImageTrainer(examples, graph, run_fn="mine.run_fn", module_file="mine.py")
 
@@ -196,7 +211,10 @@ def test_the_report_opens_the_reference_when_it_is_constructed(small_dataset, tm
 
 def test_the_baseline_is_looked_up_when_it_is_constructed(tmp_path):
     assert BaselineResolver(str(tmp_path)).exec_properties["baseline_digest"] == ""
-    assert BaselineResolver("pushed", "at run").exec_properties["baseline_digest"] == "at run"
+    assert BaselineResolver("pushed", AT_RUN).exec_properties["baseline_digest"] == "at run"
+    for digest in ("AT_RUN", "d" * 63, "D" * 64):
+        with pytest.raises(ConfigError, match=r"baseline_digest: .* is not a digest\. .* AT_RUN of shardwright"):
+            BaselineResolver("pushed", digest)
 
 
 def test_statistics_are_of_all_features_by_default():
@@ -253,14 +271,48 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
         (lambda: ImageEvaluator(examples, channel("Model"), min_dice="much"), "min_dice: 'much' is not a number"),
         (lambda: InputResolver("images", data_root=str(photographs), span=7), "span: 7 has the wrong type. "
                                                                               "Give a text or RuntimeParameter."),
+        (lambda: Predictor(channel("Model"), str(photographs / "images"), batch_size=0),
+         "Predictor: batch_size: 0 is too small. Use at least 1."),
+        (lambda: StatisticsGen.from_config({"input": {}}, examples),
+         "config: a value of the type dict is not a configuration. Give the path of a YAML file, or"),
         (lambda: InputResolver("images", data_root=str(photographs), spilt={}), "spilt: is not an option. "
                                                                                 "Did you mean split?"),
     ]  # fmt: skip
     for make, message in wrong:
         with pytest.raises(UsageError, match=re.escape(message)):
             make()
+    of_paths = ImageExampleGen(photographs / "images", task="classification", labels=labels)
+    assert plain(of_paths) == plain(ingest())
     # An ingest without a split `train` is meant so.
     assert '"foo"' in ingest(split={"foo": 1}).exec_properties["recipe"]
+
+
+def test_runtime_parameters_are_for_the_options_that_name_them(photographs):
+    examples, model = channel("Examples"), channel("Model")
+    text, number = RuntimeParameter("p", str, "x"), RuntimeParameter("p", int, 3)
+    needed = {"images": "images", "task": "classification", "labels": LabelCsv("labels.csv")}
+    wrong = [
+        (lambda: ImageExampleGen(text), "ImageExampleGen: images: is not a runtime parameter."),
+        (lambda: Pusher(model, channel("ModelBlessing"), channel("ModelEvaluation"), push_directory=text),
+         "Pusher: push_directory: is not a runtime parameter."),
+        (lambda: Predictor(model, "images", batch_size=number), "Predictor: batch_size: is not a runtime parameter."),
+        (lambda: ImageTransform(examples, size=number), "ImageTransform: size: is not a runtime parameter."),
+        (lambda: ImageEvaluator(examples, model, split=text), "ImageEvaluator: split: is not a runtime parameter."),
+        (lambda: ImageEvaluator(examples, text), "ImageEvaluator: model: "),
+        (lambda: ImageTrainer(examples, epochs=number), "trainer.epochs"),
+        (lambda: BaselineResolver(input_of("x")), "BaselineResolver: push_directory: is not a placeholder."),
+        (lambda: InputResolver(data_root=RuntimeParameter("p", str), **needed),
+         "InputResolver: data_root: the RuntimeParameter 'p' has no default. Write RuntimeParameter('p', str, "),
+        (lambda: InputResolver(data_root=number, **needed), "data_root: the RuntimeParameter 'p' has the type int."),
+        (lambda: InputResolver(data_root=str(photographs), span=number, **needed),
+         "span: the RuntimeParameter 'p' has the type int."),
+    ]  # fmt: skip
+    for make, message in wrong:
+        with pytest.raises(UsageError, match=re.escape(message)):
+            make()
+    span = RuntimeParameter("span", str, "newest")
+    made = InputResolver(data_root=RuntimeParameter("root", str, str(photographs)), span=span, **needed)
+    assert made.exec_properties["span"] is span
 
 
 # A value of each type that a user may write, fitting or not.
@@ -295,7 +347,10 @@ def calls(name, photographs):
     return make, needed, options
 
 
-@pytest.mark.parametrize("name", [name for name in public.__all__ if name not in ("IngestSource", "correct_document")])
+NOT_CALLED = ("AT_RUN", "IngestSource", "correct_document")
+
+
+@pytest.mark.parametrize("name", [name for name in public.__all__ if name not in NOT_CALLED])
 def test_no_wrong_argument_ends_in_a_traceback(name, photographs):
     make, needed, options = calls(name, photographs)
     others = [channel(kind) for kind in ("Examples", "Schema", "Model")]

@@ -17,6 +17,7 @@ from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.components.statistics_gen.executor import MOST, Executor, in_order, slices, sources
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema, render_schema
+from shardwright.errors import ConfigError, UsageError
 from shardwright.tfrecords.records import decode_example
 
 FEATURES = ["image/class/label", "image/class/text", "image/height", "image/key", "image/quality/brightness"]
@@ -159,6 +160,22 @@ def test_the_most_frequent_sources_have_slices(small_dataset, tmp_path):
 
 
 def test_parameters_are_sorted_names():
-    component = StatisticsGen(channel_utils.as_channel([standard_artifacts.Examples()]), ["b", "a"])
-    assert component.exec_properties == {"features": '["a","b"]'}
+    examples = channel_utils.as_channel([standard_artifacts.Examples()])
+    component = StatisticsGen(examples, ["b", "a"])
+    assert component.exec_properties == {"features": '["a","b"]', "required": 1}
     assert component.id == "StatisticsGen"
+    assert StatisticsGen(examples, ["a"], allow_absent=True).exec_properties == {"features": '["a"]'}
+    for wrong in ([], ["a", 7]):
+        with pytest.raises(ConfigError, match="features: .* is not a list of names"):
+            StatisticsGen(examples, wrong)
+
+
+@pytest.mark.parametrize(("names", "required"), [(["image/height", "image/nowhere"], 1), (["image/nowhere"], 0)])
+def test_features_that_the_examples_lack_are_refused(small_dataset, tmp_path, names, required):
+    examples = standard_artifacts.Examples()
+    examples.uri, examples.split_names = str(small_dataset(tmp_path)), '["train","eval"]'
+    context = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=str(tmp_path / "tmp"), unique_id="1")
+    properties = {"features": json.dumps(names), "required": required}
+    outputs = {"statistics": [standard_artifacts.ExampleStatistics()]}
+    with pytest.raises(UsageError, match=r"no feature 'image/nowhere'\. Use names of these: .*image/height"):
+        Executor(context).Do({"examples": [examples]}, outputs, properties)

@@ -15,8 +15,10 @@ is trained again after an edit.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
+import symtable
 import sys
 import tempfile
 from pathlib import Path
@@ -51,6 +53,41 @@ def source_digest(path: str, folder: str, *, option: str = "trainer.model") -> s
             f"{option}: there is no module {module!r}. Install it, or put it in the folder of the configuration."
         )
     return checksum_file(found.origin)
+
+
+def check_defines(file: str, name: str, *, option: str) -> None:
+    """Refuses a Python file that does not define a function. The file is parsed and not run.
+
+    A name that the file imports or computes is taken.
+
+    Args:
+        file: the Python file.
+        name: of the function.
+        option: the option with the file, for messages.
+
+    Raises:
+        UsageError: the file has no such function, or is not Python.
+    """
+    try:
+        source = Path(file).read_bytes()
+        tree, names = ast.parse(source, file), symtable.symtable(source.decode(), file, "exec")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise UsageError(f"{option}: {file} cannot be read ({type(error).__name__}: {error}). Correct it.") from None
+    # Names of `import *` and `__getattr__` are known only when the file runs.
+    if b"import *" in source or "__getattr__" in names.get_identifiers():
+        return
+    symbol = names.lookup(name) if name in names.get_identifiers() else None
+    if symbol is not None and (symbol.is_namespace() or symbol.is_imported()):
+        return
+    stored = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    constants = [
+        target
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.List, ast.Tuple, ast.Dict))
+        for target in node.targets
+    ]
+    if symbol is None or all(node in constants for node in stored if node.id == name):
+        raise UsageError(f"{option}: {file} has no function {name!r}. Name one that it has.")
 
 
 def import_function(path: str, *, option: str = "trainer.model") -> Any:

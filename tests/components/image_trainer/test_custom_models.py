@@ -6,6 +6,7 @@ import pytest
 
 from shardwright.components.image_trainer.models.custom import (
     build_own_model,
+    check_defines,
     check_own_model,
     import_function,
     source_digest,
@@ -74,3 +75,37 @@ def test_the_source_counts_and_may_be_next_to_the_configuration(tmp_path, monkey
     ):
         with pytest.raises(UsageError, match=rf"cannot be found \({why}"):
             source_digest(path, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def run_fn(args): ...",
+        "from json import dumps as run_fn",
+        "from json import *",
+        "import functools\nrun_fn = functools.partial(print)",
+        "run_fn = None\nif True:\n    run_fn = print",
+        "try:\n    def run_fn(args): ...\nfinally: pass",
+        "def __getattr__(name): ...",
+    ],
+)
+def test_a_file_with_a_function_is_taken(tmp_path, source):
+    (tmp_path / "mine.py").write_text(source)
+    check_defines(str(tmp_path / "mine.py"), "run_fn", option="x")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def other(args): ...", "has no function 'run_fn'"),
+        ("run_fn = 3", "has no function 'run_fn'"),
+        ("def other():\n    run_fn = 3", "has no function 'run_fn'"),
+        ("print(run_fn)", "has no function 'run_fn'"),
+        ("def run_fn(", r"cannot be read \(SyntaxError"),
+        ("\0", "cannot be read"),
+    ],
+)
+def test_a_file_without_it_is_refused(tmp_path, source, message):
+    (tmp_path / "mine.py").write_text(source)
+    with pytest.raises(UsageError, match=f"ImageTrainer: module_file: .*mine.py {message}"):
+        check_defines(str(tmp_path / "mine.py"), "run_fn", option="ImageTrainer: module_file")

@@ -144,6 +144,19 @@ def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, wr
         spec(class_weights="balanced")
 
 
+def test_examples_of_another_kind_or_task_are_refused(tmp_path, write_shapes):
+    def refused(recipe, match, **written):
+        data = write_shapes(tmp_path / "-".join(written.values()), counts={"train": 1}, **written)
+        with pytest.raises(UsageError, match=match):
+            spec_of(recipe, data, tmp_path / "run", tmp_path / "export")
+
+    refused(RECIPE, r'not transformed\. Give .*transform\.outputs\["transformed_examples"\]', kind="ingest")
+    wrong = r"task: 'segmentation' \(the default .*\), but the examples are for 'classification'\. Write task='class"
+    refused(RECIPE, wrong, task="classification")
+    refused(changed(RECIPE, model="mine:build", loss="dice"), wrong, task="classification")
+    refused(changed(RECIPE, model="cnn"), "task: 'classification' .* are for 'segmentation'", task="segmentation")
+
+
 def test_16_bits_are_computed_with_where_they_are_asked_for():
     import keras
 

@@ -28,8 +28,8 @@ def wired(config=CONFIG):
     examples = Channel(type=standard_artifacts.Examples)
     schema = Channel(type=standard_artifacts.Schema)
     transform = ImageTransform(examples=examples, schema=schema, recipe=transform_recipe(config))
-    train = trainer_of(config, transform).with_id("Trainer")
     baseline = BaselineResolver(push_directory="pushed", baseline_digest="d" * 64)
+    train = trainer_of(config, transform, baseline.outputs["model"]).with_id("Trainer")
     model = train.outputs["model"]
     classes, blessed = ("a", "b"), baseline.outputs["model"]
     evaluate = ImageEvaluator.from_config(config, examples, model, blessed, classes=classes, multi=False)
@@ -96,6 +96,19 @@ def test_a_warm_start_from_the_blessed_model_has_an_edge_and_that_from_a_file_it
     train = trainer_of(config, _transform(config), baseline.outputs["model"])
     assert train.inputs["base_model"] is baseline.outputs["model"]
     assert "base_model" not in trainer_of(CONFIG, _transform(CONFIG), baseline.outputs["model"]).inputs
+    with pytest.raises(UsageError, match="warm_start is 'blessed', and base_model is missing"):
+        trainer_of(config, _transform(config))
+
+
+def test_a_model_to_begin_with_is_never_ignored():
+    examples, model = Channel(type=standard_artifacts.Examples), Channel(type=standard_artifacts.Model)
+    assert ImageTrainer(examples, base_model=model, warm_start="blessed").inputs["base_model"] is model
+    with pytest.raises(UsageError, match="base_model is given, and warm_start is not 'blessed'"):
+        ImageTrainer(examples, base_model=model)
+    with pytest.raises(UsageError, match="warm_start is 'blessed', and base_model is missing"):
+        ImageTrainer(examples, warm_start="blessed")
+    # A function of the user may do with both what it likes.
+    assert "base_model" in ImageTrainer(examples, base_model=model, run_fn="json:dumps").inputs
 
 
 def _transform(config):

@@ -9,6 +9,7 @@ from tfx import v1 as tfx
 from tfx.orchestration.kubeflow import decorators
 
 from shardwright.components import (
+    AT_RUN,
     BaselineResolver,
     ClassFolders,
     ImageEvaluator,
@@ -32,7 +33,7 @@ schema_gen = tfx.components.SchemaGen(statistics=statistics_gen.outputs["statist
 transform = ImageTransform(examples, schema_gen.outputs["schema"], size=(32, 32))
 transformed, graph = transform.outputs["transformed_examples"], transform.outputs["transform_graph"]
 trainer = ImageTrainer(transformed, graph, task="classification", epochs=1, batch_size=4, base_filters=4)
-baseline = BaselineResolver("gs://models/flowers", "at run")
+baseline = BaselineResolver("gs://models/flowers", AT_RUN)
 evaluator = ImageEvaluator(examples, trainer.outputs["model"], baseline.outputs["model"], min_accuracy=0.0)
 pusher = Pusher(
     trainer.outputs["model"],
