@@ -52,8 +52,8 @@ def _text(found: Differences) -> str:
     from shardwright.display.html import plain
     from shardwright.edit.diff import CHANGE_KINDS
 
-    both, one, other = found.images
-    lines = [f"{counted(both, 'image')} in both, {one} in the first, {other} in the second"]
+    both, first, second = found.images
+    lines = [f"{counted(both, 'image')} in both, {first} in the first, {second} in the second"]
     for way in CHANGE_KINDS:
         if not found.counts[way]:
             continue
@@ -69,6 +69,9 @@ def _text(found: Differences) -> str:
     for which, names in zip(("first", "second"), found.only, strict=True):
         if names:
             lines.append(f"features only in the {which}: {', '.join(map(plain, names))}")
+    if any(found.classes):
+        one, other = (", ".join(map(plain, names)) or "none" for names in found.classes)
+        lines.append(f"classes, whose order gives their numbers: {one} -> {other}")
     if not found.any:
         lines.append("no difference")
     return "\n".join(lines)

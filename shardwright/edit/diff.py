@@ -60,6 +60,7 @@ class Differences:
         rows: the first of every way, by key.
         features: name of a further feature -> images in which it differs.
         only: features that the one stores and the other does not, and the reverse.
+        classes: the classes of both in their order, if these differ: the order gives a class its number in a model.
     """
 
     images: tuple[int, int, int]
@@ -69,11 +70,12 @@ class Differences:
     rows: list[Difference] = field(default_factory=list)
     features: Counter[str] = field(default_factory=Counter)
     only: tuple[list[str], list[str]] = ([], [])
+    classes: tuple[list[str], list[str]] = ([], [])
 
     @property
     def any(self) -> bool:
         """True if there is a difference."""
-        return bool(self.counts) or any(self.only)
+        return bool(self.counts) or any(self.only) or any(self.classes)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values."""
@@ -85,6 +87,7 @@ class Differences:
             "iou": self.iou,
             "features": dict(self.features),
             "only": {"first": self.only[0], "second": self.only[1]},
+            "classes": {"first": self.classes[0], "second": self.classes[1]},
             "rows": [row._asdict() for row in self.rows],
         }
 
@@ -115,7 +118,7 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
     count_one, count_other = len(held), sum(shard.records for shard in shards[1])
     readers = ExampleReader(one.manifest), ExampleReader(other.manifest)
     compared = ComparedFeatures(one.manifest, other.manifest)
-    found = Differences((0, count_one, count_other), only=compared.only)
+    found = Differences((0, count_one, count_other), only=compared.only, classes=_other_classes(one, other))
     kept: Counter[str] = Counter()
     overlaps: list[float] = []
     both = 0
@@ -155,6 +158,11 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
     found.iou = round(sum(overlaps) / len(overlaps), 6) if overlaps else None
     found.rows.sort(key=lambda row: (CHANGE_KINDS.index(row.way), row.key))
     return found
+
+
+def _other_classes(one: ImageDataset, other: ImageDataset) -> tuple[list[str], list[str]]:
+    classes = one.manifest.classes, other.manifest.classes
+    return ([], []) if classes[0] == classes[1] else ([*classes[0]], [*classes[1]])
 
 
 def _frames(dataset: ImageDataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:

@@ -170,17 +170,29 @@ def _open(
 
     images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=_MOST_PIXELS)
     task = dataset.manifest.task
-    source = open_source(
-        task=task,
-        options=dataclasses.replace(read_as, path=file),
-        classes=None,
-        labels=file,
-        images=images,
-        export=export,
-    )
-    if source.attachments() is not None:
-        raise UsageError(f"{file}: refers to masks in other files. Give annotations that are in one file.")
-    return source, source.survey(), keys
+
+    def opened(classes: Mapping[str, int | None] | None) -> tuple[AnnotationFormat, Survey]:
+        source = open_source(
+            task=task,
+            options=dataclasses.replace(read_as, path=file),
+            classes=classes,
+            labels=file,
+            images=images,
+            export=export,
+        )
+        if source.attachments() is not None:
+            raise UsageError(f"{file}: refers to masks in other files. Give annotations that are in one file.")
+        return source, source.survey()
+
+    source, survey = opened(None)
+    known = dataset.manifest.classes
+    new = [name for name in survey.classes if name not in known]
+    # Classes keep their numbers, on which models depend. A file of numbers has other names, and keeps its own.
+    if survey.classes != known and len(new) < len(survey.classes):
+        source, survey = opened(dict.fromkeys((*known, *new)))
+        if new:
+            survey.notes = (*survey.notes, f"new classes, after those of the dataset: {', '.join(new)}")
+    return source, survey, keys
 
 
 class _Writer:

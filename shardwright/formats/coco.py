@@ -342,7 +342,7 @@ def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
     """Reduces each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
     if "segments_info" in entry:
         raise _PanopticEntry
-    # An image may have a member `image_id` of its own, but no category.
+    # An image may have a member `image_id`, too, but no category.
     if "image_id" in entry and not ("file_name" in entry and "category_id" not in entry):
         segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
         box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None

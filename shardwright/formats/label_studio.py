@@ -139,7 +139,7 @@ def _names(task: Mapping[str, Any]) -> list[str]:
     named = data.get("image") if isinstance(data, dict) else None
     found = [named] if isinstance(named, str) else [text for text in texts if _ending(text) in IMAGE_ENDINGS]
     names: list[str] = []
-    # Of several images, none but that of the usual name can be meant.
+    # If there are several images, only the one under the usual name can be meant.
     for text in found if len(found) == 1 else ():
         parts = urlsplit(text.replace("\\", "/"))
         # Local files are addressed as /data/local-files/?d=folder/name.

@@ -117,7 +117,7 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
         return _colored(pixels)
     spread = color == _GREY
     if image.format == "TIFF" and image.mode == "L":
-        bits, spread = int(image.tag_v2.get(_BITS_PER_SAMPLE, (8,))[0]), True
+        bits, spread = int(getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE, (8,))[0]), True
     if spread and bits in _SPREAD:
         pixels = pixels // np.uint8(_SPREAD[bits])
     if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:

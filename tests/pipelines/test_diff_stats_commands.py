@@ -59,6 +59,19 @@ def test_no_difference(one, capsys):
     assert "9 images in both, 9 in the first, 9 in the second\nno difference" in capsys.readouterr().out
 
 
+def test_another_order_of_the_classes_is_a_difference(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=6)
+    classes = list(run(raw, tmp_path / "one", workers=1).classes)
+    raw["input"]["classes"] = classes[::-1]
+    run(raw, tmp_path / "other", workers=1)
+    call = ["diff", str(tmp_path / "one"), str(tmp_path / "other")]
+    assert main(call) == 1
+    expected = f"classes, whose order gives their numbers: {', '.join(classes)} -> {', '.join(classes[::-1])}"
+    assert expected in capsys.readouterr().out
+    assert main([*call, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["classes"] == {"first": classes, "second": classes[::-1]}
+
+
 def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     other = small_dataset(tmp_path, counts={"train": [7], "eval": [3]}, change=halved)
     code = main(["diff", str(one), str(other), "--json", "--html", str(tmp_path / "d.html")])
