@@ -56,11 +56,14 @@ def yaml_text(resolved: ResolvedInput, header: list[str]) -> str:
     comments = {**_COMMENTS, **resolved.comments}
     values = plain_values(resolved.config)
     defaults = plain_values(_defaults(resolved.config))
-    for name, always in {**_SECTIONS, **(_OF_TRAINING if resolved.trainable else {})}.items():
+    known = {**_SECTIONS, **(_OF_TRAINING if resolved.trainable else {})}
+    # The others are those that --set gave.
+    given = {name: () for name in values if name not in {*_SECTIONS, *_OF_TRAINING} and values[name] != defaults[name]}
+    for name, always in {**known, **given}.items():
         section = values[name]
         if isinstance(section, dict):
             section = _chosen(section, defaults[name], always)
-        if section != {}:
+        if section not in ({}, None):
             lines += _lines({name: section}, "", 0, comments)
     return "\n".join(lines) + "\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import os
 import re
 import types
@@ -186,7 +187,8 @@ def _value(hint: Any, value: object, path: str) -> Any:
             single = [option for option in single if (option is str) == isinstance(value, str)]
         chosen = of_list if of_list and (isinstance(value, list) or not single) else single
         # `off` is how people write it, and YAML reads that as false.
-        off = value is None or (value is False and bool not in options)
+        optional = len(options) < len(get_args(hint))
+        off = optional and (value is None or (value is False and bool not in options))
         return None if off else _value(chosen[0], value, path)
     if dataclasses.is_dataclass(hint):
         return parse_section(typing.cast(type[Any], hint), value, path)
@@ -249,17 +251,20 @@ def _int(value: object, path: str) -> int:
 
 def parse_float(value: object, path: str) -> float:
     """Returns a number, which may be written with a percent sign."""
+    wrong = ConfigError(path, f"{value!r} is not a number", "Write a number such as 0.1 or 1%.")
     if isinstance(value, str):
         percent = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", value)
         try:
             # YAML 1.1 reads `1e-3` (no dot) as text; people write it for learning rates.
-            return float(percent[1]) / 100 if percent else float(value)
+            value = float(percent[1]) / 100 if percent else float(value)
         except ValueError:
-            raise ConfigError(path, f"{value!r} is not a number", "Write a number such as 0.1 or 1%.") from None
+            raise wrong from None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(path, f"{value!r} is not a number", "Write a number such as 0.1 or 1%.")
+        raise wrong
     if isinstance(value, int):
         return float(_int(value, path))
+    if not math.isfinite(value):
+        raise wrong
     return value
 
 

@@ -156,6 +156,16 @@ def test_two_readings_end_the_call_with_both_and_the_option(here, capsys):
     assert load_config("data.yaml").input.labels.format == "mask_images"
 
 
+def test_every_value_that_is_set_is_in_the_file(here):
+    for number in range(4):
+        layouts.image(here / f"data/{'ab'[number % 2]}/i{number}.jpg", number)
+    given = {"features.preset": "tfds", "vertex.project": "my-project", "run.root": "/r", "gate.skew.alpha": 0.01}
+    assert init("data", *(word for key, value in given.items() for word in ("--set", f"{key}={value}"))) == 0
+    config = load_config("data.yaml")
+    assert (config.features.preset, config.vertex.project, config.run.root) == ("tfds", "my-project", "/r")
+    assert config.gate.skew.alpha == 0.01
+
+
 def test_square_images_need_the_order(here, capsys):
     for number in range(4):
         layouts.image(here / f"data/images/i{number}.jpg", number, (24, 24))
