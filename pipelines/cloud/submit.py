@@ -16,6 +16,7 @@ from shardwright.config import Config
 from shardwright.config.cloud import check_data_root
 from shardwright.config.vertex import ScheduleConfig
 from shardwright.errors import ConfigError, UsageError
+from shardwright.pipelines.cloud.aiplatform_compat import reserve_ranges
 from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, Compiled
 from shardwright.pipelines.cloud.deliver import location_of
 from shardwright.pipelines.cloud.runs import Run, console_link, google_errors, run_of, schedules_of
@@ -103,8 +104,7 @@ def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
     with google_errors(shows_request=True), _job(config, compiled, wanted) as job:
         from google.cloud import aiplatform
 
-        # A schedule copies the ranges of its job, and the client has no other way to give it some.
-        job._gca_resource.reserved_ip_ranges = list(config.vertex.reserved_ip_ranges)
+        reserve_ranges(job, config.vertex.reserved_ip_ranges)
         runs = aiplatform.PipelineJobSchedule(
             pipeline_job=job, display_name=config.name, credentials=_credentials(wanted)
         )
