@@ -90,7 +90,7 @@ def _delete_copies(
 ) -> tuple[dict[str, Any], list[str]]:
     """Deletes staged copies and measurements of the images; returns these and what still contains the images."""
     from shardwright.display.html import plain
-    from shardwright.edit.delete import datasets_containing, delete_probe_rows, shown_in, trained_on
+    from shardwright.edit.delete import copies_in, datasets_containing, delete_probe_rows, shown_in, trained_on
     from shardwright.lineage.ancestry import Family
     from shardwright.lineage.places import known_places
     from shardwright.staging.staged import clear
@@ -98,11 +98,15 @@ def _delete_copies(
     staged = [name for root in roots for name in clear(root)]
     rows = sum(delete_probe_rows(root, contents) for root in roots)
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
-    found = datasets_containing(family, keys)
+    found, damaged = datasets_containing(family, keys, contents)
+    copies = list(copies_in(dataset, keys, contents)) if contents else []
     held, models = [one.place for one in found], [one.place for one in trained_on(family, found)]
     shown = shown_in(family, found)
     remains = {"held_by": held, "models": models, "shown_in": shown, "probe_rows": rows, "staged": staged}
+    remains |= {"other_keys": copies, "unreadable": damaged}
     lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
+    lines += [plain(f"  the same file is also {key}: add it to the keys", 1000) for key in copies]
+    lines += [plain(f"  cannot be read, so it may contain them: {place}", 1000) for place in damaged]
     lines += [plain(f"  still in {place}: delete that dataset", 1000) for place in held]
     lines += [plain(f"  trained on them: {place}", 1000) for place in models]
     lines += [plain(f"  may show them: {place}", 1000) for place in shown]

@@ -50,9 +50,49 @@ def delete_probe_rows(staging_root: str, contents: Collection[bytes]) -> int:
     return forget_rows(os.path.join(local_folder(staging_root), PROBED), contents)
 
 
-def datasets_containing(family: Family, keys: Collection[str]) -> list[Artifact]:
-    """Returns the datasets of a family whose indexes contain one of the images; skips damaged ones."""
-    return [one for one in family.artifacts.values() if one.digest and any(key in keys for key in _keys(one.place))]
+def datasets_containing(
+    family: Family, keys: Collection[str], contents: Collection[bytes] = ()
+) -> tuple[list[Artifact], list[str]]:
+    """Finds the datasets of a family that contain images, also under other keys, as after a folder was renamed.
+
+    Args:
+        family: artifacts, some of them datasets.
+        keys: keys of the images.
+        contents: content IDs of their files; records of transformed datasets have them, too.
+
+    Returns:
+        The datasets, and the places of those that cannot be read.
+    """
+    found, damaged = [], []
+    for one in family.artifacts.values():
+        if one.digest:
+            try:
+                dataset = ImageDataset.open(one.place)
+                listed = any(key in keys for split in dataset.splits for key in dataset.keys(split))
+                if listed or (contents and any(True for _ in copies_in(dataset, (), contents))):
+                    found.append(one)
+            except DatasetError:
+                damaged.append(one.place)
+    return found, damaged
+
+
+def copies_in(dataset: ImageDataset, keys: Collection[str], contents: Collection[bytes]) -> Iterator[str]:
+    """Yields the other keys of a dataset whose records are of files with some content IDs.
+
+    Args:
+        dataset: the dataset; all its records are read.
+        keys: keys that are left out.
+        contents: the content IDs.
+
+    Raises:
+        DatasetError: it is damaged.
+    """
+    name = dataset.manifest.stored(image_feature(dataset.manifest.image_checksum))
+    wanted = {content.hex().encode("ascii") for content in contents}
+    for split in dataset.splits:
+        for key, payload in dataset.records(split):
+            if key not in keys and not wanted.isdisjoint(map(bytes, find_feature(payload, name) or ())):
+                yield key
 
 
 def trained_on(family: Family, datasets: Iterable[Artifact]) -> list[Artifact]:
@@ -90,12 +130,3 @@ def _mentions(page: Path, digests: Iterable[bytes]) -> bool:
     except OSError:
         return False
     return any(digest in data for digest in digests)
-
-
-def _keys(place: str) -> Iterator[str]:
-    try:
-        dataset = ImageDataset.open(place)
-        for split in dataset.splits:
-            yield from dataset.keys(split)
-    except DatasetError:
-        return

@@ -88,6 +88,26 @@ def test_a_ledger_has_no_trace_of_forgotten_images(image_input, tmp_path, capsys
     assert ledger(tmp_path / "same")["005.jpg"].status == "rejected"
 
 
+def test_copies_under_other_keys_are_found(image_input, tmp_path, capsys):
+    """A folder that was renamed gives its images other keys, and a dataset may keep two files of the same bytes."""
+    raw = image_input(tmp_path / "in", layout="label_csv", images=12)
+    images, table = tmp_path / "in/images", tmp_path / "in/labels.csv"
+    run(raw, tmp_path / "first", workers=1)
+    (images / "001.jpg").rename(images / "renamed.jpg")
+    shutil.copy(images / "renamed.jpg", images / "003.jpg")
+    table.write_text(table.read_text().replace("001.jpg", "renamed.jpg"))
+    run(raw, tmp_path / "second", workers=1)
+    broken = shutil.copytree(tmp_path / "second", tmp_path / "broken")
+    for file in broken.glob("Split-*/*"):
+        file.write_bytes(b"cut")
+    (tmp_path / "keys").write_text("renamed.jpg\n")
+    command = ["forget", tmp_path / "second", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
+    found = made([*command, "--search", tmp_path], capsys)
+    assert {str(tmp_path / name) for name in ("first", "second")} <= set(found["held_by"])
+    assert found["other_keys"] == ["003.jpg"]
+    assert found["unreadable"] == [str(broken)]
+
+
 def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsys):
     raw = image_input(tmp_path / "in", layout="label_csv", images=8)
     raw |= {
