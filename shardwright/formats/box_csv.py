@@ -239,16 +239,6 @@ class BoxCsv(ObjectTable):
         survey.labels = MULTI
         return []
 
-    def _check_boxes(self, survey: Survey) -> None:
-        """Compares sizes, too: boxes are stored in fractions of the image, and no mask would show a wrong size."""
-        super()._check_boxes(survey)
-        for position, content in self._kept:
-            true = self._images.size_of(position) if content.size is not None else None
-            if content.size is not None and true not in (None, content.size):
-                stated, found = ("x".join(map(str, size)) for size in (content.size, true or ()))
-                reason = f"{self.name}: the image has {stated} (height x width) there, its file {found}"
-                self._reject(survey, position, "", "size_mismatch", reason)
-
 
 def _whole(fields: Mapping[str, str], names: Sequence[str], where: str) -> tuple[int, int]:
     height, width = (read_text_number(fields[name], f"{where}: {name}") for name in names)

@@ -104,7 +104,6 @@ class CocoJson(AnnotationFormat):
         self._sound_ones = [entry for entry in sound if entry[1].position is not None]
         if not self._masks:
             survey.labels = MULTI
-            self._check_sizes(survey)
         if self._boxes:
             survey.features = box_features(_FLAGS)
             self._check_boxes(survey)
@@ -115,13 +114,13 @@ class CocoJson(AnnotationFormat):
         assert self._map is not None, "survey comes first"
         for i, image, category, instance in self._sound_ones:
             assert image.position is not None
-            labeled = (image.position, self._map.index[category])
             text = mask_text(image.size, instance.segmentation) if self._masks else None
             try:
-                values = self._box(image, category, instance) if self._boxes else None
+                values = self._box(image, category, instance) if self._boxes else {}
             except BoxError:  # Its image was rejected.
-                values = None
-            yield Annotation(*labeled, text, i) if values is None else Annotation(*labeled, text, i, values)
+                values = {}
+            stated_size = None if self._masks else image.size
+            yield Annotation(image.position, self._map.index[category], text, i, values, stated_size)
 
     def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
         """Returns the features of an annotation's box."""
@@ -150,16 +149,6 @@ class CocoJson(AnnotationFormat):
                 self._box(image, category, instance)
             except BoxError as error:
                 self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
-
-    def _check_sizes(self, survey: Survey) -> None:
-        """Boxes are stored in shares of the image, and there is no mask that would show a wrong size."""
-        for image in {image.position: image for _, image, _, _ in self._sound_ones}.values():
-            true = self._images.size_of(image.position) if image.size and image.position is not None else None
-            if true is not None and true != image.size:
-                stated, found = ("x".join(map(str, size)) for size in (image.size or (), true))
-                self._reject(
-                    survey, image, "size_mismatch", f"the image has {stated} (height x width) there, its file {found}"
-                )
 
     def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
         if image.position is not None and image.position not in survey.rejected:

@@ -231,7 +231,8 @@ class ObjectFormat(AnnotationFormat):
                     values = self._box(position, content, thing) if self._boxes else {}
                 except AnnotationError:  # Its image was rejected.
                     values = {}
-                yield Annotation(position, self._map.index[thing.label], text, row, values)
+                stated_size = content.size if self._boxes and not self._masks else None
+                yield Annotation(position, self._map.index[thing.label], text, row, values, stated_size)
 
     def _try(self, raw: Any) -> Content | AnnotationError:
         try:
