@@ -34,7 +34,7 @@ from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
-from shardwright.formats.mask_values import MaskFiles, ValueMap, colors_error, have_ids, map_ids, map_values
+from shardwright.formats.mask_values import WHITE, MaskFiles, ValueMap, colors_error, have_ids, map_ids, map_values
 from shardwright.images.colors import COLOR, show_value
 from shardwright.masks.mask_images import MaskFileError, MaskImage
 from shardwright.progress import counted
@@ -219,8 +219,9 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
     colors: Counter[int] = Counter()
     problem: UsageError | None = None
     broken: list[str] = []
+    wide: set[int] = set()
     looked = map_threads(lambda name: _values(files, name), names, readers(files.root))
-    for name, (found, colored, reason) in zip(names, looked, strict=True):
+    for name, (found, colored, reason, bits) in zip(names, looked, strict=True):
         place = os.path.join(where, files.shown(name))
         if reason:
             broken.append(f"{place}: {reason}")
@@ -231,6 +232,10 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
                 raise problem
         for value in found:
             values.setdefault(value, place)
+        if bits > 1:
+            wide.update(found)
+    if wide - {0} == {WHITE}:
+        values.pop(1, None)  # White of files of 1 bit, as `MaskFiles.read` has it.
     if problem is not None:
         named = {f"color_{value - COLOR:06x}": show_value(value) for value, _ in colors.most_common()}
         shown = {name: color for name, color in named.items() if color != _BLACK}
@@ -240,15 +245,15 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
     return map_values(values, classes, refuse=files.others == REFUSE)
 
 
-def _values(files: MaskFiles, name: str) -> tuple[list[int], bool, str]:
-    """Returns the values of a mask, the most frequent first, whether they are colors, and why it is unreadable."""
+def _values(files: MaskFiles, name: str) -> tuple[list[int], bool, str, int]:
+    """Returns the values of a mask by frequency, whether they are colors, why it is unreadable, and its bits."""
     try:
         mask = files.read(name)
     except MaskFileError as error:
-        return [], False, str(error)  # The ledger has the reason, too, when the image is due.
+        return [], False, str(error), 0  # The ledger has the reason, too, when the image is due.
     values, counts = _counted(mask)
     order = np.lexsort((values, -counts))
-    return values[order].tolist(), mask.colored, ""
+    return values[order].tolist(), mask.colored, "", mask.bits
 
 
 def _counted(mask: MaskImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
