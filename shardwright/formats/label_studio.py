@@ -270,7 +270,7 @@ def _names(address: str) -> list[str]:
     pieces = path.split("/")
     names = ["/".join(pieces[i:]) for i in range(len(pieces))]
     names.append(_UPLOADED.sub("", pieces[-1], count=1))
-    return list(dict.fromkeys(names))
+    return [name for name in dict.fromkeys(names) if name]
 
 
 def _ending(text: str) -> str:
