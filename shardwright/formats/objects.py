@@ -366,6 +366,8 @@ class ObjectFormat(AnnotationFormat):
         shape = json.loads(thing.shape or "[]")
         corners = shape.get("fractions") if isinstance(shape, dict) else shape
         if corners:
+            if not all(corners):
+                raise BoxError("its outline has no points")
             x, y = ([number for one in corners for number in one[i::2]] for i in (0, 1))
             return Box(min(x), min(y), max(x), max(y))
         height, width = size
