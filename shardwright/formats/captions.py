@@ -141,9 +141,9 @@ class CaptionCoco(RowFormat):
                 names[number] = name
                 yield RawAnnotation(-1 - i, name, self._names.find(name))
         for i, entry in enumerate(annotations):
-            number, caption = (entry.get("image_id"), entry.get("caption")) if isinstance(entry, dict) else (None, None)
-            name = names.get(read_id(number), "")
-            problem = "" if name else f"names the image id {ascii(number)[:_SHOWN]}, which is not in images"
+            given, caption = (entry.get("image_id"), entry.get("caption")) if isinstance(entry, dict) else (None, None)
+            name = names.get(read_id(given), "")
+            problem = "" if name else f"names the image id {ascii(given)[:_SHOWN]}, which is not in images"
             text = caption.strip() if isinstance(caption, str) and is_text(caption) else None
             if text is None:
                 problem = problem or f"its caption is {ascii(caption)[:_SHOWN]}, not a text"

@@ -128,8 +128,9 @@ class LabelStudio(ObjectTable):
         for member, tag in chosen.items():
             addresses = pictures[member]
             for page, address in enumerate(addresses):
-                pages = (page, len(addresses)) if len(addresses) > 1 else (None, 1)
-                yield address, _Part(done, tag, frozenset(chosen.values()), *pages, first=first)
+                part = _Part(done, tag, frozenset(chosen.values()), first=first)
+                several = len(addresses) > 1
+                yield address, part._replace(page=page, pages=len(addresses)) if several else part
                 first = False
 
     def _likely(self, pictures: Mapping[str, list[str]]) -> str:
