@@ -116,8 +116,7 @@ class ImageTrainer(tfx.components.Trainer):
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.
         UsageError: `run_fn` and `module_file` are both given, or do not name a function; a file of weights cannot be
-            read; only one of `base_model`
-            and `warm_start="blessed"` is given.
+            read; only one of `base_model` and `warm_start="blessed"` is given.
     """
 
     @check_arguments

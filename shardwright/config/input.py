@@ -124,7 +124,8 @@ class LabelsConfig:
             it is searched in the mask's path without extension, and has a group `image` and, where a file has the mask
             of one class, a group `label`.
         orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif
-            orientation. `auto` is the frame of the mask's own size if only one has it, else `displayed`.
+            orientation. `auto` is the frame of the size that the annotations state if only one has it, else
+            `displayed`.
         multi_label: An image may have several classes; detected by default.
         separator: Text between the classes in a field of a table; empty: a field is one class. Detected by default.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column ->

@@ -84,6 +84,7 @@ class Annotation(NamedTuple):
         row: line of the table, from 1; in a COCO file, position in `annotations`, from 0; 0 where the key states it;
             `NO_ROW` where the text is the name of a file.
         values: further features; the lists of an image's rows are joined in the order of the rows.
+        stated_size: height and width of the image that the annotations state, where boxes without a mask depend on it.
     """
 
     image: int
@@ -91,6 +92,7 @@ class Annotation(NamedTuple):
     text: str | None
     row: int
     values: Values = _NO_VALUES
+    stated_size: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class ImageSample:
         labels: indices of the classes of the whole image; `None` for segmentation.
         masks: masks in the order of the table; empty for classification.
         values: further features: name -> numbers or texts.
+        stated_size: see `Annotation.stated_size`.
     """
 
     key: str
@@ -112,6 +115,7 @@ class ImageSample:
     labels: tuple[int, ...] | None
     masks: tuple[Mask, ...] = ()
     values: Values = field(default_factory=dict)
+    stated_size: tuple[int, int] | None = None
 
 
 @dataclass

@@ -16,6 +16,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import FormatInput
 from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.formats.object_values import read_id
 from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
 from shardwright.storage import limits, open_table
@@ -131,18 +132,18 @@ class CaptionCoco(RowFormat):
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
         self._document = self._document or _read_coco(self._path)
         images, annotations = self._document
-        names: dict[object, str] = {}
+        names: dict[str, str] = {}
         for i, image in enumerate(images):
-            number, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
-            if not isinstance(number, (int, str)) or not isinstance(name, str) or not name.strip() or not is_text(name):
+            number, name = (read_id(image.get("id")), image.get("file_name")) if isinstance(image, dict) else ("", None)
+            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
                 yield RawAnnotation(-1 - i, "", None, problem="has no id, or no file_name that a file can have")
             else:
                 names[number] = name
                 yield RawAnnotation(-1 - i, name, self._names.find(name))
         for i, entry in enumerate(annotations):
-            number, caption = (entry.get("image_id"), entry.get("caption")) if isinstance(entry, dict) else (None, None)
-            name = names.get(number, "") if isinstance(number, (int, str)) else ""
-            problem = "" if name else f"names the image id {ascii(number)[:_SHOWN]}, which is not in images"
+            given, caption = (entry.get("image_id"), entry.get("caption")) if isinstance(entry, dict) else (None, None)
+            name = names.get(read_id(given), "")
+            problem = "" if name else f"names the image id {ascii(given)[:_SHOWN]}, which is not in images"
             text = caption.strip() if isinstance(caption, str) and is_text(caption) else None
             if text is None:
                 problem = problem or f"its caption is {ascii(caption)[:_SHOWN]}, not a text"

@@ -28,15 +28,18 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes
 from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.formats.object_values import read_id
 from shardwright.images.boxes import Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
 from shardwright.storage import Refusal, limits, open_table
 
-_SHOWN_BOX = 80
+_SHOWN_BOX, _SHOWN_ID = 80, 40
 _CROWD = "is_crowd"
 _FLAGS = (_CROWD,)
 _NO_MASKS = ("null", "[]")
+# Entries of `images` may have a further member `image_id`, and annotations the name of their image.
+_OF_ANNOTATIONS = {"category_id", "segmentation", "bbox"}
 _PARTS = ("images", "annotations", "categories")
 
 
@@ -104,7 +107,6 @@ class CocoJson(AnnotationFormat):
         self._sound_ones = [entry for entry in sound if entry[1].position is not None]
         if not self._masks:
             survey.labels = MULTI
-            self._check_sizes(survey)
         if self._boxes:
             survey.features = box_features(_FLAGS)
             self._check_boxes(survey)
@@ -115,13 +117,13 @@ class CocoJson(AnnotationFormat):
         assert self._map is not None, "survey comes first"
         for i, image, category, instance in self._sound_ones:
             assert image.position is not None
-            labeled = (image.position, self._map.index[category])
             text = mask_text(image.size, instance.segmentation) if self._masks else None
             try:
-                values = self._box(image, category, instance) if self._boxes else None
+                values = self._box(image, category, instance) if self._boxes else {}
             except BoxError:  # Its image was rejected.
-                values = None
-            yield Annotation(*labeled, text, i) if values is None else Annotation(*labeled, text, i, values)
+                values = {}
+            stated_size = None if self._masks else image.size
+            yield Annotation(image.position, self._map.index[category], text, i, values, stated_size)
 
     def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
         """Returns the features of an annotation's box."""
@@ -150,16 +152,6 @@ class CocoJson(AnnotationFormat):
                 self._box(image, category, instance)
             except BoxError as error:
                 self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
-
-    def _check_sizes(self, survey: Survey) -> None:
-        """Boxes are stored in shares of the image, and there is no mask that would show a wrong size."""
-        for image in {image.position: image for _, image, _, _ in self._sound_ones}.values():
-            true = self._images.size_of(image.position) if image.size and image.position is not None else None
-            if true is not None and true != image.size:
-                stated, found = ("x".join(map(str, size)) for size in (image.size or (), true))
-                self._reject(
-                    survey, image, "size_mismatch", f"the image has {stated} (height x width) there, its file {found}"
-                )
 
     def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
         if image.position is not None and image.position not in survey.rejected:
@@ -195,7 +187,7 @@ class CocoJson(AnnotationFormat):
         images: dict[str, _Image] = {}
         missing: dict[str, int] = {}
         for i, entry in enumerate(entries):
-            number, name = (_identity(entry.get("id")), entry.get("file_name")) if _is_image(entry) else ("", None)
+            number, name = (read_id(entry.get("id")), entry.get("file_name")) if _is_image(entry) else ("", None)
             if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
                 reason = f"{self.name}, images[{i}]: has no id, or no file_name that a file can have"
                 survey.refused.append(Refusal(f"{self.name}:images[{i}]", "bad_row", reason))
@@ -229,7 +221,7 @@ class CocoJson(AnnotationFormat):
         """Returns the names by their ids, in the order of the ids: by number where all are numbers."""
         categories: dict[str, str] = {}
         for i, entry in enumerate(entries):
-            number, name = (_identity(entry.get("id")), entry.get("name")) if isinstance(entry, dict) else ("", None)
+            number, name = (read_id(entry.get("id")), entry.get("name")) if isinstance(entry, dict) else ("", None)
             where = f"{self._path}, categories[{i}]"
             if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
                 raise UsageError(f"{where}: has no id or no name. Write {{'id': 1, 'name': 'cat'}}.")
@@ -245,9 +237,13 @@ class CocoJson(AnnotationFormat):
         """Returns annotations that name an image and a category; adds what is wrong with the others to the survey."""
         unknown: set[str] = set()
         for i, entry in enumerate(entries):
-            number = _identity(entry.image) if isinstance(entry, _Instance) else ""
+            number = read_id(entry.image) if isinstance(entry, _Instance) else ""
             if not number:
-                reason = f"{self.name}, annotations[{i}]: names no image"
+                given = entry.image if isinstance(entry, _Instance) else None
+                what = "names no image"
+                if given is not None:
+                    what = f"the image id is {ascii(given)[:_SHOWN_ID]}, not a whole number or a text"
+                reason = f"{self.name}, annotations[{i}]: {what}"
                 survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", "bad_row", reason))
                 continue
             if number not in images:
@@ -256,7 +252,7 @@ class CocoJson(AnnotationFormat):
                     survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", "missing_image", reason))
                 unknown.add(number)
                 continue
-            category = _identity(entry.category)
+            category = read_id(entry.category)
             if category and category not in categories:
                 raise UsageError(
                     f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
@@ -342,8 +338,7 @@ def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
     """Reduces each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
     if "segments_info" in entry:
         raise _PanopticEntry
-    # An image may have a member `image_id`, too, but no category.
-    if "image_id" in entry and not ("file_name" in entry and "category_id" not in entry):
+    if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
         segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
         box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
         return _Instance(
@@ -370,13 +365,6 @@ def _is_box(sides: Any) -> bool:
 
 def _is_image(entry: object) -> bool:
     return isinstance(entry, dict) and "file_name" in entry
-
-
-def _identity(value: object) -> str:
-    """Returns an id as text, since some exporters write numbers in quotes or as 1.0; empty where it is not an id."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
 
 
 def _size_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -33,6 +33,7 @@ from shardwright.formats.object_values import (
     read_mapping,
     read_name,
     read_number,
+    read_points,
     read_side,
     read_text_number,
 )
@@ -47,7 +48,6 @@ _FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _SHOWN = 60
-_LEAST_POINTS = 3
 
 
 def is_label_line(found: Mapping[str, Any]) -> bool:
@@ -232,9 +232,7 @@ def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) 
         return rectangle(label, Box(left, top, left + width, top + height))
     if "polygon" in one:
         points = [read_mapping(point, where) for point in read_list(one["polygon"], where)]
-        if len(points) < _LEAST_POINTS:
-            raise ObjectError(f"{where}: a polygon has {len(points)} points, not {_LEAST_POINTS} or more")
-        return Thing(label, polygon((read_number(p.get("x"), where), read_number(p.get("y"), where)) for p in points))
+        return Thing(label, polygon(read_points([(p.get("x"), p.get("y")) for p in points], f"{where}: polygon")))
     if "mask" in one:
         raise ObjectError(f"{where}: its mask is on Labelbox's servers; download the masks, and give their folder")
     kind = next((name for name in ("point", "line") if name in one), "")

@@ -5,13 +5,16 @@
 | `rectanglelabels` | a box; turned, a polygon |
 | `polygonlabels`, `ellipselabels` | an outline |
 | `brushlabels` | a brush stroke, see `shardwright.masks.brush` |
-| `choices` | classes of the whole image; those of a region are left out, with their count |
+| `choices` | classes of the whole image; those of a region are left out |
 | other results | left out, with their count |
 
 Coordinates are percents of the image. Regions whose classes are in a separate result (`labels`) of the same id are
-read, too. A task that was skipped is not annotated; one with several annotations needs one of them as its ground truth.
-Results of several images in one task are refused. Uploaded files are found without the eight characters that Label
-Studio puts before their names. Source: the documentation (labelstud.io/guide/export, /guide/task_format).
+read, too. A task that was skipped is not annotated; one with several annotations needs one of them as its ground
+truth. Uploaded files are found without the eight characters that Label Studio puts before their names.
+
+A task may show several images. A result belongs to the member of the task's data that its `to_name` names. In a list
+of pages, it belongs to the one at `item_index`. Source: the documentation (labelstud.io/guide/export,
+/guide/task_format, /tags/image).
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from shardwright.errors import UsageError
@@ -41,8 +44,32 @@ from shardwright.images.boxes import Box
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
 _SHAPES = ("rectangle", "polygon", "ellipse", "brush")
 _CHOICES, _LABELS = "choices", "labels"
-# Members of a value that has a place in the image.
-_PLACED = frozenset(("x", "points", "rle"))
+_SHOWN = 60
+_IMAGE = "image"
+# The value of a region has at least one of these members, and so have the attributes of the region.
+_COORDINATES = {"x", "y", "points", "rle"}
+
+
+class _Part(NamedTuple):
+    """The annotations of a task that may be of one of its images.
+
+    Attributes:
+        annotations: the task's annotations.
+        tag: `to_name` of the image's results; empty where the task has one image.
+        tags: `to_name` of the results of all images.
+        page: position of the image in a list of pages; `None` where it is not in a list.
+        pages: length of the list.
+        first: whether this is the task's first image, which counts what is left out of no image.
+        problem: why the results may be of any of several images, or empty.
+    """
+
+    annotations: list[Any]
+    tag: str = ""
+    tags: frozenset[str] = frozenset()
+    page: int | None = None
+    pages: int = 1
+    first: bool = True
+    problem: str = ""
 
 
 class LabelStudio(ObjectTable):
@@ -55,60 +82,113 @@ class LabelStudio(ObjectTable):
         if not isinstance(tasks, list):
             raise UsageError(f"{self._path}: is not a list of tasks. Export 'JSON' from Label Studio.")
         skipped = 0
+        tags = {tag for task in tasks if isinstance(task, dict) for tag in _tags(task.get("annotations"))}
         for i, task in enumerate(tasks):
             where = f"{self.name}, task {i + 1}"
             if not isinstance(task, dict) or not isinstance(task.get("annotations"), list):
                 raise UsageError(f"{where}: has no annotations. Export 'JSON' from Label Studio, not 'JSON-MIN'.")
             done = [one for one in task["annotations"] if not (isinstance(one, dict) and one.get("was_cancelled"))]
             if done:
-                yield Entry(_names(task), where, done)
+                data = task.get("data")
+                parts = self._parts(data if isinstance(data, dict) else {}, done, tags)
+                yield from (Entry(_names(address), where, part) for address, part in parts)
             skipped += not done
         if skipped:
             self._notes += (f"labels: {skipped} tasks of {self.name} were skipped, or are not annotated yet",)
 
-    def _content(self, raw: list[Any]) -> Content:
-        chosen = [one for one in raw if isinstance(one, dict) and one.get("ground_truth")] or raw
+    def _parts(self, data: Mapping[str, Any], done: list[Any], tags: set[str]) -> Iterator[tuple[str, _Part]]:
+        """Yields the address of each image of a task, and what may be its results.
+
+        Args:
+            data: the task's data.
+            done: the task's annotations.
+            tags: each `to_name` of the whole file: a page without results is annotated if others like it have some.
+        """
+        pictures = _pictures(data)
+        used = {tag for tag in _tags(done) if tag in pictures or tag not in data}
+        named = [member for member in pictures if member in tags]
+        if len(pictures) < 2:
+            chosen = dict.fromkeys(pictures, "")
+        elif named and used <= pictures.keys():
+            chosen = {member: member if len(named) > 1 else "" for member in named}
+        elif len(tags - data.keys()) < 2 and (member := self._likely(pictures)):
+            chosen = {member: ""}
+        else:
+            members, found = (", ".join(map(ascii, sorted(names)))[:_SHOWN] for names in (pictures, used))
+            problem = (
+                f"the task has the images {members}, and its results are of {found or 'none of them'}; name each Image "
+                "tag like the member of the data that it shows"
+            )
+            for address in (address for addresses in pictures.values() for address in addresses):
+                yield address, _Part(done, problem=problem)
+            return
+        if not chosen:
+            yield "", _Part(done)
+        first = True
+        for member, tag in chosen.items():
+            addresses = pictures[member]
+            for page, address in enumerate(addresses):
+                part = _Part(done, tag, frozenset(chosen.values()), first=first)
+                several = len(addresses) > 1
+                yield address, part._replace(page=page, pages=len(addresses)) if several else part
+                first = False
+
+    def _likely(self, pictures: Mapping[str, list[str]]) -> str:
+        """Returns the member with the image of a task with one image and further addresses; empty where unknown."""
+        if _IMAGE in pictures:
+            return _IMAGE
+        known = [
+            member
+            for member, addresses in pictures.items()
+            if any(self._names.find(name) is not None for name in _names(addresses[0]))
+        ]
+        return known[0] if len(known) == 1 else "" if known else next(iter(pictures))
+
+    def _content(self, raw: _Part) -> Content:
+        if raw.problem:
+            raise ObjectError(raw.problem)
+        chosen = [one for one in raw.annotations if isinstance(one, dict) and one.get("ground_truth")]
+        chosen = chosen or raw.annotations
         if len(chosen) > 1:
             raise ObjectError(f"it has {len(chosen)} annotations; keep one, or mark one as ground truth")
         results = [
             read_mapping(one, f"result {i + 1}")
             for i, one in enumerate(read_list(read_mapping(chosen[0], "the annotation").get("result"), "result"))
         ]
-        _check_one_image(results)
-        named = {one.get("id"): one for one in results if one.get("type") == _LABELS}
-        regions = {str(one.get("id")) for one in results if str(one.get("type")).removesuffix(_LABELS) in _SHAPES}
+        named = {str(one.get("id")): one for one in results if one.get("type") == _LABELS}
+        drawn = [one for one in results if one.get("type") != _CHOICES and _has_coordinates(one)]
+        regions = {str(one["id"]) for one in drawn if "id" in one}
         things: list[Thing] = []
         tags: list[str] = []
         left_out: Counter[str] = Counter()
         sizes: list[tuple[int, int]] = []
         for i, one in enumerate(results):
             where, kind = f"result {i + 1}", str(one.get("type"))
-            if kind not in (_CHOICES, _LABELS) and kind.removesuffix(_LABELS) not in _SHAPES:
+            mine = _is_of(raw, one, where)
+            if mine is False or (mine is None and not raw.first):
+                continue
+            if mine and kind == _CHOICES and (str(one.get("id")) in regions or _has_coordinates(one)):
+                left_out["attributes of objects"] += 1
+                continue
+            if mine is None or _is_left_out(one):
                 left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
                 continue
             value = read_mapping(one.get("value"), f"{where}: value")
-            if kind == _CHOICES and (str(one.get("id")) in regions or not _PLACED.isdisjoint(value)):
-                left_out["choices of regions"] += 1
-            elif kind == _CHOICES:
+            if kind == _CHOICES:
                 tags += [read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)]
             elif kind.removesuffix(_LABELS) in _SHAPES:
                 height, width = (read_side(one.get(f"original_{side}"), where) for side in ("height", "width"))
                 sizes.append((height, width))
                 if one.get("image_rotation"):
                     raise ObjectError(f"{where}: was drawn on a picture turned by {one['image_rotation']} degrees")
-                classes = value if kind in value else named.get(one.get("id"), one).get("value", {})
+                separate = named.get(str(one.get("id")), one).get("value")
+                classes = value if kind in value else read_mapping(separate, f"{where}: its classes")
                 labels = read_list(classes.get(kind, classes.get(_LABELS)), f"{where}: its classes")
                 names = [read_name(label, where) for label in labels]
                 things += [_thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names]
         if len(set(sizes)) > 1:
             raise ObjectError(f"its results are of pictures of {len(set(sizes))} different sizes")
         return Content(things, list(dict.fromkeys(tags)), sizes[0] if sizes else None, left_out=left_out)
-
-
-def _check_one_image(results: Sequence[Mapping[str, Any]]) -> None:
-    places = {(str(one.get("to_name")), str(one.get("item_index") or 0)) for one in results if "to_name" in one}
-    if len(places) > 1:
-        raise ObjectError(f"its results are of {len(places)} images; export a task for each image")
 
 
 def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: int, where: str) -> Thing:
@@ -132,22 +212,66 @@ def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: 
     return rectangle(label, Box(x, y, x + number("width", x_of), y + number("height", y_of)), turn, (x, y))
 
 
-def _names(task: Mapping[str, Any]) -> list[str]:
-    """Returns possible names of a task's image: the ends of its address, and the last one without upload prefix."""
-    data = task.get("data")
-    texts = [text for text in data.values() if isinstance(text, str)] if isinstance(data, dict) else []
-    named = data.get("image") if isinstance(data, dict) else None
-    found = [named] if isinstance(named, str) else [text for text in texts if _ending(text) in IMAGE_ENDINGS]
-    names: list[str] = []
-    # If there are several images, only the one under the usual name can be meant.
-    for text in found if len(found) == 1 else ():
-        parts = urlsplit(text.replace("\\", "/"))
-        # Local files are addressed as /data/local-files/?d=folder/name.
-        path = parse_qs(parts.query).get("d", [unquote(parts.path)])[0].lstrip("/")
-        pieces = path.split("/")
-        names += ["/".join(pieces[i:]) for i in range(len(pieces))]
-        names.append(_UPLOADED.sub("", pieces[-1], count=1))
-    return list(dict.fromkeys(names))
+def _is_of(part: _Part, result: Mapping[str, Any], where: str) -> bool | None:
+    """Returns whether a result is of the image of a part; `None` where it is of no image of the task.
+
+    Raises:
+        ObjectError: it may be of any of several images.
+    """
+    tag, page = result.get("to_name"), result.get("item_index")
+    if part.tag and tag != part.tag:
+        if isinstance(tag, str) or _is_left_out(result):
+            return False if str(tag) in part.tags else None
+        raise ObjectError(f"{where}: has no to_name, and the task has several images")
+    if part.page is None:
+        return True
+    if type(page) is int and 0 <= page < part.pages:
+        return page == part.page
+    if _is_left_out(result):
+        return None
+    raise ObjectError(f"{where}: its item_index is {ascii(page)[:_SHOWN]}, not one of the task's {part.pages} images")
+
+
+def _is_left_out(result: Mapping[str, Any]) -> bool:
+    kind = str(result.get("type"))
+    return kind not in (_CHOICES, _LABELS) and kind.removesuffix(_LABELS) not in _SHAPES
+
+
+def _has_coordinates(result: Mapping[str, Any]) -> bool:
+    value = result.get("value")
+    return isinstance(value, dict) and not _COORDINATES.isdisjoint(value)
+
+
+def _tags(annotations: Any) -> Iterator[str]:
+    """Yields `to_name` of each result."""
+    for one in annotations if isinstance(annotations, list) else ():
+        results = one.get("result") if isinstance(one, dict) else None
+        for result in results if isinstance(results, list) else ():
+            tag = result.get("to_name") if isinstance(result, dict) else None
+            if isinstance(tag, str):
+                yield tag
+
+
+def _pictures(data: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Returns the members of a task's data that are images: the address, or those of a list of pages."""
+    texts = {member: value if isinstance(value, list) else [value] for member, value in data.items()}
+    return {
+        member: addresses
+        for member, addresses in texts.items()
+        if addresses
+        and all(isinstance(text, str) and (member == _IMAGE or _ending(text) in IMAGE_ENDINGS) for text in addresses)
+    }
+
+
+def _names(address: str) -> list[str]:
+    """Returns possible names of an image: the ends of its address, and the last one without upload prefix."""
+    parts = urlsplit(address.replace("\\", "/"))
+    # Local files are addressed as /data/local-files/?d=folder/name.
+    path = parse_qs(parts.query).get("d", [unquote(parts.path)])[0].lstrip("/")
+    pieces = path.split("/")
+    names = ["/".join(pieces[i:]) for i in range(len(pieces))]
+    names.append(_UPLOADED.sub("", pieces[-1], count=1))
+    return [name for name in dict.fromkeys(names) if name]
 
 
 def _ending(text: str) -> str:

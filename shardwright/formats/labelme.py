@@ -76,7 +76,8 @@ class LabelMe(ObjectFiles):
 
 
 def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
-    label, kind = read_name(one.get("label"), f"{where}: label"), str(one.get("shape_type") or "polygon")
+    label = read_name(one.get("label"), f"{where}: label")
+    kind = read_name(one.get("shape_type") or "polygon", f"{where}: shape_type")
     if kind in _WITHOUT_AREA:
         left_out[_WITHOUT_AREA[kind]] += 1
         return None

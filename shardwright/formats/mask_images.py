@@ -219,8 +219,8 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
     colors: Counter[int] = Counter()
     problem: UsageError | None = None
     broken: list[str] = []
+    wide: set[int] = set()
     looked = map_threads(lambda name: _values(files, name), names, readers(files.root))
-    white = ""
     for name, (found, colored, reason, bits) in zip(names, looked, strict=True):
         place = os.path.join(where, files.shown(name))
         if reason:
@@ -230,14 +230,12 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
             colors.update(found)
             if len(colors) > _MOST_COLORS:
                 raise problem
-        if bits == 1 and 1 in found:
-            white = white or place
-            found = [value for value in found if value != 1]
         for value in found:
             values.setdefault(value, place)
-    if white:
-        # The white of a file of one bit is that of the others, as `MaskFiles.read` reads it.
-        values.setdefault(WHITE if WHITE in values and 1 not in values else 1, white)
+        if bits > 1:
+            wide.update(found)
+    if wide - {0} == {WHITE}:
+        values.pop(1, None)  # White of files of 1 bit, as `MaskFiles.read` has it.
     if problem is not None:
         named = {f"color_{value - COLOR:06x}": show_value(value) for value, _ in colors.most_common()}
         shown = {name: color for name, color in named.items() if color != _BLACK}
@@ -248,7 +246,7 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
 
 
 def _values(files: MaskFiles, name: str) -> tuple[list[int], bool, str, int]:
-    """Returns a mask's values, the most frequent first, if they are colors, why it is unreadable, and its bits."""
+    """Returns the values of a mask by frequency, whether they are colors, why it is unreadable, and its bits."""
     try:
         mask = files.read(name)
     except MaskFileError as error:

@@ -136,6 +136,16 @@ def read_name(value: object, what: str) -> str:
     return value
 
 
+def read_id(value: object) -> str:
+    """Returns an id as text; empty where it is not an id.
+
+    Some exporters write numbers in quotes, and tables of numbers that may be missing write whole floats.
+    """
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+
+
 def load_json(path: str, tool: str) -> Any:
     """Reads a file of a tool whole.
 

@@ -235,7 +235,8 @@ class ObjectFormat(AnnotationFormat):
                     values = self._box(position, content, thing) if self._boxes else {}
                 except AnnotationError:  # Its image was rejected.
                     values = {}
-                yield Annotation(position, self._map.index[thing.label], text, row, values)
+                stated_size = content.size if self._boxes and not self._masks else None
+                yield Annotation(position, self._map.index[thing.label], text, row, values, stated_size)
 
     def _try(self, raw: Any) -> Content | AnnotationError:
         try:
@@ -350,16 +351,6 @@ class ObjectFormat(AnnotationFormat):
                 except AnnotationError as error:
                     self._reject(survey, position, "", error.code, f"{self.name}, object {i + 1}: {error}")
                     break
-            if not self._masks:
-                self._check_size(survey, position, content)
-
-    def _check_size(self, survey: Survey, position: int, content: Content) -> None:
-        """Compares sizes: boxes are stored in fractions of the image, and no mask would show a wrong size."""
-        true = self._images.size_of(position) if content.size is not None and content.things else None
-        if content.size is not None and true not in (None, content.size):
-            stated, found = ("x".join(map(str, size)) for size in (content.size, true or ()))
-            reason = f"{self.name}: the image has {stated} (height x width) there, its file {found}"
-            self._reject(survey, position, "", "size_mismatch", reason)
 
     def _box(self, position: int, content: Content, thing: Thing) -> Values:
         """Returns the features of an object's box."""
@@ -379,6 +370,8 @@ class ObjectFormat(AnnotationFormat):
         shape = json.loads(thing.shape or "[]")
         corners = shape.get("fractions") if isinstance(shape, dict) else shape
         if corners:
+            if not all(corners):
+                raise BoxError("its outline has no points")
             x, y = ([number for one in corners for number in one[i::2]] for i in (0, 1))
             return Box(min(x), min(y), max(x), max(y))
         height, width = size

@@ -20,6 +20,7 @@ from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
 from shardwright.formats.object_values import (
     ObjectError,
     load_json,
+    read_id,
     read_list,
     read_mapping,
     read_name,
@@ -109,7 +110,7 @@ class Panoptic(ObjectTable):
         self._by_name = {os.path.basename(one): one for one in self._files.names}
         files = MaskFiles(listing.root, {}, given.images.max_pixels)
         self.dialect = PanopticMasks(self.dialect.centers, files)
-        self._categories: dict[object, str] = {}
+        self._categories: dict[str, str] = {}
 
     def attachments(self) -> Listing:
         """See `AnnotationFormat.attachments`."""
@@ -121,13 +122,14 @@ class Panoptic(ObjectTable):
         missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
         if missing:
             raise UsageError(f"{self._path}: has no list {missing[0]!r}. Give the JSON of COCO panoptic.")
-        images = {one["id"]: one for one in found["images"] if _has_id(one)}
-        named = [one for one in found["categories"] if _has_id(one) and isinstance(one.get("name"), str)]
+        images = {read_id(one.get("id")): one for one in found["images"] if isinstance(one, dict)}
+        named = [one for one in found["categories"] if isinstance(one, dict) and isinstance(one.get("name"), str)]
         ordered = sorted(named, key=lambda one: one["id"] if isinstance(one.get("id"), int) else 0)
-        self._categories = {one["id"]: str(one["id"]) if self._has_ids() else one["name"] for one in ordered}
+        ids = [(read_id(one.get("id")), one["name"]) for one in ordered]
+        self._categories = {number: number if self._has_ids() else name for number, name in ids if number}
         for i, annotation in enumerate(found["annotations"]):
-            number = annotation.get("image_id") if isinstance(annotation, dict) else None
-            image = images.get(number) if isinstance(number, (int, str)) else None
+            number = read_id(annotation.get("image_id")) if isinstance(annotation, dict) else ""
+            image = images.get(number) if number else None
             name = image.get("file_name") if image is not None else None
             names = [name] if isinstance(name, str) and name.strip() else []
             yield Entry(names, f"{self.name}, annotations[{i}]", (image, annotation))
@@ -152,11 +154,11 @@ class Panoptic(ObjectTable):
         return Content(things, size=size)
 
     def _segment(self, one: Mapping[str, Any], where: str, file: str) -> Thing:
-        number, category = one.get("id"), one.get("category_id")
+        number, category = one.get("id"), read_id(one.get("category_id"))
         if type(number) is not int or not 0 < number < _MOST_ID:
             raise ObjectError(f"{where}: the id is {ascii(number)[:40]}, not a color as a number")
-        if type(category) is not int or category not in self._categories:
-            raise ObjectError(f"{where}: the category id {ascii(category)[:40]} is not in categories")
+        if category not in self._categories:
+            raise ObjectError(f"{where}: the category id {ascii(one.get('category_id'))[:40]} is not in categories")
         box = None
         if one.get("bbox") is not None:
             sides = [read_number(side, f"{where}: bbox") for side in read_list(one["bbox"], f"{where}: bbox")]
@@ -165,7 +167,3 @@ class Panoptic(ObjectTable):
             box = Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3])
         flags = {_CROWD: int(one.get("iscrowd") in (1, True))}
         return Thing(self._categories[category], None, box, flags, f"{number}{_MARK}{file}")
-
-
-def _has_id(entry: object) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("id"), (int, str))

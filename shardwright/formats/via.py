@@ -18,7 +18,7 @@ from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import shorten
-from shardwright.formats.object_values import ObjectError, load_json, read_list, read_mapping, read_number
+from shardwright.formats.object_values import ObjectError, load_json, read_list, read_mapping, read_number, read_points
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, rectangle
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
@@ -164,8 +164,7 @@ def _thing(kind: str, label: str, drawn: Mapping[str, Any], where: str) -> Thing
         columns, rows = (read_list(drawn.get(f"all_points_{axis}"), f"{where}: all_points_{axis}") for axis in "xy")
         if len(columns) != len(rows):
             raise ObjectError(f"{where}: has {len(columns)} x and {len(rows)} y")
-        points = zip(columns, rows, strict=True)
-        return Thing(label, polygon((read_number(x, where), read_number(y, where)) for x, y in points))
+        return Thing(label, polygon(read_points(list(zip(columns, rows, strict=True)), f"{where}: all_points")))
     if kind == "rect":
         x, y = number("x"), number("y")
         return rectangle(label, Box(x, y, x + number("width"), y + number("height")))

@@ -17,6 +17,7 @@ from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, ImageSample, Mask
 from shardwright.images.boxes import PREFIX, AnnotationError
 from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import UPRIGHT
+from shardwright.masks.coco import check_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, union
@@ -29,7 +30,7 @@ _JOINED_AT = 1 << 22
 
 
 class BadMask(ValueError):
-    """A row's mask is broken or does not fit the image: `code` and `reason` are for the ledger."""
+    """A row's annotation is broken or does not fit the image: `code` and `reason` are for the ledger."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -181,8 +182,10 @@ def encode_sample(
         frame: how annotations get to the stored pixels.
 
     Raises:
-        BadMask: a mask is broken or does not fit the image.
+        BadMask: a mask is broken or does not fit the image, or boxes are of an image of another size.
     """
+    if sample.stated_size is not None:
+        _check_stated_size(spec, sample, sample.stated_size, frame)
     features: dict[str, FeatureValue] = {
         "image/encoded": data,
         "image/format": header.format.encode(),
@@ -240,11 +243,20 @@ def _extra(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -> di
 def is_on_displayed(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -> bool:
     """Returns whether the image is turned by Exif and annotated as it is displayed.
 
-    The size of its first mask decides. Boxes have no size, so the rule for annotations without one applies.
+    The size of its first mask decides; that of the image where the annotations state it for boxes without masks.
     """
     if sample.masks:
         return is_displayed(spec, sample.masks[0].text, frame)
-    return any(name.startswith(PREFIX) for name in sample.values) and frame.is_displayed(spec.frame, None)
+    return any(name.startswith(PREFIX) for name in sample.values) and frame.is_displayed(spec.frame, sample.stated_size)
+
+
+def _check_stated_size(spec: ExampleSpec, sample: ImageSample, stated: tuple[int, int], frame: CoordinateFrame) -> None:
+    """Compares sizes: boxes are stored in fractions of the image, and no mask would show a wrong size."""
+    height, width = frame.size(is_on_displayed(spec, sample, frame))
+    try:
+        check_size("the image", stated, height, width)
+    except AnnotationError as error:
+        raise BadMask(error.code, f"{spec.origin(NO_LABEL, NO_ROW)}: {error}") from None
 
 
 def _moved_boxes(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -> Values:

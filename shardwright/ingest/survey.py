@@ -34,6 +34,7 @@ from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_or_mask import without_masks
 from shardwright.formats.record_listing import holds_records
+from shardwright.formats.rows import CsvFormat
 from shardwright.formats.split_files import Opening, SplitFile, SplitFiles, find_files
 from shardwright.formats.tables import Spans
 from shardwright.formats.tfrecords import TFRecordFormat
@@ -470,8 +471,11 @@ def _nothing_matched(
     if not survey.names:
         if survey.refused:
             first = survey.refused[0]
-            return CheckFailed(f"{source.name}: no annotation names an image. The first: {first.key}: {first.reason}.")
-        return CheckFailed(f"{source.name}: contains no annotations (a table: 0 rows below the header).")
+            problem = first.reason if first.reason.startswith(source.name) else f"{first.key}: {first.reason}"
+            return CheckFailed(f"{source.name}: names no image. Fix the file. The first problem: {problem}.")
+        if isinstance(source, CsvFormat):
+            return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
+        return CheckFailed(f"{source.name}: contains no annotations of images. Give a file with annotations.")
     option = "key_regex define which parts of the path make the name"
     if source.attachments() is not None and not isinstance(source.dialect, CocoMasks):
         option = "regex find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"

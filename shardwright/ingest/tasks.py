@@ -3,7 +3,8 @@
 tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, content ID, CRC-32C, the store's checksum and
                                             version where it is read for the first time, features of its pixels,
                                             where it is in the previous dataset], in the order of the records
-tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features], as in the table;
+tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features,
+                                            stated size], as in the table;
                                             of block b: so many images that their annotations fit into memory
 
 The folder of a plan that copies from a previous dataset has that dataset's digest in its name: a run that goes on with
@@ -22,6 +23,7 @@ import uuid
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,22 +173,23 @@ def write_labels(
         index_of[positions] = indices
         files += [_file(folder, planned, f"labels-{block}") for block in range(_blocks(len(positions)))]
     written = PartitionedWriter(files)
-    for image, label, text, row, values in annotations:
-        number = int(block_of_image[image])
-        if number < 0:
-            continue
-        written.add(number, _label_line(int(index_of[image]), label, row, text, values))
+    for annotation in annotations:
+        number = int(block_of_image[annotation.image])
+        if number >= 0:
+            written.add(number, _label_line(int(index_of[annotation.image]), annotation))
     written.flush()
 
 
-def _label_line(index: int, label: int, row: int, text: str | None, values: Values) -> bytes:
+def _label_line(index: int, annotation: Annotation) -> bytes:
     """Returns a line of a file of labels."""
+    _, label, text, row, values, stated_size = annotation
     if text and not values and text.isascii():
         octets = text.encode("ascii")
         if not octets.translate(None, _NUMBERS):
             # Run lengths, long texts of which JSON's encoder would look at each character.
             return b'[%d,%d,%d,"%b"]\n' % (index, label, row, octets)
-    return canonical_json([index, label, row, text, *([dict(values)] if values else [])]).encode("utf-8") + b"\n"
+    further: list[Any] = [dict(values), stated_size] if stated_size else [dict(values)] if values else []
+    return canonical_json([index, label, row, text, *further]).encode("utf-8") + b"\n"
 
 
 def publish_tasks(staging_root: str, folder: Path) -> None:
@@ -280,13 +283,11 @@ class ShardTasks:
             task: `segmentation` or `classification`.
             ordered: whether order and repeats of an image's classes count; see `Survey.ordered`.
         """
-        annotations: dict[int, list[Mask]] = {}
-        further: dict[int, dict[str, list[Any]]] = {}
+        block = Annotated()
         for index, row in enumerate(self._rows()):
             if index % _BLOCK == 0:
-                annotations, further = _read_block(_file(self._folder, self._planned, f"labels-{index // _BLOCK}"))
-            values = {**further.pop(index, {}), **row.probed}
-            yield Task(sample_of(row, task, annotations.pop(index, ()), values, ordered=ordered), row)
+                block = _read_block(_file(self._folder, self._planned, f"labels-{index // _BLOCK}"))
+            yield Task(block.pop_sample(index, row, task, ordered=ordered), row)
 
     @cached_property
     def _folder(self) -> Path:
@@ -302,33 +303,51 @@ class ShardTasks:
                 yield ImageRow(key, os.path.join(self.root, name), *rest)
 
 
-def sample_of(row: ImageRow, task: str, annotations: Sequence[Mask], values: Values, *, ordered: bool) -> ImageSample:
-    """Returns an image with its annotations.
+class Annotated:
+    """The annotations of some images, gathered from the rows."""
 
-    Args:
-        row: the image.
-        task: `segmentation` or `classification`.
-        annotations: its rows, in the order of the table.
-        values: its further features.
-        ordered: see `ShardTasks.read`.
-    """
-    if task == "segmentation":
-        return ImageSample(row.key, row.path, row.size, None, tuple(annotations), values)
-    listed = [mask.label for mask in annotations]
-    return ImageSample(row.key, row.path, row.size, tuple(listed if ordered else sorted(set(listed))), (), values)
+    def __init__(self) -> None:
+        self._masks: dict[int, list[Mask]] = defaultdict(list)
+        self._values: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        self._sizes: dict[int, tuple[int, int]] = {}
+
+    def add(self, annotation: Annotation) -> None:
+        """Adds a row. `image` may be any number that identifies the image here."""
+        image, label, text, row, values, stated_size = annotation
+        if label != NO_LABEL or text is not None:
+            self._masks[image].append(Mask(label, text or "", row))
+        for name, listed in values.items():
+            self._values[image][name] += listed
+        if stated_size is not None:
+            self._sizes[image] = stated_size
+
+    def pop_sample(self, image: int, row: ImageRow, task: str, *, ordered: bool) -> ImageSample:
+        """Removes the annotations of an image, and returns the image with them.
+
+        Args:
+            image: its number.
+            row: its file, and what probing measured.
+            task: `segmentation` or `classification`.
+            ordered: see `ShardTasks.read`.
+        """
+        masks = self._masks.pop(image, [])
+        values = {**self._values.pop(image, {}), **row.probed}
+        sample = ImageSample(row.key, row.path, row.size, None, (), values, self._sizes.pop(image, None))
+        if task == "segmentation":
+            return replace(sample, masks=tuple(masks))
+        listed = [mask.label for mask in masks]
+        return replace(sample, labels=tuple(listed if ordered else sorted(set(listed))))
 
 
-def _read_block(file: Path) -> tuple[dict[int, list[Mask]], dict[int, dict[str, list[Any]]]]:
-    annotations: dict[int, list[Mask]] = defaultdict(list)
-    further: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+def _read_block(file: Path) -> Annotated:
+    block = Annotated()
     with file.open(encoding="utf-8") as lines:
         for line in lines:
-            index, label, row, text, *values = json.loads(line)
-            if label != NO_LABEL or text is not None:
-                annotations[index].append(Mask(label, text, row))
-            for name, listed in values[0].items() if values else ():
-                further[index][name] += listed
-    return annotations, further
+            index, label, row, text, *further = json.loads(line)
+            values = further[0] if further else {}
+            size = tuple(further[1]) if len(further) > 1 else None
+            block.add(Annotation(index, label, text, row, values, size))
+    return block
 
 
 def _fetched(folder: Path, mirror: Mirror, planned: PlannedShard, of: str) -> Path:

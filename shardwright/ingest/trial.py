@@ -6,11 +6,10 @@ them would come to light after the images were read. A trial finds it before.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from shardwright.config.images import FULL
-from shardwright.formats.base import NO_LABEL, ImageSample, Mask
+from shardwright.formats.base import ImageSample
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample
@@ -20,7 +19,7 @@ from shardwright.ingest.read import UNREADABLE
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.ingest.tasks import ImageRow, sample_of
+from shardwright.ingest.tasks import Annotated, ImageRow
 from shardwright.storage import Refusal, read_each
 
 
@@ -54,16 +53,12 @@ def _samples(surveyed: SurveyedInput, spec: ExampleSpec, most: int) -> list[Imag
     listing = surveyed.listing
     alive = [i for i in range(len(listing.keys)) if i not in surveyed.rejected]
     chosen = alive[:: max(1, -(-len(alive) // most))]
-    annotations: dict[int, list[Mask]] = {i: [] for i in chosen}
-    values: dict[int, dict[str, list[Any]]] = {i: defaultdict(list) for i in chosen}
-    for image, label, text, row, further in surveyed.source.annotations():
-        if image in annotations:
-            if label != NO_LABEL or text is not None:
-                annotations[image].append(Mask(label, text or "", row))
-            for name, listed in further.items():
-                values[image][name] += listed
+    annotated, wanted = Annotated(), set(chosen)
+    for annotation in surveyed.source.annotations():
+        if annotation.image in wanted:
+            annotated.add(annotation)
     rows = ((i, ImageRow(listing.keys[i], listing.path(i), listing.sizes[i], "", 0, "", "", {})) for i in chosen)
-    return [sample_of(row, spec.task, annotations[i], values[i], ordered=spec.ordered) for i, row in rows]
+    return [annotated.pop_sample(i, row, spec.task, ordered=spec.ordered) for i, row in rows]
 
 
 def _try(recipe: IngestRecipe, spec: ExampleSpec, sample: ImageSample, data: bytes | None) -> Refusal | None:

@@ -23,7 +23,7 @@ _SHOWN = 40
 
 
 class SizeError(RleError):
-    """A mask was drawn on an image of another size."""
+    """A mask or a box was drawn on an image of another size."""
 
     code = "size_mismatch"
 
@@ -123,5 +123,5 @@ def check_size(what: str, stated: tuple[object, ...], height: int, width: int) -
     """Raises `SizeError` where an annotation states another size than the image has."""
     if stated != (height, width):
         shown = "x".join(repr(side)[:_SHOWN] for side in stated)
-        turned = "; was the mask drawn on the turned image?" if stated == (width, height) else ""
+        turned = "; were the annotations drawn on the turned image?" if stated == (width, height) else ""
         raise SizeError(f"{what} has {shown} (height x width) there, but the file has {height}x{width}{turned}")

@@ -4,8 +4,8 @@ A file's pixels are in the *stored* frame. Viewers (and most labeling tools) sho
 Exif orientation. The ingest may turn and resize the pixels (`images.orientation`, `images.resize`): masks and boxes
 follow, masks in run space, by the same geometry.
 
-`input.labels.orientation` is the frame that masks are in. `auto` selects the frame whose size the mask itself states
-(COCO, mask images) if only one has it; otherwise the displayed one. For an upright image both are the same.
+`input.labels.orientation` is the frame that masks and boxes are in. `auto` selects the frame whose size the annotations
+state (COCO, mask images) if only one has it; otherwise the displayed one. For an upright image both are the same.
 
 `to_image_size` and `restore_to_file` bring masks of the model's size back to the size of the image or of its file.
 """

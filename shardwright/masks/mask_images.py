@@ -29,8 +29,8 @@ _GIF = (b"GIF87a", b"GIF89a")
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
 # Bits of gray -> the factor by which Pillow spreads the values.
 _SPREAD = {2: 85, 4: 17}
-_BITS_PER_SAMPLE = 258  # A tag of TIFF.
-_GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6
+_BITS_PER_SAMPLE = 258
+_RGB, _GREY_ALPHA, _RGBA = 2, 4, 6
 _SHOWN = 8
 
 
@@ -105,7 +105,7 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
     compression = str(image.info.get("compression", ""))
     if compression in _LOSSY:
         raise MaskFileError(f"it is a TIFF with {compression} inside, which is lossy; save it as PNG")
-    bits, color = (data[24], data[25]) if data.startswith(_PNG) else (8, None)
+    bits, color = (data[24], data[25]) if data.startswith(_PNG) else (_tiff_bits(image), None)
     if bits == 16 and color in (_RGB, _GREY_ALPHA, _RGBA):
         raise MaskFileError("it is a PNG of 16 bits with colors or alpha; save it with 8 bits, or as gray")
     if data.startswith(_GIF):
@@ -115,10 +115,7 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
         return MaskImage(pixels.astype(np.uint8), 1)
     if pixels.ndim == 3:
         return _colored(pixels)
-    spread = color == _GREY
-    if image.format == "TIFF" and image.mode == "L":
-        bits, spread = int(getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE, (8,))[0]), True
-    if spread and bits in _SPREAD:
+    if image.mode == "L" and bits in _SPREAD:
         pixels = pixels // np.uint8(_SPREAD[bits])
     if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:
         raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")
@@ -214,6 +211,13 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
     if min(width, height) < 1 or width * height > max_pixels:
         raise MaskFileError(f"its header states {height}x{width} (height x width); images.max_pixels is {max_pixels}")
     return image
+
+
+def _tiff_bits(image: Image.Image) -> int:
+    """Returns the bits of a gray value of a TIFF; 8 for other images."""
+    if image.mode != "L" or not isinstance(image, TiffImagePlugin.TiffImageFile):
+        return 8
+    return int(image.tag_v2.get(_BITS_PER_SAMPLE, (8,))[0])
 
 
 def _colored(pixels: npt.NDArray[Any]) -> MaskImage:

@@ -270,8 +270,8 @@ def test_a_full_disk_of_the_output_is_named(segmenter, pictures, tmp_path, monke
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(f"{predict.__module__}._write_table", full)
-    told = r"^--out \S+out\.csv: cannot be written \(full\)\. Make room, or give another path\.$"
-    with pytest.raises(StorageError, match=told):
+    message = r"^--out \S+out\.csv: cannot be written \(full\)\. Make room, or give another path\.$"
+    with pytest.raises(StorageError, match=message):
         predict(str(segmenter), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
 
 
@@ -354,8 +354,13 @@ def test_images_that_the_ingest_has_encoded_are_not_encoded_again(tmp_path):
     for name, images in {"changed": changed, "plain": {}}.items():
         ingest(parse_config({**raw, "images": images}, base="/"), str(tmp_path / name), workers=1)
     labels = dataclasses.replace(SPEC, task="classification", classes=("a", "b"), ingested=changed)
-    of_pixels = lambda images, training: images[..., :2]  # noqa: E731
-    of_means = lambda images, training: tf.reduce_mean(tf.square(images), axis=(1, 2))[:, :2]  # noqa: E731
+
+    def of_pixels(images, training):
+        return images[..., :2]
+
+    def of_means(images, training):
+        return tf.reduce_mean(tf.square(images), axis=(1, 2))[:, :2]
+
     models = {
         "masks": (of_pixels, dataclasses.replace(SPEC, ingested=changed), Thresholds((0.4, 0.6), (0, 3))),
         "labels": (of_means, labels, Thresholds.fixed(2)),

@@ -303,8 +303,11 @@ HELD = {name: FIGURES[name] for name in ("size", "policy", "ingested")}
 
 def transformed(small_dataset, root, figures, first=0):
     """A transformed dataset whose images kept their size."""
-    keys = lambda split, number: f"{first + number}.png"  # noqa: E731
-    place = small_dataset(root, task="classification", counts={"train": [20], "eval": [10]}, key_of=keys)
+
+    def key_of(split, number):
+        return f"{first + number}.png"
+
+    place = small_dataset(root, task="classification", counts={"train": [20], "eval": [10]}, key_of=key_of)
     found = with_recipe(place, "transform", {"resize": "keep", "size": None})
     (place / "statistics.json").write_text(json.dumps(figures))
     return found

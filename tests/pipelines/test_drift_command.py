@@ -88,11 +88,11 @@ def test_images_that_cannot_be_read_are_named(dataset, tmp_path, capsys):
         file.write_bytes(file.read_bytes()[: 300 if number else 0])
     capsys.readouterr()
     assert main(["drift", str(dataset), str(folder), "--html", str(page)]) == 1
-    told = "7 of 65 images of new cannot be read and are left out: "
+    text = "7 of 65 images of new cannot be read and are left out: "
     shown = capsys.readouterr().out
-    assert told in shown
+    assert text in shown
     assert " and 2 more\nnew (58 images) against dataset (65 images): nothing has changed" in shown
-    assert page.read_text(encoding="utf-8").count(told) == 2
+    assert page.read_text(encoding="utf-8").count(text) == 2
     assert main(["drift", str(dataset), str(folder), "--json"]) == 1
     (found,) = json.loads(capsys.readouterr().out)["comparisons"]
     assert sorted(found["current_unreadable"]) == [f"{number:02d}.jpg" for number in range(7)]

@@ -217,7 +217,11 @@ def tfx_components() -> str:
         if hasattr(value, "from_config"):
             parts += [f"`{name}.from_config`: {_first(value.from_config)}"]
     parts += ["## Annotations and options", "Values for the parameters of the components."]
-    rows = [(f"`{name}`", _first(value)) for name, value in named.items() if name not in steps]
+    rows = [
+        (f"`{name}`", f"The text `{value}`, an option's value." if isinstance(value, str) else _first(value))
+        for name, value in named.items()
+        if name not in steps
+    ]
     return "\n\n".join([part for part in parts if part] + [table("name, description", rows)]) + "\n"
 
 

@@ -88,7 +88,7 @@ def exported(folder, made, classes):
 
 
 @pytest.mark.parametrize(
-    ("classes", "told"),
+    ("classes", "noted"),
     [
         (("daisy", "rose", "tulip"), None),
         (("a_tulip", "daisy", "rose"), "kept: daisy, rose; new, with initial weights: a_tulip; gone: tulip"),
@@ -97,14 +97,14 @@ def exported(folder, made, classes):
         (("tulip",), "kept: tulip; gone: daisy, rose"),
     ],
 )
-def test_the_outputs_go_by_the_names_of_the_classes(tmp_path, classes, told):
+def test_the_outputs_go_by_the_names_of_the_classes(tmp_path, classes, noted):
     before = ("daisy", "rose", "tulip")
     earlier, ours = scored(*before), scored(*classes)
     for weight in earlier.weights:
         weight.assign(np.random.default_rng(1).normal(size=weight.shape))
     first = ours.get_weights()
     notes = begin_with(ours, exported(tmp_path, earlier, before), classes)
-    assert [note.split("by name; ")[1] for note in notes] == ([told] if told else [])
+    assert [note.split("by name; ")[1] for note in notes] == ([noted] if noted else [])
     for mine, theirs in zip(ours.get_weights()[:2], earlier.get_weights()[:2], strict=True):
         np.testing.assert_array_equal(mine, theirs)
     for mine, initial, theirs in zip(ours.get_weights()[2:], first[2:], earlier.get_weights()[2:], strict=True):

@@ -108,6 +108,20 @@ def test_ids_may_be_text_and_numbers_in_quotes(write):
     assert [(a.image, a.label) for a in annotations] == [(0, 0), (1, 1)]
 
 
+def test_ids_may_be_whole_floats_as_tables_write_them(write):
+    entries = [annotation(10.0, 3), annotation(20, 18.0)]
+    survey, annotations = read(write(document(entries)))
+    assert [(a.image, a.label) for a in annotations] == [(0, 0), (1, 1)]
+    assert survey.refused == []
+
+
+def test_images_may_have_a_further_member_image_id(write):
+    images = [{"id": 10, "image_id": 10, "file_name": "a.jpg", "height": 4, "width": 6}]
+    # Some annotations have the name of their image.
+    _, annotations = read(write(document([annotation(10, 3, file_name="a.jpg")], images)))
+    assert annotations == [Annotation(0, 0, text(size="4,6"), 0)]
+
+
 @pytest.mark.parametrize(
     ("classes", "names", "label"),
     [
@@ -172,10 +186,12 @@ def test_annotations_of_unknown_images_are_refused_once_an_id(write):
 
 def test_broken_entries_reject_their_image_or_themselves(write):
     images = [{"id": 1, "file_name": "a.jpg"}, {"file_name": "b.jpg"}, {"id": 2}, 7, {"id": 3, "file_name": "\ud800"}]
-    entries = [annotation(1, None), {"image_id": True}, {"bbox": []}, annotation(1, True)]
+    entries = [annotation(1, None), {"image_id": 1.5}, {"bbox": []}, annotation(1, True)]
     survey, annotations = read(write(document(entries, images)))
     entries = ["images[1]", "images[2]", "images[3]", "images[4]", "annotations[1]", "annotations[2]"]
     assert refused(survey) == [(f"instances.json:{entry}", "bad_row") for entry in entries]
+    reasons = ["the image id is 1.5, not a whole number or a text", "names no image"]
+    assert [one.reason.rpartition(": ")[2] for one in survey.refused[-2:]] == reasons
     assert survey.rejected[0] == ("a.jpg", "bad_row", "instances.json, annotations[0]: names no category")
     assert annotations == []
 

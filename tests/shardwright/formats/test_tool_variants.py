@@ -5,9 +5,10 @@ import json
 import pytest
 import tool_files
 from ingesting import examples, ledger, run
-from layouts import COUNT
+from layouts import COUNT, HEIGHT, WIDTH
+from PIL import Image
 
-from shardwright.errors import CheckFailed, UsageError
+from shardwright.errors import UsageError
 from shardwright.pipelines.cli import main
 
 
@@ -101,45 +102,6 @@ def test_relations_of_label_studio_are_left_out(tmp_path):
     assert "left out: 1 results of the type 'relation'" in notes
 
 
-def test_choices_of_a_region_in_label_studio_are_left_out(tmp_path):
-    """They are its attributes; only choices without a place are classes of the image."""
-    tool_files.label_studio(tmp_path / "data")
-
-    def more(tasks):
-        one = {"type": "choices", "to_name": "image"}
-        place = {"x": 1, "y": 1, "width": 5, "height": 5}
-        tasks[0]["annotations"][0]["result"] += [
-            {**one, "id": "a", "value": {"choices": ["occluded"]}},
-            {**one, "id": "z", "value": {**place, "choices": ["blurred"]}},
-        ]
-
-    changed(tmp_path / "data/project-3.json", more)
-    source = {"images": str(tmp_path / "data"), "labels": {"path": str(tmp_path / "data/project-3.json")}}
-    notes: list[str] = []
-    assert run({"input": source}, tmp_path / "out", log=notes.append).classes == ("car", "road")
-    assert "left out: 2 choices of regions" in notes
-
-
-@pytest.mark.parametrize(
-    ("write", "path"),
-    [(tool_files.labelme, ""), (tool_files.cvat, "annotations.xml")],
-)
-def test_boxes_of_another_size_of_the_image_are_rejected(tmp_path, write, path):
-    """They are stored in fractions of the image: a wrong size would move them without a word."""
-    write(tmp_path / "data")
-    sizes = {'"imageHeight": 24': '"imageHeight": 48', 'height="24"': 'height="48"'}
-    for file in (tmp_path / "data").rglob("*.*"):
-        if file.suffix in (".json", ".xml"):
-            text = file.read_text()
-            for old, new in sizes.items():
-                text = text.replace(old, new)
-            file.write_text(text)
-    given = {"path": str(tmp_path / "data" / path), "boxes": True}
-    source = {"images": str(tmp_path / "data"), "labels": given, "unlisted_images": "empty"}
-    with pytest.raises(CheckFailed, match=r"size_mismatch: .* the image has 48x40 \(height x width\) there"):
-        run({"task": "classification", "input": source}, tmp_path / "out")
-
-
 def test_boxes_of_vertex_ai_may_be_texts_and_polygons_are_named(tmp_path):
     tool_files.vertex_boxes(tmp_path / "data")
     file = next((tmp_path / "data").glob("*.jsonl"))
@@ -215,6 +177,92 @@ def test_label_studio_reads_classes_in_a_separate_result_and_choices(tmp_path):
     manifest = run({"task": "classification", "input": source}, tmp_path / "classes")
     assert manifest.classes == ("day", "wet")
     assert set(map(tuple, classes_of(tmp_path / "classes").values())) == {("day", "wet")}
+
+
+def studio_region(tag, label, **more):
+    value = {"x": 10, "y": 25, "width": 25, "height": 50, "rotation": 0, "rectanglelabels": [label]}
+    sizes = {"original_width": WIDTH, "original_height": HEIGHT, "image_rotation": 0}
+    return {"id": label, "type": "rectanglelabels", "to_name": tag, "value": value, **sizes, **more}
+
+
+def studio_choice(choice, **more):
+    return {"id": choice, "type": "choices", "value": {"choices": [choice]}, **more}
+
+
+def studio(tmp_path, *tasks, **options):
+    """Ingests two images with the data and results of each task; returns the log and the classes of each image."""
+    images = tmp_path / "images"
+    images.mkdir()
+    for number, name in enumerate(("a.jpg", "b.jpg")):
+        Image.new("RGB", (WIDTH, HEIGHT), (100 * number, 0, 0)).save(images / name)
+    written = [{"data": data, "annotations": [{"result": results}]} for data, *results in tasks]
+    (tmp_path / "p.json").write_text(json.dumps(written))
+    labels = {"path": str(tmp_path / "p.json"), "format": "label_studio", "boxes": True, **options}
+    notes: list[str] = []
+    source = {"images": str(images), "labels": labels, "unlisted_images": "reject"}
+    run({"task": "classification", "input": source}, tmp_path / "out", log=notes.append)
+    return notes, classes_of(tmp_path / "out")
+
+
+TWO = {"left": "/d/a.jpg", "right": "/d/b.jpg", "question": "which?"}
+# Data and results of a task, the classes of each image, and what is left out.
+STUDIO_TASKS = [
+    ((TWO, studio_region("left", "car"), studio_region("right", "bus")), {"a.jpg": ["car"], "b.jpg": ["bus"]}, ()),
+    (
+        (
+            {"pages": ["a.jpg", "b.jpg"]},
+            *(studio_region("x", name, item_index=i) for i, name in enumerate(("car", "bus"))),
+        ),
+        {"a.jpg": ["car"], "b.jpg": ["bus"]},
+        (),
+    ),
+    (
+        (TWO, studio_region("left", "car"), studio_choice("b", to_name="question"), studio_region("right", "bus")),
+        {"a.jpg": ["car"], "b.jpg": ["bus"]},
+        ("left out: 1 results of the type 'choices'",),
+    ),
+    ((TWO, studio_region("right", "car")), {"b.jpg": ["car"]}, ()),
+    (({**TWO, "image": "/d/b.jpg"}, studio_region("picture", "car")), {"b.jpg": ["car"]}, ()),
+    (({"photo": "a.jpg", "thumb": "small.jpg"}, studio_region("picture", "car")), {"a.jpg": ["car"]}, ()),
+]
+
+
+@pytest.mark.parametrize(("task", "classes", "left_out"), STUDIO_TASKS, ids=range(len(STUDIO_TASKS)))
+def test_label_studio_results_are_of_the_image_that_they_name(tmp_path, task, classes, left_out):
+    notes, found = studio(tmp_path, task)
+    assert found == classes
+    assert tuple(note for note in notes if note.startswith("left out")) == left_out
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (
+            (TWO, studio_region("x", "car"), studio_region("y", "bus")),
+            "has the images 'left', 'right', and its .* of 'x', 'y'",
+        ),
+        ((TWO, studio_region("x", "car")), "its results are of 'x'; name each Image tag like the member"),
+        ((TWO, studio_region("left", "car"), studio_region("right", "car"), studio_choice("day")), "has no to_name"),
+        (
+            ({"pages": ["a.jpg", "b.jpg"]}, studio_region("x", "car")),
+            "its item_index is None, not one of the task's 2 images",
+        ),
+        (({"pages": ["a.jpg", "b.jpg"]}, studio_region("x", "car", item_index=2)), "its item_index is 2"),
+    ],
+)
+def test_label_studio_results_that_may_be_of_several_images_are_rejected(tmp_path, task, reason):
+    with pytest.raises(UsageError, match=f"all 2 annotations cannot be used.*{reason}"):
+        studio(tmp_path, task)
+
+
+def test_choices_of_a_region_in_label_studio_are_attributes(tmp_path):
+    by_id = studio_choice("occluded", to_name="image") | {"id": "car"}
+    by_value = studio_choice("cut", to_name="image")
+    by_value["value"] |= {"x": 10, "y": 25}
+    regions = ({"image": "a.jpg"}, studio_region("image", "car"), by_id, by_value, studio_choice("day"))
+    notes, found = studio(tmp_path, regions, ({"image": "b.jpg"}, studio_choice("night")), boxes=False)
+    assert found == {"a.jpg": ["day"], "b.jpg": ["night"]}
+    assert "left out: 2 attributes of objects" in notes
 
 
 def test_via_takes_the_attribute_that_is_named_also_of_check_boxes(tmp_path):

@@ -85,22 +85,6 @@ def test_all_forms_of_masks_are_written_and_joined(tmp_path, coco):
         assert example["image/class/label"].tolist() == ([0, 1] if number % 3 else [])
 
 
-def test_ids_may_be_floats_and_images_may_have_a_member_image_id(tmp_path, coco):
-    """As pandas writes numbers of a column with a gap; an entry with a file's name and no category is an image."""
-    raw, document, write = coco
-    run(raw, tmp_path / "expected")
-    for entry in document["images"]:
-        entry["image_id"] = entry["id"]
-    for annotation in document["annotations"]:
-        annotation["image_id"] = float(annotation["image_id"])
-    write()
-    run(raw, tmp_path / "out")
-    found = examples(tmp_path / "out")
-    for key, one in examples(tmp_path / "expected").items():
-        for name in IDS:
-            assert list(found[key][f"image/segmentation/{name}/rle"]) == list(one[f"image/segmentation/{name}/rle"])
-
-
 def test_it_is_the_dataset_that_a_table_of_the_same_masks_gives(tmp_path, coco):
     """The same records, but for the recipe; and the same bytes with any number of processes."""
     raw, _, _ = coco

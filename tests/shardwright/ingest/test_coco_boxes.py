@@ -134,7 +134,7 @@ def test_a_size_that_is_not_the_file_s_rejects_the_image(tmp_path, given_input):
     content["images"][0]["width"] = 41
     run(given_input(content, boxes=True), tmp_path / "out")
     row = ledger(tmp_path / "out")["a.png"]
-    reason = "boxes.json, the image has 20x41 (height x width) there, its file 20x40"
+    reason = "boxes.json: the image has 20x41 (height x width) there, but the file has 20x40"
     assert (row.code, row.reason) == ("size_mismatch", reason)
 
 

@@ -67,20 +67,6 @@ def check(out, classes=("1", "2"), kind="index"):
             assert "image/segmentation/ignore/rle" not in example
 
 
-@pytest.mark.parametrize("classes", [None, ["thing"]])
-def test_white_is_one_value_also_where_some_files_have_one_bit(tmp_path, masked, classes):
-    raw, folder = masked
-    for number in range(IMAGES):
-        white = drawn(number) == 1
-        save(folder / f"{number:03d}.png", white if number % 2 else white.astype(np.uint8) * 255)
-    name = classes[0] if classes else "mask"
-    assert run(changed(raw, classes=classes), tmp_path / "out").classes == (name,)
-    for key, example in examples(tmp_path / "out").items():
-        runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
-        assert np.array_equal(rle.draw(runs, *SHAPE), drawn(int(key[:3])) == 1), key
-        assert "image/segmentation/ignore/rle" not in example
-
-
 @pytest.mark.parametrize("mode", ["L", "P", "gray as RGB"])
 def test_numbers_of_classes(tmp_path, masked, mode):
     raw, folder = masked
@@ -134,16 +120,28 @@ def test_a_list_that_begins_with_the_background_counts_from_0(tmp_path, masked):
             assert np.array_equal(rle.draw(runs, *SHAPE), drawn(number) == index)
 
 
-@pytest.mark.parametrize("white", [True, False])
+@pytest.mark.parametrize("white", [True, False, "in some files"])
 @pytest.mark.parametrize("classes", [None, ["Fish"], {"Fish": 255}])
 def test_white_on_black_is_the_only_class(tmp_path, masked, white, classes):
+    """A file of 1 bit has 1 for white."""
     raw, folder = masked
     for number in range(IMAGES):
         fish = drawn(number, "white") == 1
-        save(folder / f"{number:03d}.png", fish.astype(np.uint8) * np.uint8(255) if white else fish)
+        eight_bits = white if isinstance(white, bool) else number % 2
+        save(folder / f"{number:03d}.png", fish.astype(np.uint8) * np.uint8(255) if eight_bits else fish)
     manifest = run(changed(raw, classes=classes), tmp_path / "out")
     assert manifest.classes == (("Fish",) if classes else ("mask",) if white else ("1",))
     check(tmp_path / "out", manifest.classes, "white")
+
+
+def test_a_class_1_in_a_file_of_1_bit_is_not_white_where_others_have_numbers(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        pixels = drawn(number)
+        pixels[0, 0] = 255
+        save(folder / f"{number:03d}.png", pixels if number != 1 else drawn(number) == 1)
+    assert run(raw, tmp_path / "out").classes == ("1", "2")
+    assert examples(tmp_path / "out")["001.jpg"]["image/class/text"] == [b"1"]
 
 
 @pytest.mark.parametrize("values", [(0, 1, 2), (0, 300, 2)])

@@ -73,6 +73,18 @@ def test_nothing_matched_shows_names_of_both_sides(tmp_path, image_input):
     table.write_text("Image_Label,EncodedPixels\n")
     with pytest.raises(CheckFailed, match="0 rows below the header"):
         run(raw, tmp_path / "out")
+    table = table.with_suffix(".json")
+    raw["input"]["labels"] = {"path": str(table), "format": "label_studio"}
+    for content, message in (
+        ("[]", r"labels.json: contains no annotations of images\. Give a file with annotations"),
+        (
+            '[{"data": {}, "annotations": [{"result": []}]}]',
+            r"labels.json: names no image\..* problem: labels.json, task 1: names no",
+        ),
+    ):
+        table.write_text(content)
+        with pytest.raises(CheckFailed, match=message):
+            run(raw, tmp_path / "out")
 
 
 def test_images_that_are_left_out_on_request_are_no_failure(tmp_path, image_input):

@@ -157,7 +157,7 @@ def test_boxes_are_the_same_in_every_spelling_and_come_back(folder, header, row,
     [
         ("photoc.png,20,10,car,2,3,x,8", "row 4: xmax is 'x', not a number"),
         ("photoc.png,20,10,car,9,3,5,8", "has no area"),
-        ("photoc.png,40,10,car,2,3,12,8", "the image has 10x40 (height x width) there, its file 10x20"),
+        ("photoc.png,40,10,car,2,3,12,8", "the image has 10x40 (height x width) there, but the file has 10x20"),
         ("photoc.png,20,10,,2,3,12,8", "has no class"),
         ("photoc.png,20,10,car,2,3", "row 4: has not as many fields as the header"),
     ],
