@@ -172,7 +172,8 @@ CHANGE = {
     ),
     "merge": Entry(
         "merge several datasets into one",
-        "The datasets need the same task, classes and features, and no key twice.",
+        "The datasets need the same task, classes and features, and no key twice. If two have the same bytes in "
+        "different splits, the image of the dataset that you name first stays, and the other is left out.",
         "merge datasets/october datasets/november --out datasets/autumn",
         "how-to/subset.md",
     ),

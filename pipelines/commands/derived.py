@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,12 +13,14 @@ from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.config.dataset import ShardsConfig
+    from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
 MoreOutput: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
 
 _SHOWN = 3
+_LINE = 1000
 
 
 def add(commands: Commands) -> None:
@@ -98,11 +100,16 @@ def _reshard(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.derive import Derived
+    from shardwright.display.html import plain
+    from shardwright.edit.merge import merge
+    from shardwright.staging.commit import is_committed
 
+    existed = is_committed(options.out)
     datasets = [ImageDataset.open(name) for name in options.datasets]
-    how = Derived("merge", {})
-    return write_derived(datasets, how, options)
+    merged = merge(datasets, options.out, shards=_shards(options), quiet=options.json)
+    more = {"left_out": len(merged.left_out), "kept_twice": merged.kept_twice, "notes": list(merged.notes())}
+    lines = [plain(f"  {note}", _LINE) for note in merged.notes()]
+    return print_derived(options, merged.manifest, existed, more, lines)
 
 
 def read_keys(name: str) -> list[str]:
@@ -175,7 +182,21 @@ def write_derived(
 
     existed = is_committed(options.out)
     manifest = derive(sources, options.out, how, shards=_shards(options), quiet=options.json)
-    more, lines = more_output()
+    return print_derived(options, manifest, existed, *more_output())
+
+
+def print_derived(
+    options: argparse.Namespace, manifest: Manifest, existed: bool, more: Mapping[str, Any], lines: Iterable[str]
+) -> int:
+    """Prints a summary of a dataset.
+
+    Args:
+        options: those of `add_output_options`.
+        manifest: its manifest.
+        existed: whether it was there before.
+        more: more to report as JSON.
+        lines: the same as lines.
+    """
     if options.json:
         print_json({**dataset_row(options.out, manifest), "existed": existed, **more})
         return 0

@@ -13,6 +13,7 @@ from shardwright.duplicates.clusters import equal_clusters, near_clusters
 from shardwright.duplicates.decide import DuplicateDecision, DuplicateRule, decide, groups_of
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 
+EXACT_DUPLICATE = "exact_duplicate"
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near.action"}
 _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]

@@ -190,6 +190,7 @@ class Derived(NamedTuple):
         outcome: makes the result of a record of its key and bytes; by default it stays as it is.
         changes: fields of the `DatasetPlan` that are not those of the source.
         digests: digests of records whose shards were compared with the manifest; other shards are read whole.
+        further_rows: ledger rows to add, in the place of those of the same keys.
     """
 
     operation: str
@@ -199,6 +200,18 @@ class Derived(NamedTuple):
     outcome: Callable[[str, bytes], RecordResult] = RecordResult
     changes: Mapping[str, Any] = MappingProxyType({})
     digests: RecordDigests = MappingProxyType({})
+    further_rows: Sequence[LedgerRow] = ()
+
+
+def check_sources(sources: Sequence[ImageDataset]) -> None:
+    """Checks whether datasets go together: by their manifests, and by the keys of their images.
+
+    Raises:
+        UsageError: they do not.
+        DatasetError: an index is damaged.
+    """
+    _check_same(sources)
+    _check_distinct_keys(_measured(sources, every)[1], sources)
 
 
 def derive(
@@ -234,7 +247,7 @@ def derive(
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
-    rows = _rows(sources, how.row, keys)
+    rows = _rows(sources, how, keys)
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
     if (done := _open_if_made(out, plan.fingerprint)) is not None:
         return done
@@ -380,19 +393,15 @@ def _cut(shards: ShardsConfig) -> dict[str, Any]:
     return {name: value for name, value in vars(shards).items() if value is not None}
 
 
-def _rows(
-    sources: Sequence[ImageDataset],
-    become: Callable[[LedgerRow], LedgerRow | None],
-    written: Iterable[array[int]],
-) -> list[LedgerRow]:
-    """Returns the rows of inputs that no source has written, changed by `become`."""
-    rows = []
+def _rows(sources: Sequence[ImageDataset], how: Derived, written: Iterable[array[int]]) -> list[LedgerRow]:
+    """Returns the rows of inputs that no source has written, changed by the operation, and those that it adds."""
+    rows, added = list(how.further_rows), {row.key for row in how.further_rows}
     for source in sources:
         if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
             for row in source.ledger():
                 # Its planned shard has no meaning any more.
                 bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
-                kept = become(bare) if row.status != WRITTEN else None
+                kept = how.row(bare) if row.status != WRITTEN and row.key not in added else None
                 if kept is not None:
                     rows.append(kept)
     return rows if len(sources) == 1 else _one_for_each_key(rows, written)

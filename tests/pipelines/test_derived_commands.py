@@ -10,6 +10,7 @@ import pytest
 from damage import swap_records
 from ingesting import examples, ledger, run, tree
 
+from shardwright.checksum import checksum_of
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.statistics import read_measured
 from shardwright.edit.derive import Derived, derive
@@ -216,6 +217,44 @@ def test_one_key_of_another_source_is_too_many_and_a_shard_of_one_record_is_take
     assert "1 key is in another source, too, e.g. 'same'" in capsys.readouterr().err
     made(["reshard", sources[0], "--out", tmp_path / "new", "--shard-count", 1], capsys)
     assert records(tmp_path / "new") == records(sources[0])
+
+
+def test_a_merge_puts_no_image_into_two_splits(small_dataset, tmp_path, capsys):
+    def dataset(name, images):
+        """A dataset of keys and bytes; an image of upper-case bytes has the second class."""
+        keys = sorted(images)
+
+        def change(number, example):
+            data = images[keys[number]].lower().encode()
+            label = int(images[keys[number]].isupper())
+            shown = {"image/encoded": data, "image/blake3": checksum_of(data).encode()}
+            return {**example, **shown, "image/class/label": label, "image/class/text": (b"Fish", b"Sugar")[label]}
+
+        counts = {split: [sum(key.startswith(split) for key in keys)] for split in ("test", "train")}
+        options = {"task": "classification", "counts": counts, "change": change}
+        return small_dataset(tmp_path / name, key_of=lambda _, number: keys[number], **options)
+
+    one = dataset("one", {"train/a": "a", "train/b": "b", "train/e": "e", "test/c": "c", "train/f": "f", "test/f": "f"})
+    two = dataset("two", {"train/n": "n", "train/b2": "b", "train/c2": "c", "test/a2": "A", "test/e2": "e"})
+    found = made(["merge", one, two, "--out", tmp_path / "both"], capsys)
+    left = {key: row for key, row in ledger(tmp_path / "both").items() if row.status == "duplicate"}
+    assert {key: (row.code, row.split) for key, row in left.items()} == {
+        "test/a2": ("conflicting_duplicates", "train"),
+        "test/e2": ("exact_duplicate", "train"),
+        "train/c2": ("exact_duplicate", "test"),
+    }
+    assert left["test/e2"].reason == "has the same bytes as train/e in train, and was in test"
+    assert records(tmp_path / "both") == {
+        key: data for place in (one, two) for key, data in records(place).items() if key not in left
+    }
+    assert (found["left_out"], found["kept_twice"], found["totals"]["inputs"]) == (3, 1, 11)
+    assert verify(tmp_path / "both", workers=1, quiet=True).findings == ()
+    assert main(["merge", str(one), str(two), "--out", str(tmp_path / "both")]) == 0
+    out = capsys.readouterr().out
+    assert "  3 images are left out, as duplicates in the ledger: test/a2 has the same bytes as train/a in" in out
+    assert "  1 image has the bytes of another in the same split; all are kept" in out
+    # What one dataset has in two splits, its own ingest has decided.
+    assert made(["merge", one, "--out", tmp_path / "same"], capsys)["totals"]["written"] == 6
 
 
 def test_what_was_rejected_stays_in_the_ledger(image_input, tmp_path, capsys):
