@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import dataset_row, print_json
+from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
 from shardwright.progress import counted, print_note
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def _relabel(options: argparse.Namespace) -> int:
     totals = manifest.totals
     again = "; it was there already" if existed else ""
     print(f"{options.out}: {counted(totals['written'], 'image')} relabeled, {totals['rejected']} rejected{again}")
+    print_rejects(options.out, manifest)
     return 0
 
 

@@ -20,6 +20,8 @@ REJECTED = "rejected"
 STATUSES = (WRITTEN, DUPLICATE, REJECTED)
 # The reject of `input.unlisted_images: reject`, which users ask for: `rejects.max_fraction` does not count it.
 UNLISTED = "unlisted"
+# The reject of annotations of an image that the input does not have.
+MISSING_IMAGE = "missing_image"
 
 
 @dataclass(frozen=True)

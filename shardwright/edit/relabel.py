@@ -17,18 +17,20 @@ from shardwright.config.canonical import recipe_options
 from shardwright.config.dataset import TF_VISION, ShardsConfig
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.example_view import ExampleReader
-from shardwright.dataset.ledger import REJECTED, UNLISTED
+from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE, Manifest, mask_feature
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.resampled_annotations import typed
 from shardwright.edit.derive import Derived, derive
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey
+from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
+from shardwright.formats.image_names import base_stem, key_stem
 from shardwright.ingest.survey import SourceGuard
 from shardwright.masks.rle import RleError, Runs, area, union
+from shardwright.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
 from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_example, ints
@@ -106,10 +108,39 @@ def relabel(
         options["read_as"] = given
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
-    made = derive(
-        [dataset], out, Derived("relabel", options, outcome=writer.outcome, changes=changes), shards=shards, quiet=quiet
-    )
-    return made, survey.notes
+    further, notes = _unmatched(dataset, survey)
+    how = Derived("relabel", options, row=_kept_row, outcome=writer.outcome, changes=changes, further_rows=further)
+    return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *notes)
+
+
+def _kept_row(row: LedgerRow) -> LedgerRow | None:
+    """Keeps the ledger rows of images, but not those of annotations that are replaced."""
+    return None if row.code == MISSING_IMAGE else row
+
+
+def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], list[str]]:
+    """Returns the ledger rows of annotations without an image, as an ingest writes them, and notes about them.
+
+    An image that the dataset has as rejected or duplicate already has a row, which stays.
+    """
+    if not survey.refused:
+        return [], []
+    others = (row.key for row in dataset.ledger() if row.status != WRITTEN and _kept_row(row) is not None)
+    names = {name for key in others for name in (key, key_stem(key), os.path.basename(key), base_stem(key))}
+    rows = {one.key: LedgerRow(one.key, REJECTED, one.code, one.reason) for one in survey.refused}
+    missing = [key for key, row in rows.items() if row.code == MISSING_IMAGE]
+    absent, unwritten = [key for key in missing if key not in names], [key for key in missing if key in names]
+    notes = []
+    if absent:
+        one, several = "image that the annotations name is", "images that the annotations name are"
+        notes.append(f"{counted(len(absent), one, several)} not in the dataset: {shorten(absent)}")
+    if unwritten:
+        one, several = "annotated image is", "annotated images are"
+        found = f"{counted(len(unwritten), one, several)} still rejected or a duplicate: {shorten(unwritten)}"
+        notes.append(f"{found}. `shardwright retry-rejects` reads rejected images again")
+        for key in unwritten:
+            del rows[key]
+    return list(rows.values()), notes
 
 
 def _given(read_as: LabelsConfig) -> dict[str, Any]:

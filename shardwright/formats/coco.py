@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from shardwright.config.input import CENTER_RULE, LabelsConfig
+from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
@@ -210,7 +211,7 @@ class CocoJson(AnnotationFormat):
         survey.refused += [
             Refusal(
                 name,
-                "missing_image",
+                MISSING_IMAGE,
                 f"{self.name}, images[{i}] names it, but there is no such image{self._names.alike(name)}",
             )
             for name, i in missing.items()
@@ -249,7 +250,7 @@ class CocoJson(AnnotationFormat):
             if number not in images:
                 if number not in unknown:
                     reason = f"{self.name}, annotations[{i}] names the image id {number!a}, which is not in images"
-                    survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", "missing_image", reason))
+                    survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", MISSING_IMAGE, reason))
                 unknown.add(number)
                 continue
             category = read_id(entry.category)

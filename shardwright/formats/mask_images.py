@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.config.input import REFUSE, LabelsConfig
+from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import (
@@ -103,7 +104,7 @@ class MaskImages(AnnotationFormat):
                 left_out += 1
             elif self._pattern is None:
                 reason = f"no image belongs to this mask, by {layout.name}"
-                survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
+                survey.refused.append(Refusal(f"{self.name}/{key}", MISSING_IMAGE, reason))
         if not layout.objects:
             check_second(placed, masks, self._images, survey, f"{self.name}: ")
         mapped = self._map(placed, by_class=layout.by_class)

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from shardwright.config.input import CENTER_RULE, LabelsConfig
+from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import (
@@ -192,7 +193,7 @@ class ObjectFormat(AnnotationFormat):
             elif position is None:
                 name = entry.names[0] if entry.names else ""
                 reason = f"{entry.where} names {name!a}, but there is no such image{self._names.alike(name)}"
-                survey.refused.append(Refusal(entry.where, "missing_image", reason if name else "names no image"))
+                survey.refused.append(Refusal(entry.where, MISSING_IMAGE, reason if name else "names no image"))
             elif position in first:
                 reason = f"{first[position]} and {entry.where} are both annotations of it; remove one"
                 self._reject(survey, position, entry.where, "annotated_twice", reason)

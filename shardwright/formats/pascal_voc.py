@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
@@ -214,7 +215,7 @@ class PascalVoc(AnnotationFormat):
         for i, key in enumerate(listing.keys):
             position = self._find(key)
             if position is None:
-                survey.refused.append(Refusal(key, "missing_image", "there is no image of this name"))
+                survey.refused.append(Refusal(key, MISSING_IMAGE, "there is no image of this name"))
             else:
                 yield i, position
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardwright.config.input import LabelsConfig
+from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import canonical_json, text_number
@@ -130,7 +131,7 @@ class RowFormat(AnnotationFormat):
         survey.refused += [
             Refusal(
                 name,
-                "missing_image",
+                MISSING_IMAGE,
                 f"{self.name}, {self._place(line)} names it, but there is no such image{self._names.alike(name)}",
             )
             for name, line in missing.items()

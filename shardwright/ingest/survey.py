@@ -18,7 +18,7 @@ from shardwright.checksum import checksum_of
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.config.images import FULL
 from shardwright.config.input import TFRECORD
-from shardwright.dataset.ledger import UNLISTED
+from shardwright.dataset.ledger import MISSING_IMAGE, UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import (
@@ -356,7 +356,7 @@ def _unlisted_images(
     rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
     if rest and unlisted == "fail":
         shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
-        missing = next((f"{one.key}: {one.reason}. " for one in survey.refused if one.code == "missing_image"), "")
+        missing = next((f"{one.key}: {one.reason}. " for one in survey.refused if one.code == MISSING_IMAGE), "")
         names = ("empty", "reject") if may_be_empty else ("reject", "unlabeled")
         raise CheckFailed(
             f"{len(rest)} of {len(listing.keys)} images have no row in {table}: {shown}. {missing}"

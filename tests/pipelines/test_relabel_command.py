@@ -1,5 +1,6 @@
 """`relabel`: the records of a fresh ingest with the new annotations, and no image is opened."""
 
+import json
 import shutil
 
 import numpy as np
@@ -62,6 +63,38 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
     with pytest.raises(SystemExit):
         main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "keep"])
+
+
+def test_rows_without_an_image_are_rejected_and_counted_as_in_an_ingest(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=6)
+    (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
+    table = tmp_path / "in/labels.csv"
+    table.write_text(table.read_text() + "old.jpg,Fish\n")
+    run(raw, tmp_path / "ds", workers=1)
+    table.write_text(table.read_text().replace("old.jpg", "gone.jpg") + "sub/new.jpg,Fish\n")
+    assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {name: n for name, n in found["totals"].items() if "/" not in name} == {
+        "inputs": 8,
+        "written": 5,
+        "rejected": 3,
+        "duplicate": 0,
+    }
+    assert found["totals"]["rejected/missing_image"] == 2
+    notes = [note for note in found["notes"] if "annotat" in note]
+    assert notes == [
+        "2 images that the annotations name are not in the dataset: gone.jpg, sub/new.jpg",
+        "1 annotated image is still rejected or a duplicate: 005.jpg. `shardwright retry-rejects` reads rejected "
+        "images again",
+    ]
+    rows = {key: row.code for key, row in ledger(tmp_path / "new").items() if row.status == "rejected"}
+    # A row of the annotations that were replaced has no meaning any more.
+    assert rows == {"005.jpg": "not_an_image", "gone.jpg": "missing_image", "sub/new.jpg": "missing_image"}
+    assert verify(tmp_path / "new", workers=1, quiet=True).findings == ()
+    run(raw, tmp_path / "fresh", workers=1)
+    assert rows == {key: row.code for key, row in ledger(tmp_path / "fresh").items() if row.status == "rejected"}
+    assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new")]) == 0
+    assert "  rejected gone.jpg: missing_image: labels.csv, row 8 names it" in capsys.readouterr().out
 
 
 def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp_path, capsys, monkeypatch):
