@@ -253,7 +253,7 @@ def test_a_merge_puts_no_image_into_two_splits(small_dataset, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "  3 images are left out, as duplicates in the ledger: test/a2 has the same bytes as train/a in" in out
     assert "  1 image has the bytes of another in the same split; all are kept" in out
-    # What one dataset has in two splits, its own ingest has decided.
+    # Equal images within one dataset stay: its own ingest decided about them.
     assert made(["merge", one, "--out", tmp_path / "same"], capsys)["totals"]["written"] == 6
 
 
