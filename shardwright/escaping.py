@@ -9,7 +9,7 @@ import logging
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
@@ -22,7 +22,12 @@ _NOT_PLAIN_LINES = re.compile("[^\x20-\x7e\n]")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
 
-def escape(text: str, *, lines: bool = False) -> str:
+def _as_json(character: str) -> str:
+    data = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{data[i : i + 2].hex()}" for i in range(0, len(data), 2))
+
+
+def escape(text: str, *, lines: bool = False, escaped: Callable[[str], str] = _as_json) -> str:
     r"""Returns a text without characters that steer a terminal, change the direction of writing or cannot be seen.
 
     Each is written as JSON writes it, for example `\u001b`, so a JSON document stays valid and keeps its meaning.
@@ -30,8 +35,11 @@ def escape(text: str, *, lines: bool = False) -> str:
     Args:
         text: any text; unpaired surrogates are allowed.
         lines: keep line ends. Leave this out for a name, in which a line end could pass for a line of ours.
+        escaped: returns what replaces a character, in the syntax of a document that is not JSON.
     """
-    return (_NOT_PLAIN_LINES if lines else _NOT_PLAIN).sub(_visible, text)
+    return (_NOT_PLAIN_LINES if lines else _NOT_PLAIN).sub(
+        lambda match: escaped(match[0]) if _is_hidden(match[0]) else match[0], text
+    )
 
 
 def escape_message(text: str) -> str:
@@ -39,15 +47,8 @@ def escape_message(text: str) -> str:
     return escape(text, lines=True).replace("\n", "\n  ")
 
 
-def _visible(match: re.Match[str]) -> str:
-    character = match[0]
-    hidden = unicodedata.category(character) in _ESCAPED or _BLANK.match(character)
-    return _numbered(match) if hidden else character
-
-
-def _numbered(match: re.Match[str]) -> str:
-    data = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{data[i : i + 2].hex()}" for i in range(0, len(data), 2))
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _ESCAPED or _BLANK.match(character) is not None
 
 
 class EscapingStream:
@@ -66,7 +67,7 @@ class EscapingStream:
         try:
             self.unescaped.write(shown)
         except UnicodeEncodeError:
-            self.unescaped.write(_NOT_ASCII.sub(_numbered, shown))
+            self.unescaped.write(_NOT_ASCII.sub(lambda match: _as_json(match[0]), shown))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from shardwright.escaping import escape
 from shardwright.pipelines.commands.argparse_compat import actions_of
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
 from shardwright.pipelines.commands.documentation import address
+from shardwright.untrusted import is_text
 
 _WIDTH = 100
 # From this likeness on, a name is suggested.
@@ -123,6 +124,9 @@ def suggest(text: str, known: Sequence[str] | Mapping[str, object]) -> str:
 def parse(parser: Parser, arguments: Sequence[str], options: argparse.Namespace) -> None:
     """Parses a command line into `options`; ends the program with exit code 2 if it is wrong."""
     called = _called(parser, arguments)
+    for word in arguments:
+        if not is_text(word):
+            called.error(f"argument {word!r} is not UTF-8. Rename the file or folder.")
     for word in takewhile("--".__ne__, arguments):
         # A missing argument, which argparse reports first, is often a misspelled one.
         if word.startswith("--") and word.partition("=")[0] not in called.options:

@@ -54,15 +54,16 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _print_values(config: Config, *, as_json: bool) -> None:
-    import yaml
+    from shardwright.config.yaml_text import dump_yaml
+    from shardwright.escaping import escape
 
     values = plain_values(config)
     if as_json:
         print_json(values)
     else:
         for note in config.notes:
-            print(f"# {note}")
-        print(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), end="")
+            print(f"# {escape(note)}")
+        print(dump_yaml(values), end="")
 
 
 def plain_values(config: Config) -> dict[str, Any]:

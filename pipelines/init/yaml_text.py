@@ -6,9 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
 from shardwright.config import Config
+from shardwright.config.yaml_text import dump_yaml
 from shardwright.escaping import escape
 from shardwright.images.colors import COLOR, show_value
 from shardwright.pipelines.commands.validate import plain_values
@@ -113,5 +112,5 @@ def _readable(path: str, value: Any) -> Any:
 
 
 def _scalar(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
-    return text.removesuffix("\n").removesuffix("\n...").strip()
+    text = dump_yaml(value, default_flow_style=True, width=float("inf"))
+    return text.removesuffix("\n").removesuffix("\n...")

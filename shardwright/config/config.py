@@ -18,7 +18,7 @@ from shardwright.config.images import FULL, KEEP, DuplicatesConfig, ImagesConfig
 from shardwright.config.input import IN_FOLDERS, WITHOUT_MASKS, InputConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
-from shardwright.config.parsing import one_of, plain_value
+from shardwright.config.parsing import one_of, parse_string, plain_value
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig, check_import_path, check_learning, check_texts
 from shardwright.config.transform import TransformConfig
@@ -118,6 +118,9 @@ class Config:
                 "Use a-z, 0-9 and -, at most 63 characters, a letter first.",
             )
         one_of("task", self.task, TASKS)
+        # A configuration that was written in Python was not parsed.
+        for path, text in (("input.images", self.input.images), ("the current folder", self.base)):
+            parse_string(text, path)
         if self.reuse_from is not None and not self.reuse_from.strip():
             raise ConfigError("reuse_from", "empty", "Name a dataset of `shardwright ingest`, or remove the key.")
         if self.duplicates.looks_at_pixels and self.images.verify != FULL:

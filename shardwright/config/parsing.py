@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from shardwright.errors import ConfigError
+from shardwright.untrusted import is_text
 
 
 def one_of(path: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -227,6 +228,8 @@ def parse_string(value: object, path: str) -> str:
         raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
     if "\0" in value:
         raise ConfigError(path, f"{value!r} contains a NUL, which no file name may have", f"Remove {path}.")
+    if not is_text(value):
+        raise ConfigError(path, f"{value!r} is not UTF-8", "Rename the file or folder.")
     return value
 
 

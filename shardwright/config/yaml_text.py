@@ -1,4 +1,4 @@
-"""YAML text of a configuration as plain values: no key twice, and no more of anything than a configuration needs.
+"""Reads YAML as plain values, with no key twice and no more of anything than a configuration needs; writes YAML.
 
 A few lines of YAML can stand for billions of values (an alias of aliases of aliases), so the values behind aliases are
 counted before any of them is made.
@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError
+
+from shardwright.escaping import escape
 
 MOST_BYTES = 4 << 20
 # The 21,000 classes of ImageNet with their ids are 43,000.
@@ -31,6 +33,35 @@ def parse_yaml(text: str) -> Any:
         ValueError, RecursionError: a value is not of its type.
     """
     return yaml.load(text, Loader=_Loader)  # noqa: S506 (it is a SafeLoader)
+
+
+def dump_yaml(value: Any, **options: Any) -> str:
+    """Returns YAML of plain values that is read back as the same values, also after it was printed.
+
+    Characters that a terminal must not get, or that YAML takes for line breaks, are escaped as YAML has it.
+
+    Args:
+        value: the value.
+        **options: those of `yaml.dump`.
+    """
+    text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, **options)
+    return escape(text, lines=True, escaped=_as_yaml)
+
+
+def _as_yaml(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """A safe dumper that writes texts with such characters in double quotes: only these have escapes."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Returns the node of a text."""
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if escape(data) == data else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 class _Loader(yaml.SafeLoader):

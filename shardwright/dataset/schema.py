@@ -27,6 +27,7 @@ from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.dataset.manifest import MASK_PREFIX, MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
+from shardwright.escaping import escape
 from shardwright.progress import SILENT, Progress
 from shardwright.tfrecords.lazy_example import LazyExample
 
@@ -87,7 +88,16 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
     _name_environments(schema)
     header = f"# Rendered by `shardwright schema render` for {task}: {', '.join(classes)}.\n"
     header += "# Commit it; narrow domains and add thresholds as you like. It must go on fitting the configuration.\n"
-    return header + text_format.MessageToString(schema, as_utf8=True)
+    return _text(header, schema)
+
+
+def _text(header: str, schema: schema_pb2.Schema) -> str:
+    """Returns the text proto; characters that a terminal must not get are escaped as text protos have it."""
+    return escape(header + text_format.MessageToString(schema, as_utf8=True), lines=True, escaped=_as_octal)
+
+
+def _as_octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8"))
 
 
 def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
@@ -232,7 +242,7 @@ def infer_schema(dataset: ImageDataset, *, margin: float = 0.1, shown: Progress 
         if feature.name in seen:
             _narrow(feature, seen[feature.name], margin)
     comments[0] = comments[0].replace("schema render", "schema infer")
-    return "".join(comments) + text_format.MessageToString(schema, as_utf8=True)
+    return _text("".join(comments), schema)
 
 
 def _narrow(feature: schema_pb2.Feature, seen: _Seen, margin: float) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
-import yaml
 
+from shardwright.config.yaml_text import dump_yaml
 from shardwright.dataset.manifest import MASKS, MULTI, SINGLE, Manifest
 from shardwright.edit.export_annotations import class_folders
 from shardwright.edit.export_writer import (
@@ -205,7 +205,7 @@ class Yolo(Writer):
         known = {"eval": "val"}
         splits = {known.get(split, split): f"{IMAGES}/{split}" for split in self._manifest.splits}
         names = dict(enumerate(self._names))
-        self._write("data.yaml", yaml.safe_dump({"path": ".", **splits, "names": names}, allow_unicode=True))
+        self._write("data.yaml", dump_yaml({"path": ".", **splits, "names": names}))
 
 
 class LabelMe(Writer):

@@ -334,8 +334,8 @@ def test_files_that_a_downloader_wrote_next_to_images_are_named(here, capsys):
     assert "no images below" not in message
 
 
-def test_names_in_comments_cannot_end_them(here):
-    folder = here / "photo\ngraphs"
+def test_names_are_read_back_and_cannot_end_comments(here, capsys):
+    folder = here / "photo\ngra\x85p\u200dhs"
     folder.mkdir()
     Image.new("RGB", (8, 6)).save(folder / "sound.jpg")
     for number in range(12):
@@ -343,5 +343,9 @@ def test_names_in_comments_cannot_end_them(here):
     assert init(folder, "--out", "made.yaml") == 0
     text = (here / "made.yaml").read_text(encoding="utf-8")
     assert r"\u001b[2J\u2028task: x" in text
-    assert r"photo\u000agraphs" in text
-    assert load_config(here / "made.yaml").name == "made"
+    assert r"photo\u000agra\u0085p\u200dhs" in text
+    capsys.readouterr()
+    assert init(folder, "--set", "name=made", "--out", "-") == 0
+    (here / "printed.yaml").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert load_config(here / "printed.yaml") == load_config(here / "made.yaml")
+    assert load_config(here / "made.yaml").input.images == str(folder)

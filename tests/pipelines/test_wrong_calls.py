@@ -1,9 +1,13 @@
 """Calls that cannot work: one line with the place and the problem, the right exit code, nothing left behind."""
 
+import json
+import os
+
 import pytest
 
 from benchmarks.__main__ import main as measure
 from shardwright.pipelines.cli import main
+from shardwright.pipelines.commands.catalog import ENTRIES
 
 LONG = "x" * 300
 OUTPUTS = {
@@ -104,3 +108,30 @@ def test_a_dataset_that_may_not_be_read_is_not_called_damaged(source, here, caps
 
     monkeypatch.setattr("shardwright.dataset.reader.read_bytes", refuse)
     assert "Check the permissions." in refused(["stats", source], capsys)
+
+
+@pytest.mark.parametrize("command", sorted(ENTRIES))
+def test_an_argument_that_is_not_utf_8_is_named(command, here, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([*command.split(), "--out", "caf\udce9"] if command.count(" ") else [command, "caf\udce9"])
+    assert end.value.code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    # A command that only has further commands does not know this one.
+    assert r"argument 'caf\udce9' is not UTF-8" in message or r"unknown command 'caf\udce9'" in message
+
+
+@pytest.mark.parametrize("where", ["images", "labels", "cwd"])
+def test_a_path_of_a_configuration_that_is_not_utf_8_is_named(here, capsys, where):
+    bad, images = "caf\udce9", here / "images"
+    raw = {"input": {"images": bad if where == "images" else str(images), "labels": {"path": f"{bad}.csv"}}}
+    if where == "cwd":
+        del raw["input"]["labels"]
+        try:
+            os.mkdir(bad)
+        except OSError:
+            pytest.skip("this file system has names in UTF-8 only")
+        os.chdir(bad)
+    (here / "c.yaml").write_text(json.dumps(raw))
+    path = {"images": "input.images", "labels": "input.labels.path", "cwd": "the current folder"}[where]
+    assert f"shardwright: {path}: " in (message := refused(["ingest", here / "c.yaml", "--out", here / "out"], capsys))
+    assert "is not UTF-8. Rename the file or folder." in message

@@ -1,16 +1,23 @@
-"""YAML that was made to use up time or memory: refused with its line, exit code 2."""
+"""YAML that was made to use up time or memory is refused with its line; what is written is read back."""
 
 from itertools import pairwise
 
 import pytest
 from guarded import guarded
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from shardwright.config import load_config, yaml_text
-from shardwright.config.yaml_text import parse_yaml
+from shardwright.config.yaml_text import dump_yaml, parse_yaml
 from shardwright.errors import UsageError
+from shardwright.escaping import escape
 from shardwright.pipelines.cli import main
 
 NAMES = "abcdefghi"
+# Characters that YAML takes for line breaks, marks or numbers, that it does not allow, and that are not printed.
+SPECIAL = "\x85\u2028\u2029\ufeff\u200d\xa0\u202e\U000e0041\udce9\ud83d\ude00\ufffe\U0010ffff\n\t\r\x00\x1b"
+SPECIAL += "a \"'\\:#-?{}[],&*!|>%@`~é😀01.eE_+"
+TEXTS = st.text(st.characters() | st.sampled_from(SPECIAL))
 
 
 def bomb(form):
@@ -58,3 +65,13 @@ def test_what_a_configuration_needs_is_read():
     classes = "\n".join(f"  n{i:08d}: {i}" for i in range(2000))
     assert len(parse_yaml(f"classes:\n{classes}\nx: &x [1, 2]\ny: *x")["classes"]) == 2000
     assert parse_yaml("x: &x {a: 1.5}\ny: [*x, *x]") == {"x": {"a": 1.5}, "y": [{"a": 1.5}, {"a": 1.5}]}
+
+
+@given(key=TEXTS, value=TEXTS, options=st.sampled_from([{}, {"default_flow_style": True, "width": float("inf")}]))
+@example(key=SPECIAL, value=SPECIAL, options={})
+@example(key="x" * 300, value="x " * 300, options={"default_flow_style": True, "width": float("inf")})
+def test_every_text_is_read_back_also_from_what_is_printed(key, value, options):
+    values = {"k": {key: value, "list": [value]}, "z": 1}
+    text = dump_yaml(values, **options)
+    assert parse_yaml(text) == values
+    assert escape(text, lines=True) == text

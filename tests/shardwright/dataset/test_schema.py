@@ -10,12 +10,18 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from shardwright.dataset.manifest import MULTI
 from shardwright.dataset.schema import check_schema, parse_schema, render_schema, schema_file_for
 from shardwright.errors import UsageError
+from shardwright.escaping import escape
 from shardwright.formats.base import Survey
 from shardwright.ingest import example_features, labels_kind
 
 CLASSES = ("Fish", "Flower", "Gravel", "Sugar")
 NAMES = st.lists(
-    st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="/"), min_size=1, max_size=12),
+    st.text(
+        st.characters(min_codepoint=32, blacklist_categories=("Cs",), blacklist_characters="/")
+        | st.sampled_from("\x7f\x85\x9b\u200d\u202e\u2028\U000e0041"),
+        min_size=1,
+        max_size=12,
+    ),
     min_size=1,
     max_size=5,
     unique=True,
@@ -31,6 +37,7 @@ def rendered(task, classes, **options):
 def test_whatever_is_rendered_parses_and_fits(classes: list[str], task: str) -> None:
     text = rendered(task, classes)
     check_schema(text, text, "x.schema.pbtxt")
+    assert escape(text, lines=True) == text
     features = {f.name: f for f in parse_schema(text, "x").feature}
     assert list(features["image/class/text"].string_domain.value) == classes
     assert features["image/class/label"].int_domain.max == len(classes) - 1
