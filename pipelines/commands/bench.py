@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import os
 import tempfile
@@ -64,11 +63,7 @@ def _loader(options: argparse.Namespace) -> int:
         except LoadingError as error:
             raise DatasetError(error_message(error)) from None
     if options.json:
-        plain = dataclasses.asdict(report)
-        for row in plain["encodings"]:
-            # JSON has no infinite numbers.
-            row.update({name: None for name, value in row.items() if value == math.inf})
-        print_json(plain)
+        print_json(report)
     else:
         _print(report)
     return 0

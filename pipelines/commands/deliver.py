@@ -68,7 +68,10 @@ def _deliver(options: argparse.Namespace) -> int:
         from shardwright.pipelines.cloud.batch import predict_job
         from shardwright.pipelines.cloud.kserve import kserve_manifest
 
-        print(predict_job(config, *options.batch) if options.batch else kserve_manifest(config, wanted.traffic), end="")
+        manifest = predict_job(config, *options.batch) if options.batch else kserve_manifest(config, wanted.traffic)
+        if options.json:
+            return _print_one(options, "manifest", manifest)
+        print(manifest, end="")
         return 0
     if options.model_registry is not None:
         return _register(config, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,19 @@ if TYPE_CHECKING:
 
 # Rejects that are printed, and ledger rows that are read to find them.
 _SHOWN, _MOST_ROWS = 3, 100_000
+# These may also be in a text, where nothing is replaced.
+_NOT_FINITE = re.compile("NaN|Infinity")
 
 
 def print_json(value: Any) -> None:
-    """Prints plain values, or a dataclass of them, as JSON with an indent; paths are texts."""
-    print(json.dumps(value, indent=1, ensure_ascii=False, default=_plain))
+    """Prints plain values, or a dataclass of them, as JSON with an indent; paths are texts.
+
+    JSON has no infinite numbers and no NaN: they are null.
+    """
+    text = json.dumps(value, indent=1, ensure_ascii=False, default=_plain)
+    if _NOT_FINITE.search(text):
+        text = json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1, ensure_ascii=False)
+    print(text)
 
 
 def _plain(value: Any) -> Any:

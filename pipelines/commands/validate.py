@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
@@ -12,6 +13,8 @@ from shardwright.progress import counted, print_note
 
 if TYPE_CHECKING:
     from shardwright.config import Config
+    from shardwright.ingest.survey import SurveyedInput
+    from shardwright.storage.listing import Refusal
 
 # Images that `--data` reads, and rejects that it prints.
 _TRIED, _SHOWN = 100, 5
@@ -40,30 +43,37 @@ def _validate(options: argparse.Namespace) -> int:
         else:
             print("\n".join(str(error) for error in errors))
         return errors[0].exit_code
+    if options.json:
+        return _print_json(config, show=options.show, data=options.data)
     if options.show:
-        _print_values(config, as_json=options.json)
-    elif options.json and not options.data:
-        print("[]")
+        _print_values(config)
     if options.data:
-        return _check_data(config, as_json=options.json)
-    if not options.show and not options.json:
+        return _print_data(config, _try_data(config))
+    if not options.show:
         for note in config.notes:
             print_note(note)
         print(f"{options.config}: valid; --data reads the images and annotations, too")
     return 0
 
 
-def _print_values(config: Config, *, as_json: bool) -> None:
+def _print_json(config: Config, *, show: bool, data: bool) -> int:
+    """Prints one document: the values, the data with the values if they are asked for, too, or no errors."""
+    values = plain_values(config) if show else []
+    if not data:
+        print_json(values)
+        return 0
+    trial = _try_data(config)
+    print_json({**trial.row, **({"configuration": values} if show else {})})
+    return int(trial.ends)
+
+
+def _print_values(config: Config) -> None:
     from shardwright.config.yaml_text import dump_yaml
     from shardwright.escaping import escape
 
-    values = plain_values(config)
-    if as_json:
-        print_json(values)
-    else:
-        for note in config.notes:
-            print(f"# {escape(note)}")
-        print(dump_yaml(values), end="")
+    for note in config.notes:
+        print(f"# {escape(note)}")
+    print(dump_yaml(plain_values(config)), end="")
 
 
 def plain_values(config: Config) -> dict[str, Any]:
@@ -81,10 +91,34 @@ def plain_values(config: Config) -> dict[str, Any]:
     return values
 
 
-def _check_data(config: Config, *, as_json: bool) -> int:
-    """Prints the images, the classes and what would be rejected; returns 1 if an ingest would end for that."""
+class _DataTrial(NamedTuple):
+    """The data of a configuration, as far as it was tried.
+
+    Attributes:
+        surveyed: images and annotations.
+        tried: images that were read.
+        unread: of these, those that an ingest would reject.
+        known: what is rejected without reading the images.
+        ends: whether an ingest would end for too many rejects.
+    """
+
+    surveyed: SurveyedInput
+    tried: int
+    unread: Sequence[Refusal]
+    known: Sequence[Refusal]
+    ends: bool
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What is printed as JSON."""
+        rows = [refusal._asdict() for refusal in (*self.known, *self.unread)]
+        listed, classes = len(self.surveyed.listing.keys), self.surveyed.survey.classes
+        return {"images": listed, "classes": classes, "tried": self.tried, "rejected": rows}
+
+
+def _try_data(config: Config) -> _DataTrial:
+    """Reads the annotations and some images."""
     from shardwright.dataset.ledger import UNLISTED
-    from shardwright.escaping import escape
     from shardwright.ingest import IngestRecipe, locate, survey_input, try_images
     from shardwright.ingest.baseline import without_baseline
     from shardwright.staging.commit import allowed_rejects
@@ -98,19 +132,22 @@ def _check_data(config: Config, *, as_json: bool) -> int:
     inputs, share = len(listing.keys) + len(listing.refused) + len(survey.refused), config.rejects.max_fraction
     unwanted = sum(refusal.code != UNLISTED for refusal in known)
     ends = unwanted > allowed_rejects(share, inputs) or len(trial.rejected) > allowed_rejects(share, trial.tried)
-    rejects = [*known, *trial.rejected]
-    if as_json:
-        rows = [refusal._asdict() for refusal in rejects]
-        print_json({"images": len(listing.keys), "classes": survey.classes, "tried": trial.tried, "rejected": rows})
-        return int(ends)
+    return _DataTrial(surveyed, trial.tried, trial.rejected, known, ends)
+
+
+def _print_data(config: Config, trial: _DataTrial) -> int:
+    """Prints the images, the classes and what would be rejected; returns 1 if an ingest would end for that."""
+    from shardwright.escaping import escape
+
+    listing, survey = trial.surveyed.listing, trial.surveyed.survey
     print(f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB")
     print(f"classes      {', '.join(survey.classes) or 'none'}")
-    print(f"rejected     {len(known):,}")
-    print(f"tried        {counted(trial.tried, 'image')}, of which {len(trial.rejected):,} would be rejected")
-    for refusal in rejects[:_SHOWN]:
+    print(f"rejected     {len(trial.known):,}")
+    print(f"tried        {counted(trial.tried, 'image')}, of which {len(trial.unread):,} would be rejected")
+    for refusal in [*trial.known, *trial.unread][:_SHOWN]:
         print(f"  {escape(refusal.key)}: {refusal.code}: {escape(refusal.reason)}")
     for note in (*config.notes, *survey.notes):
-        print(f"note         {note}")
-    if ends:
+        print(f"note         {escape(note)}")
+    if trial.ends:
         print("An ingest would end with too many rejects. Fix the input, or raise rejects.max_fraction.")
-    return int(ends)
+    return int(trial.ends)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from shardwright.pipelines import cli, local
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
 from shardwright.pipelines.commands.completion import completion_script
 from shardwright.pipelines.commands.parsers import Parser
+from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note, quiet_output
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -164,6 +166,32 @@ def test_every_command_can_be_quiet_and_has_json() -> None:
     for file in (DOCS.parent / "pipelines/commands").glob("*.py"):
         text = file.read_text(encoding="utf-8")
         assert file.name == "results.py" or not re.search(r"print\(\s*(json\.dumps|_json)\b", text), file
+
+
+WITH_JSON = [name for name, parser in COMMANDS.items() if "--json" in parser.options]
+
+
+@pytest.mark.parametrize("name", sorted({*WITH_JSON} - {"doctor"}))
+def test_a_call_that_fails_prints_no_part_of_a_document(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls the examples where a wrong configuration is in place of every input and output."""
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(ENTRIES[name].example)
+    for target in [word.split("/")[0] for word in words[1:] if not word.startswith("-")]:
+        (tmp_path / target).write_text("input: {}")
+    code = cli.main([*words, "--json"])
+    out, error = capsys.readouterr()
+    assert code in (1, 2), (out, error)
+    # The errors of a configuration are what `validate` is for.
+    assert bool(out) == (name == "validate"), out
+    assert bool(error) == (name != "validate"), error
+    json.loads(out or "[]")
+
+
+def test_numbers_that_json_does_not_have_are_null(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"NaN": [math.nan, math.inf, -math.inf, 1.5, "Infinity"]})
+    assert json.loads(capsys.readouterr().out) == {"NaN": [None, None, None, 1.5, "Infinity"]}
 
 
 @pytest.mark.parametrize(

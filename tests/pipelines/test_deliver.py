@@ -231,6 +231,8 @@ def test_kserve(tmp_path, capsys):
     file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": section}))
     assert main(["deliver", str(file), "--kserve", "--traffic", "20"]) == 0
     made = yaml.safe_load(capsys.readouterr().out)
+    assert main(["deliver", str(file), "--kserve", "--traffic", "20", "--json"]) == 0
+    assert yaml.safe_load(json.loads(capsys.readouterr().out)["manifest"]) == made
     assert (made["apiVersion"], made["kind"]) == ("serving.kserve.io/v1beta1", "InferenceService")
     predictor = made["spec"]["predictor"]
     assert predictor["model"]["storageUri"] == "pvc://data/clouds"

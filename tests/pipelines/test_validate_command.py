@@ -117,6 +117,10 @@ def test_the_data_are_listed_and_read(image_input, tmp_path, capsys):
     code, out = validated(capsys, tmp_path / "c.yaml", "--data")
     assert code == 0
     assert out.startswith("images       12, ")
+    data = json.loads(validated(capsys, tmp_path / "c.yaml", "--data", "--json")[1])
+    values = json.loads(validated(capsys, tmp_path / "c.yaml", "--show", "--json")[1])
+    both = json.loads(validated(capsys, tmp_path / "c.yaml", "--data", "--show", "--json")[1])
+    assert both == {**data, "configuration": values}
     Path(raw["input"]["labels"]["path"]).unlink()
     assert main(["validate", str(tmp_path / "c.yaml"), "--data"]) == 2
 

@@ -14,9 +14,9 @@ print.
 
 Exit codes: 0 done; 1 the data, the run or the model failed a check; 2 the call or the configuration is wrong; 130
 interrupted. Errors and progress go to the standard error. Notes are indented lines before the result. With `--json` a
-command prints one JSON document to the standard output and nothing else there. Every command takes `-q` (`--quiet`),
-which prints errors and the result only, and `-h` (`--help`). `shardwright completion bash` prints a script that
-completes commands and options.
+command prints one JSON document to the standard output and nothing else there; after an error it prints none. Every
+command takes `-q` (`--quiet`), which prints errors and the result only, and `-h` (`--help`).
+`shardwright completion bash` prints a script that completes commands and options.
 
 This page is generated from the code.
 """
