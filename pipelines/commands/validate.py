@@ -110,7 +110,7 @@ class _DataTrial(NamedTuple):
 
     @property
     def row(self) -> dict[str, Any]:
-        """What is printed as JSON."""
+        """The result as plain values, for JSON."""
         rows = [refusal._asdict() for refusal in (*self.known, *self.unread)]
         listed, classes = len(self.surveyed.listing.keys), self.surveyed.survey.classes
         return {"images": listed, "classes": classes, "tried": self.tried, "rejected": rows}
