@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.components.predictor.model import ExportedModel, open_model
-from shardwright.components.predictor.sources import find_source
-from shardwright.config.images import images_config
+from shardwright.components.predictor.sources import Source, find_source
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds
 from shardwright.fingerprint import fingerprint
@@ -79,14 +78,15 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> d
     _check_packages(to)
     opened = open_model(model)
     _check_signature(opened)
-    data = _files(opened, images, count)
-    expected = np.concatenate([opened.answer([one])[_PROBABILITIES] for one in data])
+    source = find_source(images)
+    data, stored = _files(opened, source, images, count), source.is_stored(opened)
+    expected = np.concatenate([opened.answer([one], stored=stored)[_PROBABILITIES] for one in data])
     with assembling(target, fingerprint([opened.fingerprint, to, target.name])) as partial:
         file = partial / _FILES[to]
         file.write_bytes(_litert(opened) if to == LITERT else _onnx(opened))
         for name in _ASSETS:
             shutil.copyfile(Path(opened.folder, "assets", name), partial / name)
-        found = answers_of(file, _pixels(opened, data))
+        found = answers_of(file, opened.pixels(data, stored=stored))
         result = {"format": to, "file": file.name, "bytes": file.stat().st_size, **_compared(opened, expected, found)}
         (partial / CHECK_FILE).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         if target.exists():
@@ -109,34 +109,16 @@ def _check_packages(to: str) -> None:
 def _check_signature(model: ExportedModel) -> None:
     if model.texts:
         raise UsageError(f"{model.folder}: reads texts, too. Only models that read images alone can be converted.")
-    if _PIXELS not in model.loaded.signatures:
-        raise UsageError(
-            f"{model.folder}: has no signature {_PIXELS!r}, so an earlier version of Shardwright exported it. "
-            "Run the pipeline again with this version."
-        )
+    _ = model.of_pixels
 
 
-def _files(model: ExportedModel, images: str, count: int) -> list[bytes]:
+def _files(model: ExportedModel, source: Source, images: str, count: int) -> list[bytes]:
     """Returns the first images that can be read, in a format that the model reads."""
-    source, options = find_source(images), images_config(model.ingested)
-    read = (one for number in range(source.parts) for one in source.part(number).read(options) if not one.failure)
+    read = (one for number in range(source.parts) for one in source.part(number).read(model) if not one.failure)
     found = [one.data for one in itertools.islice(read, count)]
     if not found:
         raise CheckFailed(f"{images}: contains no image that can be read. Name images to compare the answers for.")
     return found
-
-
-def _pixels(model: ExportedModel, data: list[bytes]) -> Array:
-    import tensorflow as tf
-
-    from shardwright.components.image_transform.serving_preprocess import as_ingested
-    from shardwright.images import tf_ops
-
-    def prepared(one: bytes) -> Any:
-        stored = as_ingested(tf.constant(one), model.ingested)
-        return tf_ops.decode_resized(stored, model.height, model.width, model.resize)
-
-    return np.stack([prepared(one).numpy() for one in data])
 
 
 def _litert(model: ExportedModel) -> bytes:
@@ -153,7 +135,7 @@ def _litert(model: ExportedModel) -> bytes:
 def _onnx(model: ExportedModel) -> bytes:
     import tensorflow as tf
 
-    converter, serve = import_module("tf2onnx.convert"), model.loaded.signatures[_PIXELS]
+    converter, serve = import_module("tf2onnx.convert"), model.of_pixels
     signature = [tf.TensorSpec([None, model.height, model.width, 3], tf.uint8, _PIXELS)]
     try:
         made, _ = converter.from_function(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from shardwright import untrusted
 from shardwright.errors import DatasetError, UsageError
@@ -87,32 +88,52 @@ class ExportedModel:
         Args:
             images: JPEG or PNG.
             texts: for each image a text for each of `self.texts`; empty texts by default.
-            stored: the images are those that the ingest has stored, so the model must not repeat its changes. A model
-                without the signature `pixels`, such as one that reads texts, repeats them all the same.
+            stored: the images are those of a dataset, so the model must not repeat the changes of the ingest.
 
         Raises:
             tf.errors.InvalidArgumentError: one of them cannot be decoded.
+            UsageError: the model would have to repeat these changes, since an earlier version exported it.
         """
         import tensorflow as tf
 
-        if stored and self.ingested and _PIXELS in self.loaded.signatures:
-            return self._answer_stored(images)
-        inputs = {"image_bytes": tf.constant(images, tf.string)}
+        inputs = {}
         if self.texts:
             rows = [[b""] * len(self.texts)] * len(images) if texts is None else [list(row) for row in texts]
             inputs["texts"] = tf.constant(rows, tf.string, [len(images), len(self.texts)])
-        outputs = self.loaded.signatures[_SERVING](**inputs)
+        if stored and self.ingested:
+            pixels = tf.constant(self.pixels(images, stored=True))
+            return self._decided(np.asarray(self.of_pixels(pixels=pixels, **inputs)["probabilities"]))
+        outputs = self.loaded.signatures[_SERVING](image_bytes=tf.constant(images, tf.string), **inputs)
         return {name: np.asarray(value) for name, value in outputs.items()}
 
-    def _answer_stored(self, images: list[bytes]) -> dict[str, Any]:
-        """Returns what the default signature would, for images that are only brought to the model's size."""
+    @property
+    def of_pixels(self) -> Any:
+        """The signature that takes pixels in the model's size.
+
+        Raises:
+            UsageError: an earlier version exported the model without it.
+        """
+        if _PIXELS not in self.loaded.signatures:
+            raise UsageError(
+                f"{self.folder}: has no signature {_PIXELS!r}, so an earlier version of Shardwright exported it. "
+                "Run the pipeline again with this version."
+            )
+        return self.loaded.signatures[_PIXELS]
+
+    def pixels(self, images: list[bytes], *, stored: bool = False) -> npt.NDArray[Any]:
+        """Returns what the model looks at: uint8 [N, height, width, 3]; the arguments are those of `answer`."""
         import tensorflow as tf
 
+        from shardwright.components.image_transform.serving_preprocess import as_ingested
         from shardwright.images import tf_ops
 
-        pixels = np.stack([tf_ops.decode_resized(one, self.height, self.width, self.resize) for one in images])
-        probabilities = np.asarray(self.loaded.signatures[_PIXELS](pixels=tf.constant(pixels))["probabilities"])
-        found = {"probabilities": probabilities}
+        changes = {} if stored else self.ingested
+        whole = (as_ingested(tf.constant(one), changes) for one in images)
+        return np.stack([tf_ops.decode_resized(one, self.height, self.width, self.resize).numpy() for one in whole])
+
+    def _decided(self, probabilities: npt.NDArray[Any]) -> dict[str, Any]:
+        """Returns what the default signature adds to its probabilities."""
+        found: dict[str, Any] = {"probabilities": probabilities}
         if self.task != "segmentation" and not self.multi:
             labels = [self.classes[place].encode("utf-8") for place in probabilities.argmax(-1)]
             return {**found, "labels": np.array(labels, object)}

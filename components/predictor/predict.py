@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from shardwright.components.predictor.model import ExportedModel, open_model
 from shardwright.components.predictor.rows import Predicted, encode_prediction, table_rows
 from shardwright.components.predictor.sources import Failure, ReadImage, Source, Texts, find_source, read_texts
-from shardwright.config.images import images_config
 from shardwright.dataset.shard_names import shard_name
 from shardwright.errors import NO_ROOM, CheckFailed, StorageError, UsageError
 from shardwright.fingerprint import fingerprint
@@ -52,7 +51,8 @@ class PredictOptions:
         form: `csv` or `tfrecord`.
         split: a split of a dataset; by default all of them, by their names.
         dialect: a layout of `shardwright.evaluation.submission`, for masks; by default that of the training's table.
-        texts: a CSV for a model that reads texts, see `read_texts`; images without a row have empty texts.
+        texts: a CSV for a model that reads texts, see `read_texts`. Images without a row have those of the dataset, or
+            empty ones.
         batch_size: images per batch.
 
     Raises:
@@ -197,14 +197,13 @@ def write_part(number: int, work: PredictionWork, shown: Progress | None = None)
     records: list[bytes] = []
     failures: list[Failure] = []
     images = rows = 0
-    changes = images_config(model.ingested)
-    stored = work.source.is_ingested(changes)
-    for batch in _batches(work.source.part(number).read(changes), work.options.batch_size):
+    stored = work.source.is_stored(model)
+    for batch in _batches(work.source.part(number).read(model), work.options.batch_size):
         failures += [read.failure for read in batch if read.failure]
         answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts, stored)
         failures += undecodable
         for read, answer in answers:
-            image = Predicted(read.key, read.height, read.width, read.orientation)
+            image = Predicted(read.key, read.frames)
             if table is None:
                 records.append(encode_prediction(model, image, answer))
                 rows += 1
@@ -356,8 +355,7 @@ def _answers(
     if not reads:
         return [], []
     try:
-        nothing = [b""] * len(model.texts)
-        given = [texts.get(read.key, nothing) for read in reads]
+        given = [texts.get(read.key, read.texts) for read in reads]
         outputs = model.answer([read.data for read in reads], given, stored=stored)
     except tf.errors.InvalidArgumentError:
         if len(reads) == 1:

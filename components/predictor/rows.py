@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shardwright.components.predictor.model import ExportedModel
-from shardwright.config.images import images_config
 from shardwright.errors import UsageError
 from shardwright.evaluation.submission import DEFAULT, Layout, choose_layout, mask_rows
-from shardwright.ingest.stored_image import frames_of
-from shardwright.masks.coordinate_frame import restore_to_file
+from shardwright.masks.coordinate_frame import CoordinateFrame, restore_to_file
 from shardwright.masks.rle import Runs, area
 from shardwright.tfrecords.encode import FeatureValue, encode_example, floats, ints
 
@@ -20,18 +18,15 @@ _DIGITS = 6
 
 
 class Predicted(NamedTuple):
-    """An image that was predicted: its key, the size of its pixels in the file, how Exif turns it."""
+    """An image that was predicted: its key, and the steps from the pixels of its file to those that were ingested."""
 
     key: str
-    height: int
-    width: int
-    orientation: int
+    frames: CoordinateFrame
 
 
 def file_masks(model: ExportedModel, image: Predicted, masks: Any) -> list[Runs]:
     """Returns the mask of each class in the pixels of the file."""
-    frames = frames_of(image.height, image.width, image.orientation, images_config(model.ingested))
-    return [restore_to_file(masks[..., c], model.resize, frames) for c in range(len(model.classes))]
+    return [restore_to_file(masks[..., c], model.resize, image.frames) for c in range(len(model.classes))]
 
 
 class MaskRows:
@@ -46,7 +41,7 @@ class MaskRows:
     def rows(self, image: Predicted, answer: Mapping[str, Any]) -> Iterator[list[str]]:
         """Yields the rows of an image."""
         runs = file_masks(self._model, image, answer["masks"])
-        return mask_rows(self._layout, image.key, runs, self._model.classes, (image.height, image.width))
+        return mask_rows(self._layout, image.key, runs, self._model.classes, (image.frames.height, image.frames.width))
 
 
 class LabelRows:
@@ -92,8 +87,8 @@ def encode_prediction(model: ExportedModel, image: Predicted, answer: Mapping[st
     """
     features: dict[str, FeatureValue] = {
         "image/key": image.key.encode("utf-8"),
-        "image/height": image.height,
-        "image/width": image.width,
+        "image/height": image.frames.height,
+        "image/width": image.frames.width,
     }
     if model.task == "segmentation":
         for name, runs in zip(model.classes, file_masks(model, image, answer["masks"]), strict=True):

@@ -7,24 +7,29 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from PIL import Image
+
 from shardwright.components.image_transform.recipe import ingest_image_options
+from shardwright.components.predictor.model import ExportedModel
 from shardwright.config import ImagesConfig
 from shardwright.config.images import KEEP, images_config
+from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.source import stored_pixels
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_header
 from shardwright.images.decode import convert, header_of
 from shardwright.images.header import ImageError
+from shardwright.images.orientation import UPRIGHT
 from shardwright.ingest.stored_image import frames_of, prepare
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, buckets, is_remote, list_inputs, map_threads, read_bytes, readers
-from shardwright.tfrecords.records import find_feature
 
 Texts = Mapping[str, list[bytes]]
 
@@ -41,14 +46,21 @@ class Failure(NamedTuple):
 
 
 class ReadImage(NamedTuple):
-    """An image that was read: bytes for the model, size and orientation of the file; or the failure."""
+    """An image that was read.
+
+    Attributes:
+        key: its key.
+        data: JPEG or PNG for the model; nothing after a failure.
+        frames: the steps from the pixels of the file to those that were ingested.
+        failure: why it is left out.
+        texts: its texts in a dataset, in the order of the model.
+    """
 
     key: str
     data: bytes
-    height: int
-    width: int
-    failure: Failure | None
-    orientation: int = 1
+    frames: CoordinateFrame
+    failure: Failure | None = None
+    texts: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True)
@@ -81,9 +93,9 @@ class FolderSource:
         """Returns the keys, for the texts of a model that reads texts."""
         return list(self.listing.keys)
 
-    def is_ingested(self, options: ImagesConfig) -> bool:
-        """Returns False: these are files, to which an ingest has changed nothing."""
-        del options
+    def is_stored(self, model: ExportedModel) -> bool:
+        """Returns False: these are files, to which the model must do what the ingest did."""
+        del model
         return False
 
     def part(self, number: int) -> FolderPart:
@@ -98,18 +110,17 @@ class FolderPart:
 
     listing: Listing
 
-    def read(self, options: ImagesConfig) -> Iterator[ReadImage]:
+    def read(self, model: ExportedModel) -> Iterator[ReadImage]:
         """Reads the images, checked, and converted like the training images."""
-        listing = self.listing
+        listing, options, nothing = self.listing, images_config(model.ingested), [b""] * len(model.texts)
 
         def read(position: int) -> ReadImage:
             key = listing.keys[position]
             try:
                 data = read_bytes(listing.path(position), listing.pin(position))
             except OSError as error:
-                failure = Failure(key, "unreadable", f"cannot be read ({error.strerror or error})")
-                return ReadImage(key, b"", 0, 0, failure)
-            return _served(key, data, options)
+                return _failed(key, "unreadable", f"cannot be read ({error.strerror or error})")
+            return _served(key, data, options, nothing)
 
         sizes = listing.sizes
         return map_threads(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
@@ -146,37 +157,47 @@ class DatasetSource:
         """Returns the keys, for the texts of a model that reads texts."""
         return [key for split in self.splits for key in self.dataset.keys(split)]
 
-    def is_ingested(self, options: ImagesConfig) -> bool:
-        """Returns whether an ingest with these image options has stored the images."""
+    def is_stored(self, model: ExportedModel) -> bool:
+        """Returns whether the images have the changes of the model's ingest: it or a transform has stored them."""
+        manifest = self.dataset.manifest
+        if manifest.kind == "transform":
+            return True
         try:
-            return images_config(ingest_image_options(self.dataset.manifest.recipe)) == options
+            return ingest_image_options(manifest.recipe) == dict(model.ingested)
         except ConfigError:
             # Options that no model can repeat.
             return False
 
     def part(self, number: int) -> DatasetPart:
         """Returns a shard."""
-        return DatasetPart(self.dataset, self.splits, number)
+        return DatasetPart(self, number)
 
 
 @dataclass(frozen=True)
 class DatasetPart:
     """A shard of a dataset. Picklable."""
 
-    dataset: ImageDataset
-    splits: tuple[str, ...]
+    source: DatasetSource
     number: int
 
-    def read(self, options: ImagesConfig) -> Iterator[ReadImage]:
+    def read(self, model: ExportedModel) -> Iterator[ReadImage]:
         """Reads the images of the shard."""
-        shards = [shard for split in self.splits for shard in self.dataset.shards(split)]
-        name = self.dataset.manifest.stored("image/encoded")
+        dataset = self.source.dataset
+        shards = [shard for split in self.source.splits for shard in dataset.shards(split)]
+        reader, names = ExampleReader(dataset.manifest), [dataset.manifest.stored(name) for _, name in model.texts]
+        # A stored image is its own file: masks are brought back to its pixels.
+        options = ImagesConfig() if self.source.is_stored(model) else images_config(model.ingested)
 
         def read(record: tuple[str, int, bytes]) -> ReadImage:
-            encoded = find_feature(record[2], name)
-            return _served(record[0], encoded[0] if isinstance(encoded, list) and encoded else b"", options)
+            key, _, payload = record
+            view = reader.read(key, payload)
+            try:
+                data = _as_file(view, key)
+            except ValueError as error:
+                return _failed(key, "undecodable", str(error))
+            return _served(key, data, options, [" ".join(view.example.texts(name)).encode() for name in names])
 
-        return map_threads(read, self.dataset.placed_records(shards[self.number]))
+        return map_threads(read, dataset.placed_records(shards[self.number]))
 
 
 Source = FolderSource | DatasetSource
@@ -209,12 +230,24 @@ def find_source(images: str, split: str | None = None) -> Source:
         raise UsageError(str(error).removeprefix("input.images: ")) from None
 
 
-def _served(key: str, data: bytes, options: ImagesConfig) -> ReadImage:
+def _as_file(view: ExampleView, key: str) -> bytes:
+    """Returns the stored image as it is; pixel values, which only a transform stores, as a PNG."""
+    if view.reader.encoding not in ("raw", "tensor"):
+        return view.encoded
+    picture = Image.fromarray(stored_pixels(view, key))
+    return encode_image(picture, "png", orientation=view.orientation)[0]
+
+
+def _served(key: str, data: bytes, options: ImagesConfig, texts: Sequence[bytes]) -> ReadImage:
     try:
         data, frames = servable(data, options)
     except ImageError as error:
-        return ReadImage(key, b"", 0, 0, Failure(key, error.code, error.reason))
-    return ReadImage(key, data, frames.height, frames.width, None, frames.orientation)
+        return _failed(key, error.code, error.reason)
+    return ReadImage(key, data, frames, texts=texts)
+
+
+def _failed(key: str, code: str, reason: str) -> ReadImage:
+    return ReadImage(key, b"", CoordinateFrame(0, 0, UPRIGHT), Failure(key, code, reason))
 
 
 def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, CoordinateFrame]:

@@ -99,7 +99,7 @@ class DatasetSource(Sequence[dict[str, Any]]):
         keys = view.example.texts(self._manifest.stored(_KEY))
         where = f"{self._root}, split {self.split}, record {number} (key {keys[0] if keys else ''!a})"
         try:
-            image = _pixels(view, where, self._decode)
+            image = stored_pixels(view, where, self._decode)
             item: dict[str, Any] = {"image": image, "key": keys[0] if keys else ""}
             if self._masks:
                 item["masks"] = self._drawn(view, *image.shape[:2])
@@ -177,8 +177,22 @@ def _mask(stored: Any, height: int, width: int) -> Pixels:
     return np.ascontiguousarray(draw(runs, height, width))
 
 
-def _pixels(view: ExampleView, where: str, decode_by: Decode | None = None) -> Pixels:
-    """Returns the stored pixels, uint8 [H, W, 3]; `where` is for messages."""
+def stored_pixels(view: ExampleView, where: str, decode_by: Decode | None = None) -> Pixels:
+    """Returns the stored pixels of an image.
+
+    Args:
+        view: the image.
+        where: its place, for messages.
+        decode_by: see `source`.
+
+    Returns:
+        uint8 [H, W, 3].
+
+    Raises:
+        ValueError: the stored bytes are not what the recipe states.
+        ImageError: they cannot be decoded.
+        UsageError: `decode_by` returns something else.
+    """
     encoded = view.encoded
     if view.reader.encoding in ("raw", "tensor"):
         shape = (*view.size, 3)

@@ -14,8 +14,10 @@ import pytest
 from object_stores import running_stores
 from PIL import Image
 from recipes import train_recipe
+from transforming import transform_shards
 
-from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
+from shardwright.components.image_transform.text import Text
 from shardwright.components.predictor import sources
 from shardwright.components.predictor.predict import PredictOptions, predict, write_part
 from shardwright.config import parse_config
@@ -339,21 +341,32 @@ def test_several_classes_an_image_are_those_above_their_thresholds(pictures, tmp
     assert {row[1] for row in rows} == {"red blue"}
 
 
-def test_images_that_the_ingest_has_encoded_are_not_encoded_again(tmp_path):
-    """The table of the files, of a dataset with the ingest of the training, and of one that stores the files."""
+def test_images_of_a_dataset_are_answered_as_they_are_stored(tmp_path):
+    """The table of the files, of a dataset with the ingest of the training, of one that stores files, of transforms."""
     import tensorflow as tf
 
     noise = np.random.default_rng(0)
+    (tmp_path / "in").mkdir()
+    rows = ["image,label,caption", "0.png,a,sea", "1.png,b,sky sea", "2.png,a,sky"]
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
     for number in range(3):
-        (tmp_path / "in" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
         pixels = noise.integers(0, 256, (12, 16, 3)).astype(np.uint8)
-        Image.fromarray(pixels).save(tmp_path / "in" / "ab"[number % 2] / f"{number}.png")
-    raw = {"task": "classification", "input": {"images": str(tmp_path / "in")}, "split": {"ratios": {"train": 1.0}}}
-    raw["evaluator"] = {"split": "train"}
+        Image.fromarray(pixels).save(tmp_path / "in" / f"{number}.png")
+    labels = {"path": str(tmp_path / "labels.csv"), "features": ["caption"]}
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "in"), "labels": labels}}
+    raw |= {"split": {"ratios": {"train": 1.0}}, "evaluator": {"split": "train"}}
     changed = {"encoding": "jpeg", "quality": 30}
     for name, images in {"changed": changed, "plain": {}}.items():
         ingest(parse_config({**raw, "images": images}, base="/"), str(tmp_path / name), workers=1)
-    labels = dataclasses.replace(SPEC, task="classification", classes=("a", "b"), ingested=changed)
+    for encoding in ("raw", "tensor", "png"):
+        transform = {"size": [12, 16], "encoding": encoding, "text": {"caption": {"vocabulary": 2}}}
+        config = parse_config({**raw, "transform": transform}, base="/")
+        texts = {"image/meta/caption": Text(config.transform.text["caption"], str(tmp_path / "words"))}
+        (tmp_path / "words").write_text("sea\nsky\n")
+        transform_shards(config, tmp_path / "changed", tmp_path / encoding, texts)
+    (tmp_path / "vocabulary_image_meta_caption").write_text("sea\nsky\n")
+    spec = dataclasses.replace(SPEC, task="classification", classes=("a", "b"), ingested=changed)
+    words = (TextColumn("caption", "image/meta/caption", 2, "c" * 64),)
 
     def of_pixels(images, training):
         return images[..., :2]
@@ -361,15 +374,22 @@ def test_images_that_the_ingest_has_encoded_are_not_encoded_again(tmp_path):
     def of_means(images, training):
         return tf.reduce_mean(tf.square(images), axis=(1, 2))[:, :2]
 
+    def of_both(inputs, training):
+        return of_means(inputs["image"], training) + inputs["text"]
+
     models = {
         "masks": (of_pixels, dataclasses.replace(SPEC, ingested=changed), Thresholds((0.4, 0.6), (0, 3))),
-        "labels": (of_means, labels, Thresholds.fixed(2)),
-        "several": (of_means, dataclasses.replace(labels, multi=True), Thresholds((0.3, 0.3), (0, 0))),
+        "labels": (of_means, spec, Thresholds.fixed(2)),
+        "several": (of_means, dataclasses.replace(spec, multi=True), Thresholds((0.3, 0.3), (0, 0))),
+        "texts": (of_both, dataclasses.replace(spec, texts=words, vocabularies=str(tmp_path)), Thresholds.fixed(2)),
     }
     for kind, (model, spec, chosen) in models.items():
-        place = save(tmp_path / kind, model, spec, chosen)
-        tables = []
-        for images in ("in", "changed", "plain"):
-            predict(str(place), str(tmp_path / images), str(tmp_path / "out.csv"), quiet=True)
-            tables.append(sorted(rows_of(tmp_path / "out.csv")))
-        assert tables[0] == tables[1] == tables[2], kind
+        place = save(tmp_path / "models" / kind, model, spec, chosen)
+        tables = {}
+        for images in ("in", "changed", "plain", "raw/out", "tensor/out", "png/out"):
+            # Datasets have their texts.
+            options = PredictOptions(texts=str(tmp_path / "labels.csv") if spec.texts and images == "in" else None)
+            predict(str(place), str(tmp_path / images), str(tmp_path / "out.csv"), options, quiet=True)
+            tables[images] = sorted(rows_of(tmp_path / "out.csv"))
+        assert len(tables["in"]) > 3
+        assert [name for name, table in tables.items() if table != tables["in"]] == [], kind

@@ -152,10 +152,9 @@ class ServedModel(tf.Module):
             SERVING_DEFAULT: _traced(serve, *inputs),
             EXAMPLES: _traced(examine, tf.TensorSpec([None], tf.string, "examples")),
         }
-        if not self._spec.texts:
-            # Converters to other formats have no decoder of files, and no texts.
-            pixels = tf.TensorSpec([None, self._spec.height, self._spec.width, 3], tf.uint8, "pixels")
-            found[PIXELS] = _traced(self._serve_pixels, pixels)
+        # For converters to other formats, which have no decoder of files, and for images that are stored in a dataset.
+        pixels = tf.TensorSpec([None, self._spec.height, self._spec.width, 3], tf.uint8, "pixels")
+        found[PIXELS] = _traced(self._serve_pixels, pixels, *inputs[1:])
         if segmentation:
             # They call the first one, so the model is traced once.
             for name, output, encode in (("png", PNG_OUTPUT, to_png), ("rle", RLE_OUTPUT, to_run_lengths)):
@@ -180,11 +179,11 @@ class ServedModel(tf.Module):
         probabilities = self._probabilities(image_bytes, texts)
         return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
 
-    def _serve_pixels(self, pixels: Tensor) -> dict[str, Tensor]:
+    def _serve_pixels(self, pixels: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Probabilities, float32, of images that have the model's size: uint8 [N, height, width, 3], RGB."""
         spec = self._spec
         images = tf_ops.normalize(pixels, spec.recipe.loader.normalize, spec.mean, spec.std)
-        return {"probabilities": self._predict(images)}
+        return {"probabilities": self._predict(self._with_words(images, texts))}
 
     def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
         """Pixels per image and class, float32 [N, C], image by image: TFMA's batches may have a thousand."""
@@ -258,11 +257,15 @@ class ServedModel(tf.Module):
         prepare = self._prepare_stored if stored else self._prepare
         images = tf.map_fn(prepare, image_bytes, fn_output_signature=tf.float32)
         images.set_shape([None, self._spec.height, self._spec.width, 3])
+        return self._predict(self._with_words(images, texts))
+
+    def _with_words(self, images: Tensor, texts: Tensor | None) -> Any:
+        """Returns the inputs of the model."""
         if texts is None:
-            return self._predict(images)
+            return images
         vectors = tf.map_fn(self._counted, texts, fn_output_signature=tf.float32)
         vectors.set_shape([None, sum(column.vocabulary for column in self._spec.texts)])
-        return self._predict({IMAGE: images, TEXT: vectors})
+        return {IMAGE: images, TEXT: vectors}
 
     def _probabilities_of(self, parsed: dict[str, Tensor]) -> Tensor:
         """Returns probabilities for one parsed example."""
