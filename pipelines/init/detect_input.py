@@ -31,13 +31,15 @@ from shardwright.formats.detect import (
 )
 from shardwright.formats.split_files import find_files
 from shardwright.formats.table_formats import NUMBERS
-from shardwright.ingest.recipe import IngestRecipe, locate
+from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
+from shardwright.ingest.spans import read_spans
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.masks_among_images import find_masks
 from shardwright.progress import counted
 from shardwright.storage import is_folder, is_remote, list_inputs
 from shardwright.storage.listing import has_wildcard, is_several
+from shardwright.storage.spans import NEWEST, Choice
 
 _TASK, _IMAGES, _PATH = "task", "input.images", "input.labels.path"
 _LABELS = "input.labels."
@@ -246,7 +248,7 @@ def _with_names(folder: str, options: Mapping[str, Any], found: DetectedInput) -
     if "input.classes" in options or not isinstance(path, str):
         return found
     numbers = numbers_of(found.surveyed.survey.classes, found.options.get("input.classes"))
-    labels = _absolute(path)
+    labels = found.surveyed.labels or _absolute(path)
     folders = [_absolute(folder), os.path.dirname(labels.rstrip("/")), *([labels] if is_folder(labels) else [])]
     named = find_class_file(folders, numbers, [labels]) if numbers else None
     if named is None:
@@ -426,8 +428,13 @@ def _task(options: Mapping[str, Any]) -> tuple[str | None, str]:
     if section.path is not None and section.files:
         path = find_files(_absolute(section.path), section.files)[0].path
     images = str(options[_IMAGES])
-    if path is None or "{" in images:
-        return detect_task(None if path is None else _absolute(path), section)
+    if path is None:
+        return detect_task(None, section)
+    if "{" in images or "{" in path:
+        span, version = (str(Choice.written(options.get(f"input.{name}", NEWEST))) for name in ("span", "version"))
+        location = InputLocation(_absolute(images), _absolute(path), {}, None, span, version)
+        spans = read_spans(location, NEWEST)
+        return detect_task(spans.labels[-1].path, section, spans.listing.root, spans.listing.keys)
     listing = list_inputs(_absolute(images), one_file=True)
     return detect_task(_absolute(path), section, listing.root, listing.keys)
 

@@ -207,6 +207,10 @@ def _check_spans(section: InputConfig) -> None:
     # Here and not in the section: a recipe has the section without its paths.
     paths = {"input.images": section.images, "input.labels.path": section.labels.path or ""}
     spanned = [SpanPath.parse(option, path) is not None for option, path in paths.items()]
+    files = section.labels.files.values()
+    if files and any(SpanPath.parse("input.labels.path", path) for path in (paths["input.labels.path"], *files)):
+        problem = "names spans, and several files of annotations"
+        raise ConfigError("input.labels.path", problem, "Put the annotations of a span into one file.")
     for name, choice in (("span", section.span), ("version", section.version)):
         if choice != NEWEST and not any(spanned):
             raise ConfigError(

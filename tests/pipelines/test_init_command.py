@@ -136,6 +136,22 @@ def test_splits_that_the_input_has_are_taken(here):
     assert config.evaluator.split == "eval"
 
 
+@pytest.mark.parametrize(("column", "task"), [("label", "classification"), ("rle", "segmentation")])
+def test_a_table_below_spans_is_detected(here, column, task):
+    for day in (1, 2):
+        (here / f"day{day}/images").mkdir(parents=True)
+        for i in range(4):
+            Image.new("RGB", (8, 6), (9 * i, day, 3)).save(here / f"day{day}/images/{i}.png")
+        rows = [f"image,{column}", *(f"{i}.png,{2 + i % 2 if column == 'label' else '1 2'}" for i in range(4))]
+        (here / f"day{day}/table.csv").write_text("\n".join(rows))
+        (here / f"day{day}/names.json").write_text('{"2": "two", "3": "three"}')
+    settings = ["--set", "input.span=1"] + (["--set", "input.labels.rle.order=row"] if column == "rle" else [])
+    assert init("day{SPAN}/images", "day{SPAN}/table.csv", "--out", "c.yaml", *settings) == 0
+    config = load_config("c.yaml")
+    assert (config.task, config.input.span, config.input.labels.path) == (task, "1", "day{SPAN}/table.csv")
+    assert column == "rle" or dict(config.input.classes) == {"two": 2, "three": 3}
+
+
 def test_other_image_formats_are_converted(here):
     (here / "data").mkdir()
     layouts.gifs(here / "data")

@@ -57,3 +57,6 @@ def test_spans_may_stand_in_the_path_of_the_labels_alone():
     assert options("{images: photos, span: 3}", path="labels/{SPAN}.csv").span == "3"
     with pytest.raises(ConfigError, match=r"input.labels.path: 'labels/\*/\{SPAN\}.csv' has a wildcard"):
         options("{images: photos}", path="labels/*/{SPAN}.csv")
+    for path in (["labels/{SPAN}/a.csv", "labels/{SPAN}/b.csv"], {"train": "labels/{SPAN}.csv"}):
+        with pytest.raises(ConfigError, match=r"input.labels.path: names spans, and several files"):
+            options("{images: photos}", path=path)
