@@ -22,7 +22,7 @@ from shardwright.config import evaluation, images, loader, pods, split, trainer,
 from shardwright.config import input as labels
 from shardwright.config.cloud import MOST_RETRIES
 from shardwright.config.dataset import PRESETS
-from shardwright.config.parsing import keys_of, plain_value, section_of
+from shardwright.config.parsing import NUMBER, keys_of, plain_value, section_of, units_of
 
 SCHEMA_FILE = "shardwright.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -138,10 +138,10 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "kubeflow.pods.*.shared_memory": (2**20, None),
     "kubeflow.jobset.max_restarts": (0, 100),
 }
-# Keys whose values may have a unit.
-_WITH_UNIT = re.compile(r".*\.(max_pixels|max_bytes|target_size|(shared_)?memory|scratch\.\*\.size|disk\.size)")
-_UNIT = r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGkmg]?[Ii]?[BbPp])?\s*$"
-_NUMBER = r"^\s*[-+.0-9eE]+\s*%?\s*$"
+# Whole numbers that are written as a text.
+_PLAIN = r"^\s*[0-9]+(\.0+)?\s*$"
+_SIZE = r"^\s*[0-9]+(\.0+|\.[0-9]+(?=\s*[KMGkmg]))?\s*(([KMGkmg][Ii]?)?[Bb])?\s*$"
+_PIXELS = r"^\s*[0-9]+(\.0+|\.[0-9]+(?=\s*[KMGkmg]))?\s*([KMGkmg]?[Pp])?\s*$"
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 # Key -> pattern of its texts.
 _PATTERNS = {
@@ -154,23 +154,28 @@ _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 # Forms that the loader of the file takes besides the types of the sections.
 _FORMS: dict[str, list[dict[str, Any]]] = {
     "input.classes": [
-        {"type": "string"},
+        {"type": ["string", "null"]},
         _TEXTS,
         {"type": "array", "items": {"type": "object", "required": ["id", "name"]}},
         {"type": "object", "additionalProperties": {"type": ["integer", "string"]}},
     ],
-    "input.labels.path": [{"type": "string"}, _TEXTS, {"type": "object", "additionalProperties": {"type": "string"}}],
+    "input.labels.path": [
+        {"type": ["string", "null"]},
+        {"const": False},
+        _TEXTS,
+        {"type": "object", "additionalProperties": {"type": "string"}},
+    ],
     "input.labels.features": [
         {"enum": ["auto", "none"]},
         _TEXTS,
         {"type": "object", "additionalProperties": {"enum": ["auto", *labels.VALUE_TYPES]}},
     ],
-    "input.span": [{"type": ["string", "integer"]}, {"type": "array", "minItems": 2, "maxItems": 2}],
+    "input.span": [{"type": ["string", "integer"], "minimum": 0}, {"type": "array", "minItems": 2, "maxItems": 2}],
     "trainer.model": [
         {"enum": ["auto", *(name for names in trainer.MODELS.values() for name in names)]},
         {"type": "string", "pattern": _IMPORT_PATH},
     ],
-    "input.version": [{"type": ["string", "integer"]}],
+    "input.version": [{"type": ["string", "integer"], "minimum": 0}],
 }
 
 
@@ -260,7 +265,8 @@ def _section(section: type[Any], path: str) -> dict[str, Any]:
             described["default"] = plain_value(default)
         properties[field.name] = {**described, **found}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {**schema, "required": required} if required else schema
+    # A section without a value, such as one whose keys are all comments, has its defaults.
+    return {**schema, "required": required} if required else {**schema, "type": ["object", "null"]}
 
 
 def _value(hint: Any, path: str) -> dict[str, Any]:
@@ -269,7 +275,8 @@ def _value(hint: Any, path: str) -> dict[str, Any]:
     if get_origin(hint) in (Union, types.UnionType):
         options = [_value(option, path) for option in get_args(hint) if option is not type(None)]
         if type(None) in get_args(hint):
-            options.append({"type": "null"})
+            # YAML reads `off` as false.
+            options += [{"type": "null"}, *([] if bool in get_args(hint) else [{"const": False}])]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _section(hint, path)
@@ -296,6 +303,6 @@ def _scalar(hint: Any, path: str) -> dict[str, Any]:
     low, high = RANGES.get(path, (None, None))
     limits = {name: limit for name, limit in (("minimum", low), ("maximum", high)) if limit is not None}
     number = {"type": "integer" if hint is int else "number", **limits}
-    if hint is float:
-        return {"anyOf": [number, {"type": "string", "pattern": _NUMBER}]}
-    return {"anyOf": [number, {"type": "string", "pattern": _UNIT}]} if _WITH_UNIT.fullmatch(path) else number
+    whole = {"MP": _PIXELS, "MB": _SIZE}
+    found = next((pattern for unit, pattern in whole.items() if unit in units_of(path.replace("*", "x"))), _PLAIN)
+    return {"anyOf": [number, {"type": "string", "pattern": NUMBER if hint is float else found}]}

@@ -62,8 +62,20 @@ def may_be_named(name: str) -> bool:
 
 
 _SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-_LARGEST = 2**63 - 1
 _PIXEL_UNITS = {"": 1, "P": 1, "KP": 10**3, "MP": 10**6, "GP": 10**9}
+_NO_UNITS = {"": 1}
+_EXAMPLES = {"MP": " or 20MP", "MB": " or 150MB"}
+_OF_BYTES = re.compile(r"(.*\W)?(max_bytes|target_size|(shared_)?memory|(scratch\W.+|disk)\.size)", re.DOTALL)
+_LARGEST = 2**63 - 1
+# A number as a text, in the syntax of JSON Schema, too.
+NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*%?\s*$"
+
+
+def units_of(path: str) -> Mapping[str, int]:
+    """Returns the units that the number at a path may have."""
+    if re.fullmatch(r"(.*\W)?max_pixels", path, re.DOTALL):
+        return _PIXEL_UNITS
+    return _SIZE_UNITS if _OF_BYTES.fullmatch(path) else _NO_UNITS
 
 
 # To evaluate the types of a section again takes most of the time of parsing it.
@@ -184,8 +196,9 @@ def _value(hint: Any, value: object, path: str) -> Any:
         of_list = [option for option in options if get_origin(option) is tuple]
         single = [option for option in options if option not in of_list]
         if str in single and len(single) > 1:
-            # A number or a word: a text is the word.
-            single = [option for option in single if (option is str) == isinstance(value, str)]
+            # A number or a word: a text is the word, unless it is a number.
+            word = isinstance(value, str) and not re.match(NUMBER, value)
+            single = [option for option in single if (option is str) == word]
         chosen = of_list if of_list and (isinstance(value, list) or not single) else single
         # `off` is how people write it, and YAML reads that as false.
         optional = len(options) < len(get_args(hint))
@@ -240,28 +253,27 @@ def _bool(value: object, path: str) -> bool:
 
 
 def _int(value: object, path: str) -> int:
-    if isinstance(value, str):
-        units = _PIXEL_UNITS if path.endswith("max_pixels") else _SIZE_UNITS
-        number = _with_unit(value, units)
-        if number is not None and float(number).is_integer():
-            return int(number)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(path, f"{value!r} is not a whole number", "Write a number such as 16.")
-    if abs(value) > _LARGEST:
+    units = units_of(path)
+    number = _with_unit(value, units) if isinstance(value, str) else value
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if isinstance(number, bool) or not isinstance(number, int):
+        example = next((text for unit, text in _EXAMPLES.items() if unit in units), "")
+        raise ConfigError(path, f"{value!r} is not a whole number", f"Write a number such as 16{example}.")
+    if abs(number) > _LARGEST:
         raise ConfigError(path, "a number of more than 63 bits", "Write a number such as 16.")
-    return value
+    return number
 
 
 def parse_float(value: object, path: str) -> float:
     """Returns a number, which may be written with a percent sign."""
     wrong = ConfigError(path, f"{value!r} is not a number", "Write a number such as 0.1 or 1%.")
     if isinstance(value, str):
-        percent = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", value)
-        try:
-            # YAML 1.1 reads `1e-3` (no dot) as text; people write it for learning rates.
-            value = float(percent[1]) / 100 if percent else float(value)
-        except ValueError:
-            raise wrong from None
+        # YAML 1.1 reads `1e-3` (no dot) as text; people write it for learning rates.
+        if not re.match(NUMBER, value):
+            raise wrong
+        digits, percent, _ = value.partition("%")
+        value = float(digits) / 100 if percent else float(digits)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise wrong
     if isinstance(value, int):
@@ -283,8 +295,8 @@ def parse_scalar(kind: Any, value: object, path: str) -> Any:
     return _SCALARS[kind](value, path)
 
 
-def _with_unit(text: str, units: Mapping[str, int]) -> float | None:
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    if not match or match[2].upper() not in units:
+def _with_unit(text: str, units: Mapping[str, int]) -> int | float | None:
+    match = re.fullmatch(r"\s*([0-9]+)(\.[0-9]+)?\s*([A-Za-z]*)\s*", text)
+    if not match or match[3].upper() not in units:
         return None
-    return float(match[1]) * units[match[2].upper()]
+    return (float(match[1] + match[2]) if match[2] else int(match[1])) * units[match[3].upper()]

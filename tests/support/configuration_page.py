@@ -90,7 +90,8 @@ def _short(value: Any) -> str:
 
 def _type(value: dict[str, Any]) -> str:
     if "anyOf" in value:
-        options = [_type(option) for option in value["anyOf"] if option.get("type") != "null"]
+        # `off` is how people write that there is none.
+        options = [_type(one) for one in value["anyOf"] if one.get("type") != "null" and "const" not in one]
         # A number may also be written as a text, which is not another type.
         options = [text for text in dict.fromkeys(options) if text != "text" or len(set(options)) == 1]
         return " or ".join(options) if options else "text"
@@ -98,6 +99,7 @@ def _type(value: dict[str, Any]) -> str:
         return ", ".join(f"`{choice}`" for choice in value["enum"])
     kind = value.get("type")
     if isinstance(kind, list):
+        kind = [one for one in kind if one != "null"]
         return " or ".join(_type({"type": one}) for one in kind)
     if kind == "array":
         return f"list of {_type(value['items'])}" if "items" in value else "list"

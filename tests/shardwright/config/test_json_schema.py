@@ -125,11 +125,30 @@ def test_choices_and_ranges_are_those_of_the_sections(path: str) -> None:
                 assert [float(found) for found in found_in(LEAVES[path], name)] == [float(limit[1])]
 
 
+VALUES: tuple[Any, ...] = (
+    *("no such value", "", "auto", "off", "16", " 5 ", "16.0", "1.5", ".5", "1e-3", "-1", "+5", "--5", "1..2", "1_000"),
+    *("10%", "5%%", "1GB", "5 mb", "1.5KB", "1.55B", "5MP", "1XB", "nan", "0x10", "a=b", None, False, True),
+    *(0, 1, 16, 16.0, 1.5, -1, -(10**13), [], ["x"], [1], [[1]], [None], [["no such value"]], [16, 16], {}),
+    *({"a": 1}, {"a": None}, {"a": 0.5}, {"no": {"such": "key"}}),
+)
+OF_TYPE = re.compile(r"is not a( whole)? number|is not a text|is not a list|is not a mapping|neither true nor false")
+
+
 @pytest.mark.parametrize("path", LEAVES)
-def test_what_the_schema_refuses_the_sections_refuse(path: str) -> None:
-    for value in ("no such value", {"no": {"such": "key"}}, [["no such value"]], -(10**13), 1.5, True):
-        if wrong(with_value(path, value)) and not (value == "no such value" and "auto" in str(LEAVES[path])):
-            assert refusal(path, value), value
+def test_types_and_units_are_those_of_the_sections(path: str) -> None:
+    for value in VALUES:
+        why, refused = wrong(with_value(path, value)), refusal(path, value)
+        assert refused or not why, (value, why)
+        if path not in ("input.classes", "input.span", "input.version"):
+            assert why or not OF_TYPE.search(refused), (value, refused)
+
+
+def test_a_section_without_a_value_has_its_defaults() -> None:
+    for key in keys_of(Config):
+        if section_of(keys_of(Config)[key]) is not None and key != "input":
+            raw = {"input": {"images": "x"}, key: None}
+            assert wrong(raw) == [], key
+            assert parse_config(raw, base="/") == parse_config({"input": {"images": "x"}}, base="/")
 
 
 @pytest.mark.parametrize(
