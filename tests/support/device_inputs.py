@@ -22,13 +22,13 @@ def compare(dataset: str, jit, **spec) -> dict:
         return next(load(dataset, "train", 4, **options).as_numpy_iterator())
 
     found = {}
+    few = first(normalize="none", dtype="uint8", masks="bits")
+    assert (few[0].dtype, few[1].dtype) == (np.uint8, np.uint8)
     for method in NORMALIZATIONS:
         whole = first(normalize=method, statistics=STATISTICS)
-        few = first(normalize="none", dtype="uint8", masks="bits")
         prepare = DeviceInput(method, *STATISTICS.values(), **spec)
         images, masks = jit(prepare.images)(few[0]), jit(prepare.targets)(few[1])
         texts = jit(prepare.images)({"image": few[0], "text": np.ones((4, 2), np.float32)})
-        assert (few[0].dtype, few[1].dtype) == (np.uint8, np.uint8)
         found[method] = {
             "pixels": float(np.abs(np.asarray(images) - whole[0]).max() / max(1, np.abs(whole[0]).max())),
             "masks": bool(np.array_equal(np.asarray(masks), whole[1])),

@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from gcp_storage_emulator.exceptions import NotFound
+from gcp_storage_emulator.handlers.objects import _checksums, _make_object_resource
 from gcp_storage_emulator.server import RequestHandler
 from gcp_storage_emulator.storage import Storage
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from moto.s3.models import FakeKey
+from moto.s3.models import FakeKey, s3_backends
 from werkzeug.serving import make_server
 
 _HOST = "127.0.0.1"
@@ -71,12 +72,16 @@ def emulator(scheme: str, meddle: Meddle = lambda method, path: None) -> Iterato
         scheme: `gs` or `s3`.
         meddle: makes trouble.
     """
-    server = _gcs_server(meddle) if scheme == "gs" else _s3_server(meddle)
+    storage = _GcsStorage(use_memory_fs=True)
+    server = _gcs_server(storage, meddle) if scheme == "gs" else _s3_server(meddle)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
+    url = f"http://{_HOST}:{server.server_address[1]}"
+    _gcs_storages[url] = storage
     try:
-        yield f"http://{_HOST}:{server.server_address[1]}"
+        yield url
     finally:
+        del _gcs_storages[url]
         server.shutdown()
         server.server_close()
         thread.join()
@@ -102,8 +107,39 @@ def make_bucket(scheme: str, url: str, name: str) -> None:
     connection.close()
 
 
-def _gcs_server(meddle: Meddle) -> Any:
-    return _ThreadingServer((_HOST, 0), partial(_GcsHandler, _GcsStorage(use_memory_fs=True), meddle))
+def put_objects(scheme: str, url: str, bucket: str, files: Mapping[str, bytes]) -> None:
+    """Puts objects into a bucket of an emulator in this process, without the requests of a client.
+
+    Args:
+        scheme: `gs` or `s3`.
+        url: of the emulator.
+        bucket: which exists.
+        files: contents by name.
+    """
+    for name, data in files.items():
+        if scheme == "s3":
+            s3_backend(bucket).put_object(bucket, name, data)
+            continue
+        made = _make_object_resource(url, bucket, name, "application/octet-stream", str(len(data)))
+        _gcs_storages[url].create_file(bucket, name, data, _checksums(data, made))
+
+
+def objects_in(scheme: str, url: str, bucket: str) -> dict[str, bytes]:
+    """Returns the contents of all objects by name, as `put_objects` puts them."""
+    if scheme == "s3":
+        keys = s3_backend(bucket).buckets[bucket].keys
+        return {name: keys[name].value for name in sorted(keys)}
+    storage = _gcs_storages[url]
+    return {name: storage.get_file(bucket, name) for name in storage.names(bucket)}
+
+
+def s3_backend(bucket: str) -> Any:
+    """Returns what holds a bucket in Amazon's emulator."""
+    return next(made for region in s3_backends.values() for made in region.values() if bucket in made.buckets)
+
+
+def _gcs_server(storage: _GcsStorage, meddle: Meddle) -> Any:
+    return _ThreadingServer((_HOST, 0), partial(_GcsHandler, storage, meddle))
 
 
 class _ThreadingServer(ThreadingHTTPServer):
@@ -164,6 +200,10 @@ class _GcsStorage(Storage):
                 raise _NotThatGeneration
             super().create_file(bucket_name, file_name, *rest)
             self._sorted.pop(bucket_name, None)
+
+
+_gcs_storages: dict[str, _GcsStorage] = {}
+"""What Google's emulators hold, by URL."""
 
 
 class _GcsHandler(RequestHandler):

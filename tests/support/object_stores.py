@@ -6,10 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from emulators import client_variables, emulator, make_bucket
-from moto.s3.models import s3_backends
+from emulators import client_variables, emulator, make_bucket, objects_in, put_objects, s3_backend
 
-from shardwright.storage import buckets, gcs, map_threads, s3
+from shardwright.storage import buckets, gcs, s3
 from shardwright.storage.buckets import Retries
 from shardwright.storage.paths import split_url
 
@@ -37,37 +36,34 @@ class Stores:
         return f"{scheme}://{name}"
 
     def fill(self, url, files):
-        """Writes objects: name below `url` -> bytes."""
-        list(map_threads(lambda name: self.write(f"{url}/{name}", files[name]), files))
+        """Puts objects into the emulator: name below `url` -> bytes."""
+        scheme, bucket, folder = split_url(url)
+        start = f"{folder}/" if folder else ""
+        put_objects(scheme, self.urls[scheme], bucket, {f"{start}{name}": data for name, data in files.items()})
 
     def write(self, url, data):
-        if not buckets.create(url, data):
-            buckets.delete(url)
-            assert buckets.create(url, data)
+        """Puts an object, in place of one that may exist."""
+        scheme, bucket, name = split_url(url)
+        put_objects(scheme, self.urls[scheme], bucket, {name: data})
 
     def encrypt(self, url, later=0.0):
         """Encrypts an object of S3 with SSE-KMS, as if it had been written so, some seconds later."""
         _, bucket, name = split_url(url)
-        for backends in s3_backends.values():
-            for backend in backends.values():
-                if bucket in backend.buckets:
-                    key = backend.buckets[bucket].keys[name]
-                    key.encryption = "aws:kms"
-                    key.last_modified += timedelta(seconds=later)
+        key = s3_backend(bucket).buckets[bucket].keys[name]
+        key.encryption = "aws:kms"
+        key.last_modified += timedelta(seconds=later)
 
     def copy_of(self, folder, url):
-        """Uploads a local folder."""
-        for file in sorted(Path(folder).rglob("*")):
-            if file.is_file():
-                buckets.upload(f"{url}/{file.relative_to(folder)}", str(file))
+        """Puts the files of a local folder."""
+        files = (file for file in Path(folder).rglob("*") if file.is_file())
+        self.fill(url, {str(file.relative_to(folder)): file.read_bytes() for file in sorted(files)})
 
     def tree(self, url):
         """Name below `url` -> bytes."""
-        name = split_url(url)[2]
-        start = len(name) + 1 if name else 0
-        return {
-            info.name[start:]: buckets.read(f"{url}/{info.name[start:]}") for info in buckets.list_objects(f"{url}/")
-        }
+        scheme, bucket, folder = split_url(url)
+        start = f"{folder}/" if folder else ""
+        found = objects_in(scheme, self.urls[scheme], bucket)
+        return {name.removeprefix(start): data for name, data in found.items() if name.startswith(start)}
 
 
 @contextmanager

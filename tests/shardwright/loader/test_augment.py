@@ -24,7 +24,7 @@ def many(example, names, count, seed=5):
     """The example, changed for each of so many places in a stream."""
     changes = read_augmentations(names)
 
-    @tf.function
+    @tf.function(autograph=False)
     def one(place):
         found = apply_augmentations(example, changes, seed, place)
         return found["image"], found["bits"]

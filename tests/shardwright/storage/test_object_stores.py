@@ -250,7 +250,8 @@ def test_an_answer_that_breaks_off_is_read_again(stores, scheme, read):
 @both
 def test_bytes_that_do_not_have_the_stores_checksum_are_read_again(stores, scheme):
     url = f"{stores.bucket(scheme)}/a"
-    stores.write(url, b"data" * 99)
+    # The client gives S3 the checksum that S3 itself would make.
+    buckets.create(url, b"data" * 99)
     left = [Trouble(flip=True)] * 2
     stores.meddle = lambda method, path: left.pop() if left and method == "GET" else None
     assert read_bytes(url) == b"data" * 99
