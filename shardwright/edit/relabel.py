@@ -28,6 +28,7 @@ from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey, s
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, key_stem
+from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
 from shardwright.masks.rle import RleError, Runs, area, union
 from shardwright.progress import counted
@@ -103,7 +104,8 @@ def relabel(
     }
     # The file was read twice, and its hash is in the recipe.
     read.check_unchanged()
-    options: dict[str, Any] = {"labels": read.checksum(file), "unlisted": way}
+    # The version by which the annotations were read; that of the dataset's recipe may be older.
+    options: dict[str, Any] = {"code_format": CODE_FORMAT, "labels": read.checksum(file), "unlisted": way}
     if given := _given(read_as):
         options["read_as"] = given
     if export is not None:

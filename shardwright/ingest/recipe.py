@@ -30,7 +30,7 @@ from shardwright.storage.spans import NEWEST
 
 # Version of the bytes that this code writes for the same recipe and input. It is raised whenever they change, so that
 # no cache and no staging folder of an older version is used.
-_CODE_FORMAT = 4
+CODE_FORMAT = 5
 
 # Gives the location of the input, as JSON, to a component whose parameters must not contain it.
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
@@ -140,7 +140,7 @@ class IngestRecipe:
     def options(self) -> dict[str, Any]:
         """Returns the options that change bytes, as plain values: the `recipe` of the manifest."""
         sections = {name: recipe_options(getattr(self, name)) for name in _SECTIONS}
-        return {"code_format": _CODE_FORMAT, "task": self.task, **sections}
+        return {"code_format": CODE_FORMAT, "task": self.task, **sections}
 
     def to_json(self) -> str:
         """Returns canonical JSON of the whole recipe, for a component's parameter."""
@@ -155,8 +155,8 @@ class IngestRecipe:
         """
         raw = json.loads(text)
         options = raw["options"]
-        if options["code_format"] != _CODE_FORMAT:
-            raise ValueError(f"recipe of code format {options['code_format']!r}, this is {_CODE_FORMAT}; compile again")
+        if options["code_format"] != CODE_FORMAT:
+            raise ValueError(f"recipe of code format {options['code_format']!r}, this is {CODE_FORMAT}; compile again")
         types = typing.get_type_hints(IngestRecipe)
         sections = {**{name: options[name] for name in _SECTIONS}, "rejects": raw["rejects"]}
         parsed = {name: read_section(types[name], values, name) for name, values in sections.items()}
