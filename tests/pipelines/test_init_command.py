@@ -9,6 +9,7 @@ import layouts
 import pytest
 import yaml
 from PIL import Image
+from stored import check_stored
 
 from shardwright.config import load_config
 from shardwright.config.input import IN_FOLDERS
@@ -57,6 +58,7 @@ def test_the_written_configuration_ingests_without_a_change(here, name):
     # Classes of colors are in the order of their numbers.
     assert set(manifest.classes) == set(layout.classes)
     assert_reads_as_detected(config, here)
+    check_stored(f"layout: {name}", here / "out")
 
 
 def coco(here, name, numbers):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from ingesting import examples
+from stored import check_stored
 
 from shardwright.config import load_config
 from shardwright.ingest import ingest
@@ -44,6 +45,7 @@ def test_what_the_tool_wrote_is_read_as_it_reads_it(tmp_path, monkeypatch, capsy
     assert main(["init", "data", "--out", "c.yaml"]) == 0, capsys.readouterr().err
     assert yaml.safe_load(Path("c.yaml").read_text())["input"]["labels"]["format"] == TRUTH[tool]["format"]
     ingest(load_config("c.yaml"), tmp_path / "out", quiet=True)
+    check_stored(f"genuine: {tool}", tmp_path / "out")
     found = {key.rpartition("/")[2]: example for key, example in examples(tmp_path / "out").items()}
     assert sorted(found) == sorted(TRUTH[tool]["truth"])
     for name, truth in TRUTH[tool]["truth"].items():

@@ -5,6 +5,7 @@ import json
 import pytest
 from ingesting import examples, ledger, run
 from PIL import Image
+from stored import check_stored
 
 HEIGHT, WIDTH = 24, 40
 LEFT, TOP, RIGHT, BOTTOM = 4, 6, 14, 18
@@ -96,6 +97,7 @@ def test_the_stated_size_is_compared_with_the_image_and_selects_the_frame_of_its
         Image.new("RGB", (WIDTH, HEIGHT), (40 * number, 0, 0)).save(root / name, exif=exif)
     labels = {"path": str(write(root)), "format": write.__name__, "boxes": True}
     run({"task": "classification", "input": {"images": str(root), "labels": labels}}, tmp_path / "out")
+    check_stored(f"stated sizes: {write.__name__}", tmp_path / "out")
     found = {key.rpartition("/")[2]: example for key, example in examples(tmp_path / "out").items()}
     # A turn by 6 shows the stored row y at the column HEIGHT - y; the box was drawn on the displayed picture.
     displayed = (TOP, HEIGHT - RIGHT, BOTTOM, HEIGHT - LEFT)

@@ -6,6 +6,7 @@ import tool_files
 import yaml
 from ingesting import examples, run
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH
+from stored import check_stored
 
 from shardwright.config import load_config
 from shardwright.dataset.reader import ImageDataset
@@ -56,6 +57,7 @@ def test_init_recognizes_the_tool_and_its_annotations_become_what_was_drawn(here
     assert "of masks" not in printed
     manifest = ingest(config, here / "out", quiet=True)
     assert manifest.totals["rejected"] == 0
+    check_stored(f"tool: {tool}", here / "out")
     found = {key.rpartition("/")[2]: example for key, example in examples(here / "out").items()}
     assert len(found) == COUNT
     for key, classes in truth.items():

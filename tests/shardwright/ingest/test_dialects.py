@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
+from stored import check_stored
 
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
@@ -136,6 +137,7 @@ def test_every_layout_holds_the_same_masks_and_is_detected(tmp_path, images, lay
     notes = []
     manifest = ingest(configure(images, tmp_path / "train.csv"), tmp_path / "out", quiet=True, log=notes.append)
     assert manifest.totals["written"] == manifest.totals["inputs"] == IMAGES
+    check_stored(f"run lengths: {layout}", tmp_path / "out")
     found = masks_of(tmp_path / "out")
     for number in range(IMAGES):
         truth = whole(number)

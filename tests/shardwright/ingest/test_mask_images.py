@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
+from stored import check_stored
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
@@ -132,6 +133,7 @@ def test_white_on_black_is_the_only_class(tmp_path, masked, white, classes):
     manifest = run(changed(raw, classes=classes), tmp_path / "out")
     assert manifest.classes == (("Fish",) if classes else ("mask",) if white else ("1",))
     check(tmp_path / "out", manifest.classes, "white")
+    check_stored(f"white masks: {white}, {classes}", tmp_path / "out")
 
 
 def test_a_class_1_in_a_file_of_1_bit_is_not_white_where_others_have_numbers(tmp_path, masked):
@@ -152,6 +154,7 @@ def test_sixteen_bits(tmp_path, masked, values):
         save(folder / f"{number:03d}.png", np.choose(ids, values).astype(np.uint16))
     check_deep = {"Fish": values[1], "Sugar": values[2], "ignore": 7}
     manifest = run(changed(raw, classes=check_deep), tmp_path / "out")
+    check_stored(f"masks of sixteen bits: {values}", tmp_path / "out")
     assert set(manifest.classes) == {"Fish", "Sugar"}
     for key, example in examples(tmp_path / "out").items():
         runs = rle.from_flat(example["image/segmentation/Fish/rle"])
@@ -206,6 +209,7 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, masked):
     (folder / "readme.txt").write_text("not a mask")
     Image.fromarray(drawn(6)).save(folder / "005.jpg")
     manifest = run(changed(raw, classes={"Fish": 1, "Sugar": 2}), tmp_path / "out")
+    check_stored("wrong masks", tmp_path / "out")
     rows = ledger(tmp_path / "out")
     assert {key: row.code for key, row in rows.items() if row.status == "rejected"} == {
         "001.jpg": "size_mismatch",
