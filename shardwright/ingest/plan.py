@@ -255,7 +255,8 @@ def plan_ingest(
     )
     alive[list(same.rows)] = False
     classes = _classes(recipe, surveyed)
-    split = split_images(recipe.split, location.previous, surveyed, np.flatnonzero(alive), classes, same)
+    accepted = np.flatnonzero(alive)
+    split = split_images(recipe.split, location.previous, surveyed, hashed.contents, accepted, classes, same)
     sizes = _stored_sizes(recipe, surveyed.listing)
     positions = cut_shards(split.orders, sizes, recipe.shards, classes)
     shards = {shard: int(sizes[images].sum()) for shard, images in positions.items()}

@@ -15,6 +15,7 @@ from shardwright.dataset.ledger import DUPLICATE, WRITTEN
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.ingest.renamed import InputFiles, find_renamed
 from shardwright.splits import NEW
 from shardwright.staging.commit import is_committed
 from shardwright.storage import hash_file
@@ -42,20 +43,24 @@ class PreviousSplits(NamedTuple):
     Attributes:
         split_of: for each of today's images, the number of the split that it was written into, or would have been
             without a duplicate; `NEW` for images that were not there or were rejected.
-        gone: split -> how many of its images are not there today under their keys.
+        renamed: positions of images that had another key, in ascending order.
+        gone: split -> how many of its images are not there today, neither under their keys nor by their bytes.
+        not_compared: see `RenamedImages`.
     """
 
     split_of: npt.NDArray[np.int64]
+    renamed: Sequence[int]
     gone: Counter[str]
+    not_compared: int
 
 
-def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> PreviousSplits:
-    """Returns the splits that images had.
+def previous_splits(options: SplitConfig, path: str, files: InputFiles) -> PreviousSplits:
+    """Returns the splits that images had, by their bytes or by their keys.
 
     Args:
         options: `split` of a recipe: `previous` is the digest that the earlier dataset must have.
         path: its folder, absolute.
-        keys: sorted keys of today's images.
+        files: today's images.
 
     Raises:
         UsageError: its splits are not those of the configuration, or it is another fold.
@@ -83,16 +88,17 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> Pre
     if options.method == "kfold":
         _check_fold(options, dataset)
     number = {name: i for i, name in enumerate(options.names)}
-    positions = KeyIndex(keys)
-    split_of, gone = np.full(len(keys), NEW, dtype=np.int64), Counter[str]()
+    positions = KeyIndex(files.listing.keys)
+    split_of = np.full(len(files.listing.keys), NEW, dtype=np.int64)
     for row in dataset.ledger():
         if row.status in (WRITTEN, DUPLICATE) and row.split in number:
             position = positions.find(row.key)
             if position >= 0:
                 split_of[position] = number[row.split]
-            elif row.status == WRITTEN:
-                gone[row.split] += 1
-    return PreviousSplits(split_of, gone)
+    renamed = find_renamed(dataset, options.names, files)
+    for position, split in renamed.split_of.items():
+        split_of[position] = split
+    return PreviousSplits(split_of, sorted(renamed.split_of), renamed.gone, renamed.not_compared)
 
 
 def _check_fold(options: SplitConfig, dataset: ImageDataset) -> None:

@@ -13,8 +13,10 @@ from shardwright.config.split import FAIL
 from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
 from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.errors import CheckFailed
-from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode
+from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode, shorten
+from shardwright.ingest.known_files import FileHashes
 from shardwright.ingest.previous_splits import PreviousSplits, previous_splits
+from shardwright.ingest.renamed import InputFiles
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.progress import counted
@@ -118,6 +120,7 @@ def split_images(
     options: SplitConfig,
     previous_path: str | None,
     surveyed: SurveyedInput,
+    contents: FileHashes,
     accepted: Positions,
     classes: ClassSets | None = None,
     same: DuplicateDecision | None = None,
@@ -128,6 +131,7 @@ def split_images(
         options: `split` of a recipe.
         previous_path: folder of the dataset that `split.keep_from` is the digest of.
         surveyed: the input.
+        contents: hashes of its files, where they are known.
         accepted: positions in the listing, ascending, of images that are going to be written.
         classes: classes of every image of the listing; needed where splits are stratified.
         same: which images are duplicates, and which of those are kept for others that are left out.
@@ -144,7 +148,7 @@ def split_images(
     keys = StringArray(surveyed.listing.keys[i] for i in accepted)
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
     declared = None if stated is None else _with_rest(options, stated.split_of[accepted], keys)
-    previous = _previous(options, previous_path, surveyed.listing.keys, same)
+    previous = _previous(options, previous_path, surveyed, contents, same)
     assigned = assign_splits(
         join_units(keys, groups, None if same is None else same.clusters[accepted]),
         dict.fromkeys(options.names, 1.0) if declared is not None else options.ratios,
@@ -156,7 +160,10 @@ def split_images(
     )
     refused |= {int(accepted[i]): refusal for i, refusal in _bridging(assigned, keys)}
     orders = split_order(keys, assigned.split_of, len(assigned.names), options.salt)
-    notes = [*_notes(options, assigned, keys, groups), *_gone_notes(previous, len(keys) - assigned.kept)]
+    notes = [
+        *_notes(options, assigned, keys, groups),
+        *_renamed_notes(previous, surveyed.listing.keys, len(keys) - assigned.kept),
+    ]
     return SplitImages(
         {split: accepted[order] for split, order in zip(assigned.names, orders, strict=True)},
         refused,
@@ -175,14 +182,18 @@ def _folds(options: SplitConfig) -> Folds | None:
 def _previous(
     options: SplitConfig,
     path: str | None,
-    keys: Sequence[str],
+    surveyed: SurveyedInput,
+    contents: FileHashes,
     same: DuplicateDecision | None,
 ) -> PreviousSplits | None:
     """Returns the split that the previous dataset has each image in, where there is such a dataset."""
     if options.keep_from is None:
         return None
     assert path is not None
-    previous = previous_splits(options, path, keys)
+    usable = np.ones(len(surveyed.listing.keys), np.bool_)
+    usable[list(surveyed.rejected)] = False
+    files = InputFiles(surveyed.listing, contents, surveyed.recipe.images.checksum, usable)
+    previous = previous_splits(options, path, files)
     for i, kept in sorted((i, same.kept_image(i)) for i in same.kept) if same is not None else ():
         # An image that is kept for an old duplicate counts as old itself.
         if previous.split_of[kept] == NEW:
@@ -190,15 +201,27 @@ def _previous(
     return previous
 
 
-def _gone_notes(previous: PreviousSplits | None, new: int) -> list[str]:
-    """Returns a note where some images are gone and others are new: these may be the same ones under new names."""
-    if previous is None or not previous.gone or not new:
+def _renamed_notes(previous: PreviousSplits | None, keys: Sequence[str], new: int) -> list[str]:
+    """Returns notes on images that have another name than in the earlier dataset, or are not there."""
+    if previous is None:
         return []
-    gone = counted(
-        previous.gone.total(), "image of the earlier dataset is gone", "images of the earlier dataset are gone"
-    )
-    splits = ", ".join(f"{split} {count:,}" for split, count in sorted(previous.gone.items()))
-    return [f"split: {gone} ({splits}). A renamed image counts as new, and may be in another split now"]
+    notes = []
+    if previous.renamed:
+        one, several = "image has another name and stays", "images have other names and stay"
+        shown = shorten([keys[i] for i in previous.renamed[: _SHOWN + 1]])
+        notes.append(f"split: {counted(len(previous.renamed), one, several)} where the same bytes were: {shown}")
+    if previous.gone:
+        one, several = (
+            "image of the earlier dataset is not there today",
+            "images of the earlier dataset are not there today",
+        )
+        splits = ", ".join(f"{split} {count:,}" for split, count in sorted(previous.gone.items()))
+        note = f"split: {counted(previous.gone.total(), one, several)} ({splits})"
+        if new:
+            what = "A renamed image" if previous.not_compared else "An image with another name and other bytes"
+            note += f". {what} counts as new, and may be in another split now"
+        notes.append(note)
+    return notes
 
 
 def _bridging(assigned: Assignment, keys: Sequence[str]) -> Iterator[tuple[int, Refusal]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ingesting import run, tree
+from ingesting import ledger, run, tree
 from object_stores import SCHEMES
 from PIL import Image
 
@@ -71,14 +71,22 @@ def test_an_earlier_dataset_and_lists_may_lie_on_a_bucket(stores, tmp_path, sche
     stores.copy_of(tmp_path / "in", url)
     first = run(raw(url), f"{url}-first")
     run(raw(url), tmp_path / "first")
+    deliver(tmp_path / "in" / "2", range(20))
+    table = tmp_path / "in" / "2" / "labels.csv"
+    table.write_text(table.read_text().replace("\n0", "\nrenamed-0").replace("\n1", "\nrenamed-1"))
+    for file in (tmp_path / "in" / "2" / "images").iterdir():
+        file.rename(file.with_name(f"renamed-{file.name}"))
+    stores.copy_of(tmp_path / "in", url)
     second = run(raw(url, method="hash", salt="x", keep_from=f"{url}-first"), tmp_path / "second")
     assert second.recipe["split"]["keep_from"] == first.digest
-    assert [shard.records for shard in second.shards] == [shard.records for shard in first.shards]
+    before, after = ({key: row.split for key, row in ledger(tmp_path / one).items()} for one in ("first", "second"))
+    # What the bucket lists identifies images, and no image is read to be compared.
+    assert after == {f"renamed-{key}": split for key, split in before.items()}
     run(raw(tmp_path / "in", method="hash", salt="x", keep_from=str(tmp_path / "first")), tmp_path / "local")
     assert tree(tmp_path / "local") == tree(tmp_path / "second")
     Path(tmp_path / "lists").mkdir()
-    (tmp_path / "lists" / "train.txt").write_text("\n".join(f"{n:02d}" for n in range(12)))
-    (tmp_path / "lists" / "eval.txt").write_text("\n".join(f"{n:02d}" for n in range(12, 20)))
+    (tmp_path / "lists" / "train.txt").write_text("\n".join(f"renamed-{n:02d}" for n in range(12)))
+    (tmp_path / "lists" / "eval.txt").write_text("\n".join(f"renamed-{n:02d}" for n in range(12, 20)))
     stores.copy_of(tmp_path / "lists", f"{url}-lists")
     lists = {name: f"{url}-lists/{name}.txt" for name in ("train", "eval")}
     listed = run(raw(url, method="predefined", from_lists=lists), tmp_path / "listed")

@@ -12,6 +12,7 @@ from PIL import Image
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, ingest
+from shardwright.ingest import renamed as renamed_images
 from shardwright.lineage.record import read_lineage
 
 
@@ -106,21 +107,63 @@ def test_a_tenth_more_data_moves_no_old_image(tmp_path, method, previous):
     assert {key: after[key] for key in before} == before
 
 
-def test_images_that_may_have_another_name_now_are_counted(tmp_path):
+def renamed(root, names):
+    """Gives images other names, in the folder and in the table."""
+    rows = list(csv.reader((root / "labels.csv").open(encoding="utf-8")))[1:]
+    for old, new in names.items():
+        (root / "images" / old).rename(root / "images" / f"{new}.renamed")
+    for new in names.values():
+        (root / "images" / f"{new}.renamed").rename(root / "images" / new)
+    table(root, [[names.get(name, name), label] for name, label in rows])
+
+
+def test_an_image_with_another_name_stays_in_its_split_and_those_that_are_gone_are_counted(tmp_path, monkeypatch):
     photos(tmp_path, range(30))
+    for number, file in enumerate(sorted((tmp_path / "images").rglob("*.png"))):
+        draw(file, number, (8, 8 + number))
     run(raw(tmp_path), tmp_path / "before")
-    kept = {"method": "hash", "keep_from": str(tmp_path / "before")}
-    assert not [note for note in notes_of(raw(tmp_path, split=kept), tmp_path / "same") if "gone" in note]
-    rows = list(csv.reader((tmp_path / "labels.csv").open(encoding="utf-8")))[1:]
-    for split in ("test", "train"):
-        key = next(key for key, place in placed(tmp_path / "before").items() if place == split)
-        (tmp_path / "images" / key).rename(tmp_path / "images" / f"renamed-{split}.png")
-        rows = [[f"renamed-{split}.png" if name == key else name, label] for name, label in rows]
-    table(tmp_path, rows)
-    assert (
-        "split: 2 images of the earlier dataset are gone (test 1, train 1). A renamed image counts as new, and may be "
-        "in another split now"
-    ) in notes_of(raw(tmp_path, split=kept), tmp_path / "after")
+    before = placed(tmp_path / "before")
+    kept = {"method": "hash", "salt": "other", "keep_from": str(tmp_path / "before")}
+    with monkeypatch.context() as patched:
+        # If no image is gone, none is read to be compared.
+        patched.setattr(renamed_images, "hash_file", None)
+        notes = notes_of(raw(tmp_path, split=kept), tmp_path / "same")
+    assert not [note for note in notes if "name" in note or "not there" in note]
+    # Numbers that move up are names of other images; the sizes of these images differ.
+    names = dict(zip(before, [*list(before)[1:], "last.png"], strict=True))
+    renamed(tmp_path, names)
+    notes = notes_of(raw(tmp_path, split=kept), tmp_path / "moved")
+    assert placed(tmp_path / "moved") == {names[key]: split for key, split in before.items()}
+    found = next(note for note in notes if "name" in note)
+    assert found.startswith("split: 30 images have other names and stay where the same bytes were: ")
+    key = next(key for key, split in before.items() if split == "test")
+    draw(tmp_path / "images" / names[key], 99, (9, 9))
+    renamed(tmp_path, {names[key]: "new.png"})
+    gone = "split: 1 image of the earlier dataset is not there today (test 1)"
+    rule = "An image with another name and other bytes counts as new, and may be in another split now"
+    assert f"{gone}. {rule}" in notes_of(raw(tmp_path, split=kept), tmp_path / "after")
+    (tmp_path / "images/new.png").unlink()
+    table(tmp_path, [[name, "cat"] for name in names.values() if name != names[key]])
+    assert gone in notes_of(raw(tmp_path, split=kept), tmp_path / "less")
+
+
+def test_bytes_of_an_image_that_is_gone_count_more_than_a_name(tmp_path):
+    """Of a dataset that stores other bytes than those of the files, and with another checksum."""
+    photos(tmp_path, range(30))
+    shutil.copy(tmp_path / "images/p00/000.png", tmp_path / "images/p00/twin.png")
+    table(tmp_path, [[key.relative_to(tmp_path / "images"), "cat"] for key in (tmp_path / "images").rglob("*.png")])
+    options = {"images": {"encoding": "jpeg", "checksum": "sha256"}}
+    run(raw(tmp_path, **options), tmp_path / "before")
+    before = placed(tmp_path / "before")
+    one, other = (next(key for key in before if key > "p01" and before[key] == name) for name in ("train", "test"))
+    renamed(tmp_path, {one: other, other: one, "p00/000.png": "p00/single.png", "p00/twin.png": "x.png"})
+    kept = {"method": "hash", "salt": "other", "keep_from": str(tmp_path / "before")}
+    notes = notes_of(raw(tmp_path, split=kept), tmp_path / "after")
+    after = placed(tmp_path / "after")
+    assert (after.pop(one), after.pop(other)) == ("test", "train")
+    assert after.pop("p00/single.png") == after.pop("x.png") == before["p00/twin.png"]
+    assert after.items() <= before.items()
+    assert not [note for note in notes if "not there" in note]
 
 
 def test_an_earlier_dataset_is_named_by_its_digest_and_never_by_its_path(tmp_path):

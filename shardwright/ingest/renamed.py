@@ -1,0 +1,202 @@
+"""Finds images of an earlier dataset that have another key today, by their bytes.
+
+An image with the same key and the size that is stored there counts as the same. The bytes of the other files are
+compared with the images that are not there under their own keys. If there are none, as in most months, no file is read.
+
+The facts next to the shards of the earlier dataset contain 64 bits of each content ID. The content of objects on a
+bucket is often not known yet: the checksums that the store lists are compared with those that it listed then.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.dataset.reader import ImageDataset
+from shardwright.ingest.copying import INPUTS_FILE, read_inputs
+from shardwright.ingest.known_files import FileHashes
+from shardwright.storage import Listing, hash_file, is_remote, map_threads, open_file, readers
+from shardwright.storage.listing import KeyIndex
+
+_Ints = npt.NDArray[np.int64]
+_Contents = npt.NDArray[np.uint64]
+_KNOWN_BYTES = 8
+
+
+@dataclass(frozen=True)
+class InputFiles:
+    """The files of an input.
+
+    Attributes:
+        listing: the files.
+        contents: their hashes, where they are known already.
+        algorithm: of these hashes.
+        usable: which files may be written, bool (n,).
+    """
+
+    listing: Listing
+    contents: FileHashes
+    algorithm: str
+    usable: npt.NDArray[np.bool_]
+
+
+class RenamedImages(NamedTuple):
+    """What became of the images of an earlier dataset.
+
+    Attributes:
+        split_of: position of an image that had another key -> number of the split that it was in.
+        gone: split -> how many of its images are not there today.
+        not_compared: number of files whose bytes cannot be compared with images that are gone.
+    """
+
+    split_of: Mapping[int, int]
+    gone: Counter[str]
+    not_compared: int
+
+
+class _Earlier(NamedTuple):
+    """Images of the earlier dataset that may have another key today.
+
+    Attributes:
+        keys: their keys.
+        position: that of the file that has the key today, or -1.
+        content: 64 bits of the content ID; 0 where it is not stored.
+        split: number of the split.
+    """
+
+    keys: list[str]
+    position: _Ints
+    content: _Contents
+    split: _Ints
+
+    def part(self, chosen: npt.NDArray[np.bool_]) -> _Earlier:
+        keys = [key for key, one in zip(self.keys, chosen.tolist(), strict=True) if one]
+        return _Earlier(keys, self.position[chosen], self.content[chosen], self.split[chosen])
+
+
+def find_renamed(dataset: ImageDataset, names: Sequence[str], files: InputFiles) -> RenamedImages:
+    """Finds the images of an earlier dataset that have another key today.
+
+    Args:
+        dataset: the earlier dataset.
+        names: the splits, in the order of their numbers; the dataset has no others.
+        files: today's input.
+
+    Raises:
+        DatasetError: an index or the facts of a shard are damaged.
+    """
+    earlier, same = _changed(dataset, names, files.listing)
+    if not earlier.keys:
+        return RenamedImages({}, Counter(), 0)
+    sought = files.usable & ~same
+    content = _contents(dataset, files, sought)
+    # A file that was rewritten with another size, or a dataset that stores other bytes than those of the files.
+    there = earlier.position >= 0
+    own = there & (earlier.content > 0) & (content[earlier.position] == earlier.content)
+    sought[earlier.position[own]] = False
+    left = earlier.part(~own)
+    split_of = _by_content(left, content, sought)
+    unknown = np.flatnonzero(sought & (content == 0)).tolist()
+    listed, matched = _by_listing(dataset, files.listing, left, unknown)
+    split_of |= {position: number for position, number in listed.items() if position not in split_of}
+    found = np.isin(left.content, np.unique(content[list(split_of)])) & (left.content > 0)
+    # A file with the key of an image may be another image, and else is the same one with other bytes.
+    gone = ((left.position < 0) | np.isin(left.position, list(split_of))) & ~found
+    gone[matched] = False
+    counts = Counter(names[number] for number in left.split[gone].tolist())
+    new = sum(position not in listed for position in unknown)
+    return RenamedImages(split_of, counts, new if counts else 0)
+
+
+def _changed(dataset: ImageDataset, names: Sequence[str], listing: Listing) -> tuple[_Earlier, npt.NDArray[np.bool_]]:
+    """Returns the images of the dataset without a file of their key and size today, and which files are the others."""
+    index, sizes = KeyIndex(listing.keys), np.asarray(listing.sizes, np.int64)
+    same = np.zeros(len(sizes), np.bool_)
+    keys: list[str] = []
+    positions, contents, numbers = array("q"), array("Q"), array("q")
+    for split in dataset.splits:
+        for shard in dataset.shards(split):
+            facts = dataset.facts(shard)
+            stored = zip(facts.numbers["bytes"].tolist(), facts.content.tolist(), strict=True)
+            for (key, _), (size, content) in zip(dataset.entries(shard), stored, strict=True):
+                position = index.find(key)
+                if position >= 0 and sizes[position] == size:
+                    same[position] = True
+                else:
+                    keys.append(key)
+                    positions.append(position)
+                    contents.append(content)
+                    numbers.append(names.index(split))
+    return _Earlier(keys, np.array(positions), np.array(contents), np.array(numbers)), same
+
+
+def _contents(dataset: ImageDataset, files: InputFiles, sought: npt.NDArray[np.bool_]) -> _Contents:
+    """Returns 64 bits of the content ID of each file that is sought, 0 where it is unknown; reads files on a disk."""
+    listing, algorithm = files.listing, dataset.manifest.image_checksum
+    content = np.zeros(len(sought), np.uint64)
+    if files.algorithm == algorithm:
+        known = sought & files.contents.known
+        ids = np.ascontiguousarray(files.contents.content_ids[known, :_KNOWN_BYTES])
+        content[known] = ids.view(">u8").reshape(-1)
+    if not is_remote(listing.root):
+        todo = np.flatnonzero(sought & (content == 0)).tolist()
+        found = map_threads(
+            lambda i: hash_file(listing.path(i), listing.pin(i), algorithm), todo, readers(listing.root)
+        )
+        for i, one in zip(todo, found, strict=True):
+            if one is not None:
+                content[i] = int.from_bytes(one.content_id[:_KNOWN_BYTES], "big")
+    return content
+
+
+def _by_content(earlier: _Earlier, content: _Contents, sought: npt.NDArray[np.bool_]) -> dict[int, int]:
+    """Returns position -> split of the files with the bytes of an earlier image.
+
+    If these were in several splits, the last one by name counts: that is `train`, which no image may leave for `test`.
+    """
+    order = np.lexsort((earlier.split, earlier.content))
+    contents = earlier.content[order]
+    files = np.flatnonzero(sought & (content > 0))
+    at = np.searchsorted(contents, content[files], side="right") - 1
+    match = (at >= 0) & (contents[at] == content[files]) if len(contents) else np.zeros(len(files), np.bool_)
+    return dict(zip(files[match].tolist(), earlier.split[order][at[match]].tolist(), strict=True))
+
+
+def _by_listing(
+    dataset: ImageDataset, listing: Listing, earlier: _Earlier, unknown: Sequence[int]
+) -> tuple[dict[int, int], list[int]]:
+    """Returns position -> split of objects that the store lists with a checksum of then, and numbers of the images."""
+    wanted: dict[tuple[int, str], list[int]] = {}
+    for position in unknown:
+        if listing.checksum(position):
+            wanted.setdefault((listing.sizes[position], listing.checksum(position)), []).append(position)
+    split_of: dict[int, int] = {}
+    matched: list[int] = []
+    numbers = {key: number for number, key in enumerate(earlier.keys)} if wanted else {}
+    for key, checksums in _listed_then(dataset) if wanted else ():
+        number = numbers.get(key)
+        positions = [i for one in checksums for i in wanted.get(one, ())] if number is not None else []
+        if number is not None and positions:
+            matched.append(number)
+            split = int(earlier.split[number])
+            split_of |= {position: max(split, split_of.get(position, split)) for position in positions}
+    return split_of, matched
+
+
+def _listed_then(dataset: ImageDataset) -> Iterator[tuple[str, set[tuple[int, str]]]]:
+    """Yields the key of each file of the earlier dataset with its size and each checksum that a store may list."""
+    # A dataset need not have this file, and a damaged one only means that less is found.
+    with (
+        suppress(OSError, ValueError, TypeError, KeyError),
+        open_file(os.path.join(dataset.root, INPUTS_FILE)) as lines,
+    ):
+        for row in read_inputs(lines):
+            yield row.key, {(row.size, row.checksum), (row.size, f"crc32c:{row.crc32c:08x}")}
