@@ -191,7 +191,7 @@ CHANGE = {
     ),
     "forget": Entry(
         "make a dataset without some images",
-        "Removes images, and lists every dataset and model that still contains them.",
+        "Removes images, and lists every dataset, model and result that still contains them or their names.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
         "how-to/forget.md",
     ),

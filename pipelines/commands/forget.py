@@ -16,6 +16,7 @@ from shardwright.pipelines.commands.parsers import Commands
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
     from shardwright.dataset.reader import ImageDataset
+    from shardwright.edit.delete import Copies
     from shardwright.edit.derive import Derived
 
 
@@ -36,7 +37,7 @@ def add(commands: Commands) -> None:
 
 def _forget(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.delete import contents_of
+    from shardwright.edit.delete import contents_of, copies_in_ledger
     from shardwright.errors import UsageError
     from shardwright.lineage.places import run_root_of
     from shardwright.storage import is_folder, is_remote
@@ -52,6 +53,7 @@ def _forget(options: argparse.Namespace) -> int:
             raise UsageError(f"--search: {root} is not a folder. Name one that contains artifacts.")
     dataset = ImageDataset.open(options.dataset)
     keys = set(read_keys(options.keys))
+    copies = copies_in_ledger(dataset, keys)
     how = _without(dataset, keys, options.keys)
     roots = [staging_next_to(dataset.root), *options.staging]
     with ExitStack() as stack:
@@ -59,10 +61,10 @@ def _forget(options: argparse.Namespace) -> int:
         if run_root is not None:
             stack.enter_context(run_lock(Path(run_root)))
             roots.append(os.path.join(run_root, "staging"))
-        contents = contents_of(dataset, keys)
+        contents = contents_of(dataset, keys | copies.same_bytes)
 
         def more_output() -> tuple[dict[str, Any], list[str]]:
-            return _delete_copies(dataset, keys, contents, roots, options)
+            return _delete_copies(dataset, keys, copies, contents, roots, options)
 
         return write_derived([dataset], how, options, more_output)
 
@@ -86,11 +88,23 @@ def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
 
 
 def _delete_copies(
-    dataset: ImageDataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
+    dataset: ImageDataset,
+    keys: set[str],
+    copies: Copies,
+    contents: set[bytes],
+    roots: list[str],
+    options: argparse.Namespace,
 ) -> tuple[dict[str, Any], list[str]]:
     """Deletes staged copies and measurements of the images; returns these and what still contains the images."""
     from shardwright.display.html import plain
-    from shardwright.edit.delete import copies_in, datasets_containing, delete_probe_rows, shown_in, trained_on
+    from shardwright.edit.delete import (
+        copies_in,
+        datasets_containing,
+        delete_probe_rows,
+        files_naming,
+        shown_in,
+        trained_on,
+    )
     from shardwright.lineage.ancestry import Family
     from shardwright.lineage.places import known_places
     from shardwright.staging.staged import clear
@@ -98,16 +112,41 @@ def _delete_copies(
     staged = [name for root in roots for name in clear(root)]
     rows = sum(delete_probe_rows(root, contents) for root in roots)
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
-    found, damaged = datasets_containing(family, keys, contents)
-    copies = list(copies_in(dataset, keys, contents)) if contents else []
-    held, models = [one.place for one in found], [one.place for one in trained_on(family, found)]
-    shown = shown_in(family, found)
-    remains = {"held_by": held, "models": models, "shown_in": shown, "probe_rows": rows, "staged": staged}
-    remains |= {"other_keys": copies, "unreadable": damaged}
+    found = datasets_containing(family, keys, contents)
+    same = copies.same_bytes | set(copies_in(dataset, keys, contents) if contents else ())
+    names = _stored_names(dataset, keys, contents)
+    named = [*(one.place for one in found.names), *files_naming(dataset, names, options.search)]
+    remains: dict[str, Any] = {
+        "held_by": [one.place for one in found.records],
+        "named_in": named,
+        "models": [one.place for one in trained_on(family, found.records)],
+        "shown_in": shown_in(family, found.records),
+        "probe_rows": rows,
+        "staged": staged,
+        "other_keys": sorted(same),
+        "similar_keys": sorted(copies.alike),
+        "unknown_copies": sorted(copies.unknown),
+        "unreadable": found.damaged,
+    }
     lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
-    lines += [plain(f"  the same file is also {key}: add it to the keys", 1000) for key in copies]
-    lines += [plain(f"  cannot be read, so it may contain them: {place}", 1000) for place in damaged]
-    lines += [plain(f"  still in {place}: delete that dataset", 1000) for place in held]
-    lines += [plain(f"  trained on them: {place}", 1000) for place in models]
-    lines += [plain(f"  may show them: {place}", 1000) for place in shown]
+    lines += [plain(f"  {text.format(one)}", 1000) for name, text in _REMAINS.items() for one in remains[name]]
     return remains, lines
+
+
+_REMAINS = {
+    "other_keys": "the same file is also {}: add it to the keys",
+    "similar_keys": "an image that looks the same is {}: add it to the keys",
+    "unknown_copies": "{} was left out as a duplicate, and the dataset does not name the image that it kept for it",
+    "unreadable": "cannot be read, so it may contain them: {}",
+    "held_by": "still in {}: delete that dataset",
+    "models": "trained on them: {}",
+    "shown_in": "may show them: {}",
+    "named_in": "contains their names: {}",
+}
+
+
+def _stored_names(dataset: ImageDataset, keys: set[str], contents: set[bytes]) -> set[str]:
+    """Returns the texts by which statistics may name the images: keys, checksums, names of files that no other has."""
+    others = {key.rpartition("/")[2] for split in dataset.splits for key in dataset.keys(split) if key not in keys}
+    files = {key.rpartition("/")[2] for key in keys} - others
+    return keys | files | {content.hex() for content in contents}

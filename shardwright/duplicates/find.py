@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from shardwright.duplicates.decide import DuplicateDecision, DuplicateRule, deci
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 
 EXACT_DUPLICATE = "exact_duplicate"
+SAME_BYTES, SAME_PIXELS = "has the same bytes as", "displays the same pixels as"
+_ALIKE = r"its \w+ hash differs in \d+ of \d+ bits from that of"
+_REASON = re.compile(rf"(?:({SAME_BYTES})|{SAME_PIXELS}|{_ALIKE}) (.+), which is kept(?:$|;| in )", re.DOTALL)
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near.action"}
 _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]
@@ -90,14 +94,32 @@ def find_duplicates(
     return decide(keys, alive, rules, options.conflicts, predefined=predefined)
 
 
+class KeptImage(NamedTuple):
+    """The image that is kept for a duplicate.
+
+    Attributes:
+        key: its key.
+        same_bytes: whether its file has the same bytes.
+    """
+
+    key: str
+    same_bytes: bool
+
+
+def kept_image_of(reason: str) -> KeptImage | None:
+    """Returns the image that the reason of a duplicate's ledger row names; `None` if it names none."""
+    match = _REASON.match(reason)
+    return None if match is None else KeptImage(match[2], match[1] is not None)
+
+
 def _same_bytes(image: int, other: int) -> str:
     del image, other
-    return "has the same bytes as"
+    return SAME_BYTES
 
 
 def _same_pixels(image: int, other: int) -> str:
     del image, other
-    return "displays the same pixels as"
+    return SAME_PIXELS
 
 
 def _near_looks(name: str, hashes: npt.NDArray[np.uint64]) -> Callable[[int, int], str]:

@@ -20,7 +20,7 @@ from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.decide import CONFLICTING
-from shardwright.duplicates.find import EXACT_DUPLICATE
+from shardwright.duplicates.find import EXACT_DUPLICATE, SAME_BYTES
 from shardwright.edit.derive import Derived, check_sources, derive
 from shardwright.progress import counted
 
@@ -139,7 +139,7 @@ def _left_out(sources: Sequence[ImageDataset], images: Sequence[_Images]) -> tup
 
 
 def _duplicate(image: _Image, other: _Image) -> LedgerRow:
-    reason = f"has the same bytes as {other.key} in {other.split}, and was in {image.split}"
+    reason = f"{SAME_BYTES} {other.key}, which is kept in {other.split}; it was in {image.split}"
     if image.annotations == other.annotations:
         return LedgerRow(image.key, DUPLICATE, EXACT_DUPLICATE, reason, other.split)
     return LedgerRow(image.key, DUPLICATE, CONFLICTING, f"{reason}; its annotations differ", other.split)

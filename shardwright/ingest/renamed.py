@@ -49,7 +49,7 @@ class InputFiles:
 
 
 class RenamedImages(NamedTuple):
-    """What became of the images of an earlier dataset.
+    """Images of an earlier dataset that have another key today, or are not there.
 
     Attributes:
         split_of: position of an image that had another key -> number of the split that it was in.

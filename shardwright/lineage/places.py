@@ -68,6 +68,19 @@ def find_artifacts(folder: str) -> Iterator[str]:
             yield here
 
 
+def find_files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """Yields every file below a folder or a URL whose name ends in a certain way, but for the files of datasets."""
+    if is_remote(folder):
+        scheme, bucket, _ = split_url(folder)
+        for info in buckets.list_objects(f"{folder}/"):
+            if info.name.endswith(endings):
+                yield f"{scheme}://{bucket}/{info.name}"
+        return
+    for here, folders, files in os.walk(folder):
+        folders[:] = [] if MANIFEST_FILE in files else sorted(folders)
+        yield from (os.path.join(here, name) for name in sorted(files) if name.endswith(endings))
+
+
 def contains(place: str, name: str) -> bool:
     """Returns whether a file is in a folder or below a URL."""
     file = f"{place}/{name}"

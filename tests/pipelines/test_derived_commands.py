@@ -243,7 +243,7 @@ def test_a_merge_puts_no_image_into_two_splits(small_dataset, tmp_path, capsys):
         "test/e2": ("exact_duplicate", "train"),
         "train/c2": ("exact_duplicate", "test"),
     }
-    assert left["test/e2"].reason == "has the same bytes as train/e in train, and was in test"
+    assert left["test/e2"].reason == "has the same bytes as train/e, which is kept in train; it was in test"
     assert records(tmp_path / "both") == {
         key: data for place in (one, two) for key, data in records(place).items() if key not in left
     }
@@ -251,7 +251,7 @@ def test_a_merge_puts_no_image_into_two_splits(small_dataset, tmp_path, capsys):
     assert verify(tmp_path / "both", workers=1, quiet=True).findings == ()
     assert main(["merge", str(one), str(two), "--out", str(tmp_path / "both")]) == 0
     out = capsys.readouterr().out
-    assert "  3 images are left out, as duplicates in the ledger: test/a2 has the same bytes as train/a in" in out
+    assert "  3 images are left out, as duplicates in the ledger: test/a2 has the same bytes as train/a, which" in out
     assert "  1 image has the bytes of another in the same split; all are kept" in out
     # Equal images within one dataset stay: its own ingest decided about them.
     assert made(["merge", one, "--out", tmp_path / "same"], capsys)["totals"]["written"] == 6

@@ -7,10 +7,13 @@ import sqlite3
 
 import pytest
 from descent import Months, record_months
+from google.protobuf import text_format
 from ingesting import ledger, run
 from object_stores import forget_clients
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from shardwright.edit.delete import delete_probe_rows
+from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.delete import delete_probe_rows, files_naming
 from shardwright.errors import StorageError
 from shardwright.fingerprint import fingerprint
 from shardwright.ingest import known_files
@@ -82,6 +85,19 @@ def test_a_ledger_has_no_trace_of_forgotten_images(image_input, tmp_path, capsys
     made(["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
     whole(tmp_path / "rest")
     assert ledger(tmp_path / "rest")["003.jpg"].reason == "concerns an image that was forgotten"
+    command = ["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out"]
+    found = made([*command, tmp_path / "rest"], capsys)
+    assert (found["other_keys"], found["held_by"], found["named_in"]) == (["003.jpg"], [str(tmp_path / "ds")], [])
+    # The dropped one of two equal files: the dataset has no table of its inputs, but its ledger names the kept one.
+    (tmp_path / "keys").write_text("003.jpg\n005.jpg\n")
+    found = made([*command, tmp_path / "dropped"], capsys)
+    assert found["other_keys"] == ["001.jpg"]
+    assert found["held_by"] == [str(tmp_path / name) for name in ("dropped", "ds")]
+    (tmp_path / "keys").write_text("005.jpg\n")
+    found = made([*command, tmp_path / "rejected"], capsys)
+    # Only the ledgers name an image that was rejected.
+    assert (found["held_by"], found["models"]) == ([], [])
+    assert found["named_in"] == [str(tmp_path / "ds")]
     for file in (tmp_path / "rest").rglob("*"):
         assert not file.is_file() or not {b"001.jpg", b"005.jpg"} & set(file.read_bytes().split(b'"'))
     made(["reshard", tmp_path / "ds", "--out", tmp_path / "same", "--shard-count", 1], capsys)
@@ -195,6 +211,19 @@ def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, cap
     assert str(months.models[1]) not in out
 
 
+@pytest.mark.parametrize("key", ['d\'été/"1".jpg', "a\\b", "x" * 200])
+def test_a_name_is_found_as_statistics_and_schemas_contain_it(small_dataset, tmp_path, key):
+    dataset = ImageDataset.open(small_dataset(tmp_path, counts={"train": [1]}))
+    texts = statistics_pb2.StringStatistics(top_values=[{"value": key, "frequency": 1.0}])
+    (tmp_path / "FeatureStats.pb").write_bytes(texts.SerializeToString())
+    schema = schema_pb2.Schema(string_domain=[schema_pb2.StringDomain(name="image/key", value=[key])])
+    for name, as_utf8 in (("schema.pbtxt", False), ("my.schema.pbtxt", True)):
+        (tmp_path / name).write_text(text_format.MessageToString(schema, as_utf8=as_utf8), encoding="utf-8")
+    names = [os.path.basename(file) for file in files_naming(dataset, [key], [])]
+    assert names == ["FeatureStats.pb", "my.schema.pbtxt", "schema.pbtxt"]
+    assert not list(files_naming(dataset, [key[:-1]], [str(tmp_path)]))
+
+
 def test_results_that_may_show_them_are_named(small_dataset, tmp_path, capsys):
     months = Months(tmp_path / "run", small_dataset)
     record_months(months)
@@ -205,6 +234,14 @@ def test_results_that_may_show_them_are_named(small_dataset, tmp_path, capsys):
         (months.root / "artifacts/X" / kind / "1").mkdir(parents=True)
         place = months.root / "artifacts/X" / kind / "1"
         write_lineage(place, kind=kind, fingerprint=fingerprint(kind), parents=of_it, recipe={})
+    statistics = months.root / "artifacts/StatisticsGen/statistics/3/Split-train/FeatureStats.pb"
+    schema = months.root / "artifacts/SchemaGen/schema/3/schema.pbtxt"
+    for file in (statistics, schema):
+        file.parent.mkdir(parents=True)
+    texts = statistics_pb2.StringStatistics(top_values=[{"value": "train/0002", "frequency": 1.0}])
+    statistics.write_bytes(texts.SerializeToString())
+    domain = schema_pb2.StringDomain(name="image/key", value=["train/00021", "train/0002"])
+    schema.write_text(text_format.MessageToString(schema_pb2.Schema(string_domain=[domain])))
     pages = {"report.html": months.digest(3), "artifacts/ImageExampleGen/examples/1.html": months.digest(1)}
     for name, digest in {**pages, "other.html": "0" * 64}.items():
         (months.root / name).write_text(f"<p>{digest}</p>")
@@ -212,7 +249,9 @@ def test_results_that_may_show_them_are_named(small_dataset, tmp_path, capsys):
     command = ["forget", months.datasets[3], "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
     expected = {str(months.root / "artifacts/X" / kind / "1") for kind in parents}
     expected |= {str(months.root / name) for name in pages} | {str(months.evaluation)}
-    assert set(made(command, capsys)["shown_in"]) == expected
+    found = made(command, capsys)
+    assert set(found["shown_in"]) == expected
+    assert found["named_in"] == [str(schema), str(statistics)]
     # The image is only in the dataset of the third month.
     (tmp_path / "keys").write_text("train/0004\n")
     assert main([*map(str, command[:-1]), str(tmp_path / "more")]) == 0

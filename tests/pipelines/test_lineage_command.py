@@ -157,11 +157,11 @@ def test_models_are_known_by_what_they_were_trained_on(made):
     family = Family(find_artifacts(str(made.root)))
 
     def trained(key):
-        return {one.place for one in trained_on(family, datasets_containing(family, {key})[0])}
+        return {one.place for one in trained_on(family, datasets_containing(family, {key}).records)}
 
     assert trained("train/0002") == {str(made.models[1]), str(made.models[3])}
     assert trained("train/0004") == {str(made.models[3])}
-    assert {one.place for one in datasets_containing(family, {"train/0003"})[0]} == {
+    assert {one.place for one in datasets_containing(family, {"train/0003"}).records} == {
         str(made.datasets[2]),
         str(made.datasets[3]),
     }

@@ -80,7 +80,7 @@ def test_an_earlier_dataset_and_lists_may_lie_on_a_bucket(stores, tmp_path, sche
     second = run(raw(url, method="hash", salt="x", keep_from=f"{url}-first"), tmp_path / "second")
     assert second.recipe["split"]["keep_from"] == first.digest
     before, after = ({key: row.split for key, row in ledger(tmp_path / one).items()} for one in ("first", "second"))
-    # What the bucket lists identifies images, and no image is read to be compared.
+    # The checksums that the bucket lists identify images.
     assert after == {f"renamed-{key}": split for key, split in before.items()}
     run(raw(tmp_path / "in", method="hash", salt="x", keep_from=str(tmp_path / "first")), tmp_path / "local")
     assert tree(tmp_path / "local") == tree(tmp_path / "second")

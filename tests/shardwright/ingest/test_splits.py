@@ -148,7 +148,7 @@ def test_an_image_with_another_name_stays_in_its_split_and_those_that_are_gone_a
 
 
 def test_bytes_of_an_image_that_is_gone_count_more_than_a_name(tmp_path):
-    """Of a dataset that stores other bytes than those of the files, and with another checksum."""
+    """The earlier dataset stores other bytes than those of the files, and another checksum."""
     photos(tmp_path, range(30))
     shutil.copy(tmp_path / "images/p00/000.png", tmp_path / "images/p00/twin.png")
     table(tmp_path, [[key.relative_to(tmp_path / "images"), "cat"] for key in (tmp_path / "images").rglob("*.png")])
