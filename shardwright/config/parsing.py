@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import difflib
 import math
 import os
@@ -227,9 +228,19 @@ def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...
     return tuple(_value(a, v, f"{path}[{i}]") for i, (a, v) in enumerate(zip(args, value, strict=True)))
 
 
+# What YAML reads some words as.
+_AS_READ = {True: "yes, on or true", False: "no, off or false", None: "null or ~"}
+
+
 def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str, Any] | dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(path, f"{value!r} is not a mapping", "Write keys and values below it.")
+    for key in value:
+        # A whole number is the name of a class, too.
+        if not isinstance(key, str) and (isinstance(key, bool) or not isinstance(key, int)):
+            raise ConfigError(
+                path, f"YAML does not read the key {_AS_READ.get(key, key)} as a text", "Put it in quotes."
+            )
     return {str(k): _value(hint, v, f"{path}.{k}") for k, v in value.items()}
 
 
@@ -238,7 +249,8 @@ def parse_string(value: object, path: str) -> str:
     if isinstance(value, (list, Mapping)):
         raise ConfigError(path, f"{value!r} is not a text", "Give one value.")
     if not isinstance(value, str):
-        raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
+        shown = value if isinstance(value, datetime.date) else repr(value)
+        raise ConfigError(path, f"{shown} is not a text", "Put it in quotes.")
     if "\0" in value:
         raise ConfigError(path, f"{value!r} contains a NUL, which no file name may have", f"Remove {path}.")
     if not is_text(value):

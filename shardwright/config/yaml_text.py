@@ -18,21 +18,23 @@ MOST_BYTES = 4 << 20
 _MOST_NODES = 100_000
 _DEEPEST = 100
 _LONGEST_NUMBER = 100
+_NO_RESOLVERS: dict[str, Any] = {}
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
-def parse_yaml(text: str) -> Any:
+def parse_yaml(text: str, *, as_written: bool = False) -> Any:
     """Parses one YAML document with the types of JSON, and dates.
 
     Args:
         text: the document.
+        as_written: whether values and keys without quotes are texts, too: `no` is `"no"`, and not false.
 
     Raises:
         yaml.YAMLError: it is not YAML, has a key twice, or is larger, deeper or, with its aliases written out, longer
             than a configuration may be.
         ValueError, RecursionError: a value is not of its type.
     """
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 (it is a SafeLoader)
+    return yaml.load(text, Loader=_TextLoader if as_written else _Loader)  # noqa: S506 (both are SafeLoaders)
 
 
 def dump_yaml(value: Any, **options: Any) -> str:
@@ -105,6 +107,12 @@ class _Loader(yaml.SafeLoader):
                 raise ConstructorError(None, None, f"the key {key!r} twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+class _TextLoader(_Loader):
+    """A loader that finds no types in values without quotes."""
+
+    yaml_implicit_resolvers = _NO_RESOLVERS
 
 
 def _written_out(node: yaml.Node, known: dict[int, int], open_: set[int]) -> int:

@@ -152,9 +152,9 @@ def _yaml_in(folder: str) -> str:
     return ""
 
 
-def _read_yaml(path: str, *, strict: bool = True) -> Mapping[Any, Any]:
+def _read_yaml(path: str, *, strict: bool = True, as_written: bool = False) -> Mapping[Any, Any]:
     try:
-        document = parse_yaml(read_bytes(path, most=MOST_BYTES).decode("utf-8-sig"))
+        document = parse_yaml(read_bytes(path, most=MOST_BYTES).decode("utf-8-sig"), as_written=as_written)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         if strict:
             problem = str(getattr(error, "problem", None) or error).split("\n")[0]
@@ -164,17 +164,28 @@ def _read_yaml(path: str, *, strict: bool = True) -> Mapping[Any, Any]:
 
 
 def _names(value: object, path: str) -> tuple[str, ...]:
-    if isinstance(value, dict) and set(value) == set(range(len(value))):
-        value = [value[i] for i in range(len(value))]
-    if not isinstance(value, list) or not value or not all(isinstance(name, (str, int)) for name in value):
+    """Returns the names of the classes, if YAML reads each as it is written."""
+    written: object = _read_yaml(path, as_written=True)["names"]
+    if isinstance(value, dict) and isinstance(written, dict) and set(value) == set(range(len(value))):
+        texts = dict(zip(value, written.values(), strict=True))
+        value, written = ([names[i] for i in range(len(names))] for names in (value, texts))
+    if not isinstance(value, list) or not isinstance(written, list) or not value:
         raise UsageError(f"{path}: names is not a list of classes, nor a mapping of the numbers from 0 to classes.")
-    truth = next((name for name in value if isinstance(name, bool)), None)
-    if truth is not None:
-        raise UsageError(
-            f"{path}: names has the class {truth}, since YAML reads yes, no, on, off, true and false so. Put the "
-            f"name in quotes: {'yes' if truth else 'no'!r}."
-        )
-    return tuple(map(str, value))
+    names: dict[str, None] = {}
+    for number, (name, text) in enumerate(zip(value, written, strict=True)):
+        if isinstance(name, (list, dict)) or not isinstance(text, str):
+            raise UsageError(f"{path}: names: the class of number {number} is {name!r}, not a text. Give its name.")
+        # Most tools write whole numbers without quotes.
+        if not isinstance(name, str) and (isinstance(name, bool) or not isinstance(name, int) or str(name) != text):
+            raise UsageError(
+                f"{path}: names has the class {name}, since YAML reads {text or 'nothing'} so. Put the name in quotes: "
+                f"{text!r}."
+            )
+        if not text.strip() or text in names:
+            problem = f"names the class {text!r} twice" if text in names else f"has no name for class {number}"
+            raise UsageError(f"{path}: names: {problem}. Give every number a name of its own.")
+        names[text] = None
+    return tuple(names)
 
 
 def _read_list(listing: Listing, found: list[int]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """`split` in a configuration: what is taken, and what is refused with its place and a way out."""
 
 import dataclasses
+from datetime import date
 
 import pytest
 
@@ -70,6 +71,17 @@ def test_lists_and_rest_name_the_splits():
             "Use one of: fail, train, eval, test",
         ),
         ({"method": "predefined", "from_lists": {}}, "split.from_lists", "empty"),
+        (
+            {"method": "predefined", "from_lists": {False: "a"}},
+            "split.from_lists",
+            "key no, off or false as a text",
+        ),
+        ({"method": "predefined", "from_lists": {None: "a"}}, "split.from_lists", "null or ~ as a text. Put it in quo"),
+        (
+            {"method": "predefined", "from_lists": {"train": date(2024, 1, 2)}},
+            "split.from_lists.train",
+            "2024-01-02",
+        ),
         (
             {"method": "predefined", "from_lists": {"train": "a"}, "from_column": "b"},
             "split.from_lists",

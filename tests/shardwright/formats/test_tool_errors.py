@@ -127,7 +127,15 @@ WHOLE = [
     ("YOLO segments", lambda text: "names: [a, b]\nx: &a [*a]", "cannot be read as YAML|found"),
     ("YOLO segments", lambda text: "names: [a, b", "cannot be read as YAML"),
     ("YOLO segments", lambda text: "names: [a, yes]", r"data.yaml: names has the class True.*quotes: 'yes'"),
-    ("YOLO segments", lambda text: "names: {0: a, 1: off}", r"data.yaml: names has the class False.*quotes"),
+    ("YOLO segments", lambda text: "names: {0: a, 1: off}", r"data.yaml: names has the class False.*quotes: 'off'"),
+    ("YOLO segments", lambda text: "names: [a, 010]", r"names has the class 8, since YAML reads 010.*quotes: '010'"),
+    ("YOLO segments", lambda text: "names: [a, 12:30]", r"the class 750, since YAML reads 12:30 .*quotes: '12:30'"),
+    ("YOLO segments", lambda text: "names: [a, 1.10]", r"the class 1.1, since YAML reads 1.10 .*quotes: '1.10'"),
+    ("YOLO segments", lambda text: "names: [a, 2024-01-02]", r"the class 2024-01-02, .*quotes: '2024-01-02'"),
+    ("YOLO segments", lambda text: "names: {1: null, 0: a}", r"the class None, since YAML reads null .*quotes: 'null'"),
+    ("YOLO segments", lambda text: "names: [a, a]", r"data.yaml: names: names the class 'a' twice"),
+    ("YOLO segments", lambda text: "names: [a, '']", r"data.yaml: names: has no name for class 1"),
+    ("YOLO segments", lambda text: "names: [a, [b]]", r"the class of number 1 is \['b'\], not a text"),
 ]
 
 
