@@ -228,7 +228,7 @@ def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...
     return tuple(_value(a, v, f"{path}[{i}]") for i, (a, v) in enumerate(zip(args, value, strict=True)))
 
 
-# What YAML reads some words as.
+# Words that YAML reads as these values.
 _AS_READ = {True: "yes, on or true", False: "no, off or false", None: "null or ~"}
 
 

@@ -183,7 +183,7 @@ def _names(value: object, path: str) -> tuple[str, ...]:
             )
         if not text.strip() or text in names:
             problem = f"names the class {text!r} twice" if text in names else f"has no name for class {number}"
-            raise UsageError(f"{path}: names: {problem}. Give every number a name of its own.")
+            raise UsageError(f"{path}: names: {problem}. Give every number another name.")
         names[text] = None
     return tuple(names)
 

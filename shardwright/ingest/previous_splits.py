@@ -90,15 +90,19 @@ def previous_splits(options: SplitConfig, path: str, files: InputFiles) -> Previ
     number = {name: i for i, name in enumerate(options.names)}
     positions = KeyIndex(files.listing.keys)
     split_of = np.full(len(files.listing.keys), NEW, dtype=np.int64)
+    # Keys of duplicates, whose images the earlier dataset has under another key.
+    duplicates = set[int]()
     for row in dataset.ledger():
         if row.status in (WRITTEN, DUPLICATE) and row.split in number:
             position = positions.find(row.key)
             if position >= 0:
                 split_of[position] = number[row.split]
+                if row.status == DUPLICATE:
+                    duplicates.add(position)
     renamed = find_renamed(dataset, options.names, files)
     for position, split in renamed.split_of.items():
         split_of[position] = split
-    return PreviousSplits(split_of, sorted(renamed.split_of), renamed.gone, renamed.not_compared)
+    return PreviousSplits(split_of, sorted(renamed.split_of.keys() - duplicates), renamed.gone, renamed.not_compared)
 
 
 def _check_fold(options: SplitConfig, dataset: ImageDataset) -> None:
