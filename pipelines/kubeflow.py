@@ -38,7 +38,7 @@ from shardwright.pipelines.cloud.jobset import jobset_template
 from shardwright.pipelines.cloud.machines import check_hosts, trainer_slice, with_accelerator
 from shardwright.pipelines.cloud.notify import EXECUTOR, NOTIFY, add_webhook_task
 from shardwright.pipelines.cloud.pods import pod_settings
-from shardwright.storage.paths import SCHEMES, scheme_of
+from shardwright.storage.paths import scheme_of
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"
@@ -240,7 +240,7 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     image = _IMAGE_OF_THE_RUN if config.kubeflow.image_parameter else str(config.kubeflow.image)
     placing = {"nodeSelector": selector, "tolerations": tolerations}
     template = jobset_template(config.kubeflow, found, image, placing)
-    shared = f"{_volume_of(str(config.kubeflow.push_directory), config.kubeflow)}.shardwright-jobsets"
+    shared = f"{_shared_folder(config.kubeflow)}/.shardwright-jobsets"
     container = dict(containers(job))["Trainer"]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
     role = "its service account needs a Role (`shardwright docs deploy/kubeflow`)"
@@ -270,20 +270,19 @@ def _staging(config: Config) -> str:
     By default it is on the volume of `push_directory`, which every pod mounts and can write to without credentials.
     """
     section, own = config.kubeflow, config.run.staging
-    if own is not None and (scheme_of(own) is not None or _volume_of(own, section) is not None):
+    if own is not None and (scheme_of(own) is not None or section.volume_of(own) is not None):
         return own.rstrip("/")
-    return f"{_volume_of(str(section.push_directory), section)}.shardwright-staging"
+    return f"{_shared_folder(section)}/.shardwright-staging"
 
 
-def _volume_of(folder: str, section: KubeflowConfig) -> str | None:
-    """Returns the mount path of the innermost volume that contains a folder, with a slash; `None` without one."""
-    mounted = sorted((volume.path.rstrip("/") + "/" for volume in section.volumes), key=len, reverse=True)
-    return next((path for path in mounted if f"{folder.rstrip('/')}/".startswith(path)), None)
+def _shared_folder(section: KubeflowConfig) -> str:
+    """Returns the folder of the volume of `push_directory`."""
+    volume = section.volume_of(str(section.push_directory))
+    return "" if volume is None else volume.path.rstrip("/")
 
 
 def _check_locations(config: Config, section: KubeflowConfig) -> None:
-    mounted = tuple(volume.path.rstrip("/") + "/" for volume in section.volumes)
-    if _volume_of(str(section.push_directory), section) is None:
+    if section.volume_of(str(section.push_directory)) is None:
         raise ConfigError(
             "kubeflow.push_directory",
             f"{section.push_directory!r} is not on a volume, so no pod would see models that another one pushed",
@@ -300,7 +299,7 @@ def _check_locations(config: Config, section: KubeflowConfig) -> None:
     if config.gate.drift is not None and config.gate.drift.reference != BLESSED:
         places["gate.drift.reference"] = config.resolve(config.gate.drift.reference)
     for path, place in places.items():
-        if not f"{place.rstrip('/')}/".startswith((*(scheme.prefix for scheme in SCHEMES), *mounted)):
+        if scheme_of(place) is None and section.volume_of(place) is None:
             raise ConfigError(
                 path, f"{place!r} is not on a bucket or a volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
             )

@@ -117,9 +117,8 @@ def predict_job(config: Config, images: str, out: str) -> str:
     """
     section = config.kubeflow
     check_required(section, "kubeflow", "image", "push_directory")
-    mounted = tuple(volume.path.rstrip("/") + "/" for volume in section.volumes)
     for place in (images, out):
-        if scheme_of(place) is None and not place.startswith(mounted):
+        if scheme_of(place) is None and section.volume_of(place) is None:
             raise UsageError(f"--batch: {place!r} is not on a bucket or a volume. Use a folder of kubeflow.volumes.")
     container: dict[str, Any] = {
         "name": "predict",

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from shardwright.config import Config
+from shardwright.config.kubernetes_names import mount_point
 from shardwright.errors import UsageError
 from shardwright.lineage.blessing import read_blessing
 from shardwright.storage import is_folder, is_remote
@@ -80,9 +81,8 @@ def storage_uri(config: Config, place: str) -> str:
     """
     if scheme_of(place) is not None:
         return place
-    for volume in config.kubeflow.volumes:
-        mounted = volume.path.rstrip("/") + "/"
-        if f"{place}/".startswith(mounted):
-            return f"pvc://{volume.claim}/{place[len(mounted) :]}".rstrip("/")
+    volume = config.kubeflow.volume_of(place)
+    if volume is not None:
+        return f"pvc://{volume.claim}{mount_point(place).removeprefix(mount_point(volume.path))}"
     known = ", ".join(scheme.prefix for scheme in SCHEMES)
     raise UsageError(f"{place}: KServe cannot read it. Use {known} or a folder of kubeflow.volumes.")

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from shardwright.config.kubernetes_names import SHARED_MEMORY
 from shardwright.config.pods import PodConfig, ScratchVolume
 
-_SHARED_MEMORY, _SHARED_MEMORY_PATH = "shared-memory", "/dev/shm"  # noqa: S108 -- a path in a pod
+_SHARED_MEMORY = "shared-memory"
 _ACCESS = "ReadWriteOnce"
 
 _Document = dict[str, Any]
@@ -71,13 +72,13 @@ def _add_metadata(field: str, value: Mapping[str, str], template: _Document) -> 
 
 def _kubeflow_memory(size: int) -> _Document:
     # Nothing in the backend reads `enabledSharedMemory`.
-    mount = {"volumeName": _SHARED_MEMORY, "mountPath": _SHARED_MEMORY_PATH}
+    mount = {"volumeName": _SHARED_MEMORY, "mountPath": SHARED_MEMORY}
     return {"emptyDirMounts": [{**mount, "medium": "Memory", "sizeLimit": str(size)}]}
 
 
 def _add_memory(size: int, template: _Document) -> None:
     memory = {"medium": "Memory", "sizeLimit": str(size)}
-    _mount({"name": _SHARED_MEMORY, "emptyDir": memory}, _SHARED_MEMORY_PATH, template)
+    _mount({"name": _SHARED_MEMORY, "emptyDir": memory}, SHARED_MEMORY, template)
 
 
 def _kubeflow_scratch(volumes: Sequence[ScratchVolume]) -> _Document:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.parsing import at_least
+from shardwright.config.parsing import at_least, between
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import GCS, is_remote
 from shardwright.storage.spans import SpanPath
@@ -32,8 +32,11 @@ COMPONENTS = (
 # Machines are taken away, and services answer 503 now and then.
 RETRIES, MOST_RETRIES = 2, 10
 
-# Registry or user, path, then a tag or a digest: no tag means `latest`, which is another image every week.
-_IMAGE = re.compile(r"[a-z0-9][a-z0-9.:_/-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})")
+# Registry with a port, path, then a tag or a digest: no tag means `latest`, which is another image every week.
+# distribution/reference, regexp.go.
+_PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
+_TAG, _DIGEST = r":[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", r"@sha256:[0-9a-f]{64}"
+_IMAGE = re.compile(rf"([A-Za-z0-9.-]+(:[0-9]+)?/)?{_PART}(/{_PART})*({_TAG}|({_TAG})?{_DIGEST})")
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
@@ -51,12 +54,17 @@ class Resources:
     memory: int | None = None
 
 
-def check_resources(path: str, resources: Resources) -> None:
-    """Refuses sizes that no machine has."""
-    if resources.cpu is not None:
-        at_least(f"{path}.cpu", resources.cpu, 0.1)
-    if resources.memory is not None:
-        at_least(f"{path}.memory", resources.memory, 128 * 10**6)
+LEAST = Resources(0.1, 128 * 10**6)
+
+
+def check_resources(path: str, resources: Resources, most: Resources | None = None) -> None:
+    """Refuses sizes that no machine has; `most` is the largest one."""
+    for name in ("cpu", "memory"):
+        value, least = getattr(resources, name), getattr(LEAST, name)
+        if value is not None:
+            at_least(f"{path}.{name}", value, least)
+            if most is not None:
+                between(f"{path}.{name}", value, least, getattr(most, name))
 
 
 def check_components(path: str, names: Iterable[str], known: tuple[str, ...] = COMPONENTS) -> None:

@@ -20,9 +20,10 @@ from shardwright.checksum import ALGORITHMS
 from shardwright.config import config as config_config
 from shardwright.config import evaluation, images, loader, pods, split, trainer, transform
 from shardwright.config import input as labels
-from shardwright.config.cloud import MOST_RETRIES
+from shardwright.config.cloud import LEAST, MOST_RETRIES
 from shardwright.config.dataset import PRESETS
 from shardwright.config.parsing import NUMBER, keys_of, plain_value, section_of, units_of
+from shardwright.config.vertex import LARGEST_STEP
 
 SCHEMA_FILE = "shardwright.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -123,16 +124,16 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "gate.drift.alpha": (1e-6, 0.5),
     "gate.skew.alpha": (1e-6, 0.5),
     "vertex.retries": (0, MOST_RETRIES),
-    "vertex.resources.*.cpu": (0.1, None),
-    "vertex.resources.*.memory": (128_000_000, None),
+    "vertex.resources.*.cpu": (LEAST.cpu, LARGEST_STEP.cpu),
+    "vertex.resources.*.memory": (LEAST.memory, LARGEST_STEP.memory),
     "vertex.trainer.gpus": (0, None),
     "vertex.trainer.max_hours": (0.1, None),
     "vertex.dataflow.max_workers": (1, None),
     "vertex.schedule.max_runs": (1, None),
     "vertex.schedule.max_concurrent_runs": (1, None),
     "kubeflow.retries": (0, MOST_RETRIES),
-    "kubeflow.resources.*.cpu": (0.1, None),
-    "kubeflow.resources.*.memory": (128_000_000, None),
+    "kubeflow.resources.*.cpu": (LEAST.cpu, None),
+    "kubeflow.resources.*.memory": (LEAST.memory, None),
     "kubeflow.trainer.gpus": (0, None),
     "kubeflow.pods.*.timeout_hours": (0.01, 8760),
     "kubeflow.pods.*.shared_memory": (2**20, None),

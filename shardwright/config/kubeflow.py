@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shardwright.config.cloud import MOST_RETRIES, RETRIES, Resources, check_components, check_image, check_resources
+from shardwright.config.kubernetes_names import (
+    SHARED_MEMORY,
+    check_mount,
+    is_label,
+    is_label_value,
+    is_qualified,
+    mount_point,
+)
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.config.pods import (
     ALL,
@@ -21,11 +28,6 @@ from shardwright.config.pods import (
 )
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES
-
-# Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
-_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_QUALIFIED = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_SELECTOR_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class KubeflowConfig:
             check_resources(f"kubeflow.resources.{component}", resources)
         for component, labels in self.node_selectors.items():
             for label, value in labels.items():
-                if not _QUALIFIED.fullmatch(label) or not _SELECTOR_VALUE.fullmatch(value):
+                if not is_qualified(label) or not is_label_value(value):
                     path = f"kubeflow.node_selectors.{component}.{label}"
                     raise ConfigError(path, f"{value!r} is not a label of a node", "Write key: value.")
         for component, tolerations in self.tolerations.items():
@@ -156,36 +158,59 @@ class KubeflowConfig:
         """Returns the settings of a component's pods: its own over those of all."""
         return self.pods.get(component, PodConfig()).over(self.pods.get(ALL, PodConfig()))
 
+    def volume_of(self, folder: str) -> Volume | None:
+        """Returns the innermost volume that a folder of a pod is on."""
+        if not folder.startswith("/"):
+            return None
+        below = f"{mount_point(folder)}/"
+        found = (volume for volume in self.volumes if below.startswith(f"{mount_point(volume.path)}/"))
+        return max(found, key=lambda volume: len(mount_point(volume.path)), default=None)
+
     def _check_mounts(self) -> None:
-        mounted = {volume.path.rstrip("/") for volume in self.volumes}
-        for component, pod in self.pods.items():
+        """Refuses two volumes at one path of a pod."""
+        for component, own in self.pods.items():
+            pod, of_all = self.pod_of(component), self.pods.get(ALL, PodConfig())
+            mounted = {mount_point(volume.path): "kubeflow.volumes" for volume in self.volumes}
+            if pod.shared_memory is not None:
+                owner = ALL if own.shared_memory is None else component
+                path = f"kubeflow.pods.{owner}.shared_memory"
+                _check_free(path, SHARED_MEMORY, mounted)
+                mounted[SHARED_MEMORY] = path
+            owner = ALL if pod.scratch is of_all.scratch else component
             for number, volume in enumerate(pod.scratch):
-                if volume.path.rstrip("/") in mounted:
-                    path = f"kubeflow.pods.{component}.scratch[{number}].path"
-                    raise ConfigError(path, f"{volume.path!r} is a path of kubeflow.volumes, too", "Use another path.")
+                _check_free(f"kubeflow.pods.{owner}.scratch[{number}].path", volume.path, mounted)
+
+
+_TAINT_FIX = "Use at most 63 letters, digits, -, _ and dots."
+
+
+def _check_free(path: str, folder: str, mounted: Mapping[str, str]) -> None:
+    taken = mounted.get(mount_point(folder))
+    if taken is not None:
+        raise ConfigError(path, f"{folder!r} is a path of {taken}, too", "Use another path.")
 
 
 def _check_toleration(path: str, toleration: Toleration) -> None:
-    if not _QUALIFIED.fullmatch(toleration.key):
+    if not is_qualified(toleration.key):
         raise ConfigError(f"{path}.key", f"{toleration.key!r} is not the key of a taint", "Write e.g. google.com/tpu.")
     one_of(f"{path}.operator", toleration.operator, ("Exists", "Equal"))
     if (toleration.value is not None) != (toleration.operator == "Equal"):
         problem = f"{toleration.value!r} with operator {toleration.operator}"
         raise ConfigError(f"{path}.value", problem, "Give a value with Equal, and none with Exists.")
+    if toleration.value is not None and not is_label_value(toleration.value):
+        raise ConfigError(f"{path}.value", f"{toleration.value!r} is not the value of a taint", _TAINT_FIX)
     if toleration.effect is not None:
         one_of(f"{path}.effect", toleration.effect, ("NoSchedule", "PreferNoSchedule", "NoExecute"))
 
 
 def _check_volumes(volumes: tuple[Volume, ...]) -> None:
     for i, volume in enumerate(volumes):
-        if not _DNS_LABEL.fullmatch(volume.claim):
+        # Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
+        if not is_label(volume.claim):
             fix = "Use a-z, 0-9 and -, at most 63."
             raise ConfigError(f"kubeflow.volumes[{i}].claim", f"{volume.claim!r} is not the name of a volume", fix)
-        if not volume.path.startswith("/") or ".." in volume.path.split("/") or volume.path.strip("/") == "":
-            raise ConfigError(
-                f"kubeflow.volumes[{i}].path", f"{volume.path!r} is not a folder to mount at", "Write /data."
-            )
-    if len({volume.path for volume in volumes}) < len(volumes):
+        check_mount(f"kubeflow.volumes[{i}].path", volume.path)
+    if len({mount_point(volume.path) for volume in volumes}) < len(volumes):
         raise ConfigError("kubeflow.volumes", "two claims at one path", "Give each its own path.")
     if len({volume.claim for volume in volumes}) < len(volumes):
         raise ConfigError("kubeflow.volumes", "one claim at two paths", "Mount it once, above both folders.")
@@ -205,6 +230,9 @@ def _check_trainer(trainer: KubeflowTrainer) -> None:
             f"{trainer.gpus}, and kubeflow.trainer.gpu is {trainer.gpu or 'not set'}",
             "Give both, or none.",
         )
+    if trainer.gpu is not None and not is_qualified(trainer.gpu, prefixed=True):
+        problem = f"{trainer.gpu!r} is not a resource of a node"
+        raise ConfigError("kubeflow.trainer.gpu", problem, "Write nvidia.com/gpu, or what your device plugin offers.")
     if trainer.machine is not None and trainer.gpu is not None:
         raise ConfigError(
             "kubeflow.trainer.gpu", "a pod has a TPU or GPUs, not both", "Remove machine and topology, or gpu."

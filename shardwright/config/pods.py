@@ -7,16 +7,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from shardwright.config.kubernetes_names import (
+    SUBDOMAIN_FIX,
+    check_mount,
+    is_key,
+    is_label_value,
+    is_qualified,
+    is_subdomain,
+    mount_point,
+)
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
 # The key of `kubeflow.pods` for all components; a component's own settings are added, and win.
 ALL = "all"
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_KEY = re.compile(r"[A-Za-z0-9._-]{1,253}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_QUALIFIED = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _RESERVED = "SHARDWRIGHT_"
 NOTIFY_WHEN = ("failure", "always")
 
@@ -142,10 +147,10 @@ def check_pod(path: str, pod: PodConfig) -> None:
         for name, reference in references.items():
             _check_reference(f"{path}.{option}.{name}", reference)
     for label, value in pod.labels.items():
-        if not _QUALIFIED.fullmatch(label) or not _LABEL_VALUE.fullmatch(value):
+        if not is_qualified(label) or not is_label_value(value):
             raise ConfigError(f"{path}.labels.{label}", f"{value!r} is not a label of a pod", "Write key: value.")
     for annotation in pod.annotations:
-        if not _QUALIFIED.fullmatch(annotation):
+        if not is_qualified(annotation):
             raise ConfigError(
                 f"{path}.annotations.{annotation}", "is not the name of an annotation", "Write key: value."
             )
@@ -155,13 +160,13 @@ def check_pod(path: str, pod: PodConfig) -> None:
         at_least(f"{path}.shared_memory", pod.shared_memory, 1 << 20)
     for number, volume in enumerate(pod.scratch):
         _check_scratch(f"{path}.scratch[{number}]", volume)
-    if len({volume.path for volume in pod.scratch}) < len(pod.scratch):
+    if len({mount_point(volume.path) for volume in pod.scratch}) < len(pod.scratch):
         raise ConfigError(f"{path}.scratch", "two volumes at one path", "Give each its own path.")
 
 
 def _check_reference(path: str, reference: str) -> None:
     owner, _, key = reference.partition("/")
-    if not _NAME.fullmatch(owner) or not _KEY.fullmatch(key):
+    if not is_subdomain(owner) or not is_key(key):
         raise ConfigError(path, f"{reference!r} is not NAME/KEY", "Write e.g. wandb/token.")
 
 
@@ -169,23 +174,24 @@ def check_jobset(path: str, jobset: JobSetConfig) -> None:
     """Refuses settings that Kubernetes refuses."""
     for option in ("queue", "service_account"):
         value = getattr(jobset, option)
-        if value is not None and not _NAME.fullmatch(value):
-            raise ConfigError(f"{path}.{option}", f"{value!r} is not a name", "Use a-z, 0-9, - and dots.")
+        if value is not None and not is_subdomain(value):
+            raise ConfigError(f"{path}.{option}", f"{value!r} is not a name", SUBDOMAIN_FIX)
+    if jobset.queue is not None and not is_label_value(jobset.queue):
+        # Kueue finds the queue by the value of a label.
+        problem = f"{jobset.queue!r} has {len(jobset.queue)} characters, and the value of a label at most 63"
+        raise ConfigError(f"{path}.queue", problem, "Name a queue with a shorter name.")
     between(f"{path}.max_restarts", jobset.max_restarts, 0, 100)
 
 
 def check_secret_names(path: str, names: tuple[str, ...]) -> None:
     """Refuses names that no Secret can have."""
     for number, name in enumerate(names):
-        if not _NAME.fullmatch(name):
-            raise ConfigError(f"{path}[{number}]", f"{name!r} is not the name of a Secret", "Use a-z, 0-9, - and dots.")
+        if not is_subdomain(name):
+            raise ConfigError(f"{path}[{number}]", f"{name!r} is not the name of a Secret", SUBDOMAIN_FIX)
 
 
 def _check_scratch(path: str, volume: ScratchVolume) -> None:
-    if not volume.path.startswith("/") or ".." in volume.path.split("/") or volume.path.strip("/") == "":
-        raise ConfigError(f"{path}.path", f"{volume.path!r} is not a folder to mount at", "Write /scratch.")
+    check_mount(f"{path}.path", volume.path)
     at_least(f"{path}.size", volume.size, 1 << 20)
-    if volume.storage_class is not None and not _NAME.fullmatch(volume.storage_class):
-        raise ConfigError(
-            f"{path}.storage_class", f"{volume.storage_class!r} is not a name", "Use a-z, 0-9, - and dots."
-        )
+    if volume.storage_class is not None and not is_subdomain(volume.storage_class):
+        raise ConfigError(f"{path}.storage_class", f"{volume.storage_class!r} is not a name", SUBDOMAIN_FIX)

@@ -18,6 +18,7 @@ from shardwright.config.cloud import (
     check_label,
     check_resources,
 )
+from shardwright.config.cron import check_cron
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.config.pods import check_variables
 from shardwright.errors import ConfigError
@@ -29,17 +30,27 @@ _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _GIGABYTE = 10**9
 _SERVICE_ACCOUNT = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
-_KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
+_KMS_KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
+# The name of a resource of Compute Engine, such as a network or a range of addresses.
+_RESOURCE = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_NETWORK = re.compile(rf"projects/[0-9]+/global/networks/{_RESOURCE.pattern}")
+_SUBNETWORK = re.compile(
+    rf"(https://www\.googleapis\.com/compute/v1/)?(projects/[^/\s]+/)?regions/[^/\s]+/subnetworks/{_RESOURCE.pattern}"
+)
+_MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 _ATTACHMENT = re.compile(r"projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+")
 _RESERVATION = re.compile(r"projects/[^/]+/zones/[^/]+/reservations/[^/]+")
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?")
 ON_DEMAND, SPOT, FLEX_START, RESERVATION = "on_demand", "spot", "flex_start", "reservation"
 CAPACITIES = (ON_DEMAND, SPOT, FLEX_START, RESERVATION)
 _DISKS = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
-_CRON_FIELDS = 5
 _EMAIL = re.compile(r"[^@\s,<>]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 # cloud.google.com/vertex-ai/docs/pipelines/email-notifications
 _MOST_EMAILS = 3
+# cloud.google.com/vertex-ai/docs/pipelines/machine-types
+LARGEST_STEP = Resources(96, 624 * _GIGABYTE)
+# The API takes so many labels of a resource.
+_MOST_LABELS = 64
 
 
 @dataclass(frozen=True)
@@ -151,7 +162,7 @@ class VertexConfig:
         reserved_ip_ranges: names of ranges of that network that runs and jobs may use.
         network_attachment: attachment of a Private Service Connect interface, for the job that trains.
         kms_key: key that encrypts runs and jobs, `projects/…/locations/…/keyRings/…/cryptoKeys/NAME`.
-        experiment: experiment of Vertex AI that runs are added to.
+        experiment: experiment of Vertex AI that runs of `submit` are added to. Runs of a schedule have none.
         labels: labels of runs and jobs.
         resources: component -> resources of its machine.
         trainer: the machine that trains.
@@ -195,8 +206,16 @@ class VertexConfig:
         _matches("vertex.experiment", self.experiment, _ID, "Use a-z, 0-9 and -, at most 128.")
         attachment = "Write projects/P/regions/R/networkAttachments/NAME."
         _matches("vertex.network_attachment", self.network_attachment, _ATTACHMENT, attachment)
+        network = "Write projects/NUMBER/global/networks/NAME, with the number of the project."
+        _matches("vertex.network", self.network, _NETWORK, network)
         for number, name in enumerate(self.reserved_ip_ranges):
-            _matches(f"vertex.reserved_ip_ranges[{number}]", name, _ID, "Write the name of the range.")
+            _matches(f"vertex.reserved_ip_ranges[{number}]", name, _RESOURCE, "Write the name of the range.")
+        if self.reserved_ip_ranges and self.network is None:
+            raise ConfigError("vertex.reserved_ip_ranges", "are ranges of vertex.network, which is missing", network)
+        location = _KMS_KEY.fullmatch(self.kms_key or "")
+        if location is not None and self.region is not None and location[1] != self.region:
+            problem = f"is a key in {location[1]}, and vertex.region is {self.region}"
+            raise ConfigError("vertex.kms_key", problem, "Use a key of the same region.")
         if self.network is not None and self.network_attachment is not None:
             raise ConfigError(
                 "vertex.network_attachment", "vertex.network is given, too", "Use peering (network) or an attachment."
@@ -204,9 +223,11 @@ class VertexConfig:
         between("vertex.retries", self.retries, 0, MOST_RETRIES)
         for label, value in self.labels.items():
             check_label("vertex.labels", label, value)
+        if len(self.labels) > _MOST_LABELS:
+            raise ConfigError("vertex.labels", f"{len(self.labels)} are too many", f"Use at most {_MOST_LABELS}.")
         check_components("vertex.resources", self.resources)
         for component, resources in self.resources.items():
-            check_resources(f"vertex.resources.{component}", resources)
+            check_resources(f"vertex.resources.{component}", resources, LARGEST_STEP)
         _check_dataflow(self.dataflow)
         _check_trainer(self.trainer)
         _check_schedule(self.schedule)
@@ -227,6 +248,9 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
             "(`shardwright docs deploy/dataflow`).",
         )
     check_components("vertex.dataflow.components", dataflow.components, ON_DATAFLOW)
+    _matches("vertex.dataflow.machine", dataflow.machine, _MACHINE, "Write a machine type such as n2-standard-4.")
+    subnetwork = "Write regions/REGION/subnetworks/NAME."
+    _matches("vertex.dataflow.subnetwork", dataflow.subnetwork, _SUBNETWORK, subnetwork)
     at_least("vertex.dataflow.max_workers", dataflow.max_workers, 1)
 
 
@@ -243,7 +267,8 @@ def _check_trainer(trainer: VertexTrainer) -> None:
     if trainer.disk.size is not None:
         between("vertex.trainer.disk.size", trainer.disk.size, 100 * _GIGABYTE, 64_000 * _GIGABYTE)
     check_variables("vertex.trainer.env", tuple(trainer.env))
-    _matches("vertex.trainer.persistent_resource", trainer.persistent_resource, _ID, "Write the ID of the resource.")
+    resource = "Write the ID of the resource."
+    _matches("vertex.trainer.persistent_resource", trainer.persistent_resource, _RESOURCE, resource)
 
 
 def _check_capacity(trainer: VertexTrainer) -> None:
@@ -279,12 +304,7 @@ def _check_notify(notify: VertexNotify) -> None:
 
 def _check_schedule(schedule: ScheduleConfig) -> None:
     if schedule.cron is not None:
-        zone, _, rest = schedule.cron.rpartition("TZ=")
-        fields = schedule.cron.split() if not zone and "TZ=" not in schedule.cron else rest.split()[1:]
-        if len(fields) != _CRON_FIELDS or not all(re.fullmatch(r"[0-9A-Za-z*/,?#-]+", part) for part in fields):
-            raise ConfigError(
-                "vertex.schedule.cron", f"{schedule.cron!r} has no five fields", "Write `TZ=Europe/Paris 0 3 1 * *`."
-            )
+        check_cron("vertex.schedule.cron", schedule.cron)
     if schedule.max_runs is not None:
         at_least("vertex.schedule.max_runs", schedule.max_runs, 1)
     at_least("vertex.schedule.max_concurrent_runs", schedule.max_concurrent_runs, 1)

@@ -254,6 +254,9 @@ def test_batch_prediction_on_kubernetes(file, capsys):
     ]  # fmt: skip
     assert container["env"] == [{"name": "A", "value": "1"}]
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "8000000000"}
+    # The volume itself is on the volume.
+    assert main(["deliver", str(file), "--kserve", "--batch", "/models", "/models/x.csv"]) == 0
+    capsys.readouterr()
     assert main(["deliver", str(file), "--kserve", "--batch", "/elsewhere", "/models/x.csv"]) == 2
     assert "'/elsewhere' is not on a bucket or a volume" in capsys.readouterr().err
 

@@ -86,9 +86,13 @@ def test_key_ranges_and_name_of_one_run(asked, tmp_path, capsys):
     assert (job["reservedIpRanges"], job["network"]) == (["ranges"], "projects/1/global/networks/n")
 
 
-def test_the_request_of_a_schedule(asked, capsys):
+def test_the_request_of_a_schedule(asked, tmp_path, capsys):
+    config = {**CONFIG, "vertex": {**CONFIG["vertex"], "experiment": "monthly"}}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     assert main(["schedule", "c.yaml", "--dry-run"]) == 0
-    request = json.loads(capsys.readouterr().out)["schedule"]
+    output = capsys.readouterr()
+    assert output.err.startswith("vertex.experiment: Vertex AI adds no run of a schedule to an experiment.")
+    request = json.loads(output.out)["schedule"]
     assert request["cron"] == "TZ=Europe/Paris 0 3 1 * *"
     assert request["maxRunCount"] == "12"
     assert request["createPipelineJobRequest"]["parent"] == "projects/my-project/locations/europe-west4"

@@ -55,6 +55,69 @@ def test_a_whole_kubeflow_section():
     assert section.trainer.gpus == 1
 
 
+PEERED = {"network": "projects/12/global/networks/own"}
+KEY = "projects/p/locations/europe-west4/keyRings/r/cryptoKeys/k"
+GPU = {"machine": "n1-standard-8", "gpu": "NVIDIA_TESLA_T4", "gpus": 1}
+PLACES = ("vertex", "kubeflow")
+IMAGES = ("x::1", "x//y:1", "a-:1", "x:1:2", "X/Y:1", "x:", "x@sha256:12")
+CRON = [
+    ("", "'' has no five fields"),
+    ("60 3 1 * *", "'60' cannot be the minute. Use numbers from 0 to 59"),
+    ("0 24 1 * *", "'24' cannot be the hour"),
+    ("0 3 0 * *", "'0' cannot be the day of the month"),
+    ("0 3 1 13 *", "'13' cannot be the month"),
+    ("0 3 1 foo *", "'foo' cannot be the month"),
+    ("0 3 1 * MON-SUX", "'MON-SUX' cannot be the day of the week"),
+    ("0 3 9-1 * *", "'9-1' cannot be the day of the month"),
+    ("*/0 3 1 * *", r"'\*/0' cannot be the minute"),
+    ("0,,1 3 1 * *", "'0,,1' cannot be the minute"),
+    ("TZ=Mars/Phobos 0 3 1 * *", "'Mars/Phobos' is not a time zone"),
+    ("TZ=Europe 0 3 1 * *", "'Europe' is not a time zone"),
+    ("TZ= 0 3 1 * *", "'' is not a time zone"),
+    ("FOOTZ=UTC 0 3 1 * *", "'FOOTZ=UTC 0 3 1 .*' has no five fields"),
+]
+ZONES = ("", "TZ=UTC ", "CRON_TZ=America/Argentina/Buenos_Aires ")
+TIMES = ("0 3 1 * *", "*/15 0-23/2 1,15 jan-MAR ?", "0 3 * * MON-FRI", "5/10 3 ? 12 7")
+LONG = "a" * 64
+CLAIM = {"claim": "data", "path": "/data"}
+KUBERNETES = [
+    ({"volumes": [{**CLAIM, "path": "/da:ta"}]}, r"volumes\[0\]\.path: '/da:ta' is not a folder to mount at"),
+    ({"volumes": [{**CLAIM, "path": "/da\nta"}]}, r"volumes\[0\]\.path"),
+    ({"volumes": [{**CLAIM, "path": "//"}]}, r"volumes\[0\]\.path: '//' is not"),
+    ({"volumes": [{**CLAIM, "claim": LONG}]}, r"volumes\[0\]\.claim"),
+    ({"volumes": [CLAIM, {"claim": "b", "path": "//data/"}]}, "volumes: two claims at one path"),
+    ({"pods": {"all": {"scratch": [{"path": "/a:b", "size": "1GB"}]}}}, r"pods\.all\.scratch\[0\]\.path: '/a:b'"),
+    (
+        {"pods": {"all": {"scratch": [{"path": "/a", "size": "1GB"}, {"path": "/a/", "size": "1GB"}]}}},
+        r"pods\.all\.scratch: two volumes at one path",
+    ),
+    (
+        {"pods": {"all": {"shared_memory": "1GB"}, "Trainer": {"scratch": [{"path": "/dev/shm", "size": "1GB"}]}}},
+        r"pods\.Trainer\.scratch\[0\]\.path: '/dev/shm' is a path of kubeflow\.pods\.all\.shared_memory, too",
+    ),
+    (
+        {"volumes": [{"claim": "a", "path": "/dev/shm"}], "pods": {"Trainer": {"shared_memory": "1GB"}}},
+        r"pods\.Trainer\.shared_memory: '/dev/shm' is a path of kubeflow\.volumes, too",
+    ),
+    ({"jobset": {"queue": LONG}}, r"jobset\.queue: .* has 64 characters, and the value of a label at most 63"),
+    ({"jobset": {"service_account": "a..b"}}, r"jobset\.service_account: 'a\.\.b' is not a name"),
+    ({"image_pull_secrets": ["a.-b"]}, r"image_pull_secrets\[0\]: 'a\.-b' is not the name of a Secret"),
+    ({"pods": {"all": {"secret_env": {"A": "s/.."}}}}, r"pods\.all\.secret_env\.A: 's/\.\.' is not NAME/KEY"),
+    ({"pods": {"all": {"config_map_env": {"A": "a..b/k"}}}}, r"pods\.all\.config_map_env\.A: 'a\.\.b/k' is not"),
+    ({"pods": {"all": {"labels": {"a": LONG}}}}, r"pods\.all\.labels\.a: .* is not a label of a pod"),
+    ({"pods": {"all": {"labels": {"a..b/c": "d"}}}}, r"pods\.all\.labels\.a\.\.b/c"),
+    ({"pods": {"all": {"annotations": {"a..b/c": "d"}}}}, r"pods\.all\.annotations\.a\.\.b/c"),
+    (
+        {"pods": {"all": {"scratch": [{"path": "/a", "size": "1GB", "storage_class": "a_b"}]}}},
+        r"pods\.all\.scratch\[0\]\.storage_class: 'a_b' is not a name",
+    ),
+    ({"node_selectors": {"Trainer": {"a": "b c"}}}, r"node_selectors\.Trainer\.a: 'b c' is not a label of a node"),
+    (
+        {"tolerations": {"Trainer": [{"key": "a", "operator": "Equal", "value": "b c"}]}},
+        r"tolerations\.Trainer\[0\]\.value: 'b c' is not the value of a taint",
+    ),
+    ({"trainer": {"gpu": "NVIDIA_L4", "gpus": 1}}, r"trainer\.gpu: 'NVIDIA_L4' is not a resource of a node"),
+]
 REFUSED = [
     ({"vertex": {"project": "My Project"}}, r"vertex\.project: 'My Project' is not well formed"),
     ({"vertex": {"region": "Holland"}}, r"vertex\.region: .* europe-west4"),
@@ -90,6 +153,32 @@ REFUSED = [
     ({"kubeflow": {"volumes": [{"claim": "a", "path": "/a"}, {"claim": "b", "path": "/a"}]}}, r"volumes: two claims"),
     ({"kubeflow": {"trainer": {"machine": "ct5lp-hightpu-4t"}}}, r"kubeflow\.trainer: a TPU needs a machine and a top"),
     ({"kubeflow": {"trainer": {"gpus": 2}}}, r"kubeflow\.trainer\.gpus: 2, and kubeflow\.trainer\.gpu is not set"),
+    ({"vertex": {"network": "foo"}}, r"vertex\.network: 'foo' is not .* projects/NUMBER/global/networks/NAME"),
+    ({"vertex": {"network": "projects/my-project/global/networks/n"}}, r"vertex\.network: .* number of the project"),
+    ({"vertex": {"network": "projects/1/global/networks/N"}}, r"vertex\.network: .* is not well formed"),
+    ({"vertex": {"reserved_ip_ranges": ["a"]}}, r"reserved_ip_ranges: are ranges of vertex\.network, which is missing"),
+    ({"vertex": {**PEERED, "reserved_ip_ranges": ["1a"]}}, r"vertex\.reserved_ip_ranges\[0\]: '1a' is not well formed"),
+    (
+        {"vertex": {**PEERED, "reserved_ip_ranges": ["a" * 64]}},
+        r"reserved_ip_ranges\[0\]: .* is not well formed",
+    ),
+    (
+        {"vertex": {"region": "us-east1", "kms_key": KEY}},
+        r"kms_key: is a key in europe-west4, and vertex\.region",
+    ),
+    ({"vertex": {"labels": {f"a{number}": "" for number in range(65)}}}, r"vertex\.labels: 65 are too many"),
+    ({"vertex": {"labels": {"a": "x.y"}}}, r"vertex\.labels\.a: 'x\.y' is not a label"),
+    ({"vertex": {"resources": {"Trainer": {"cpu": 97}}}}, r"vertex\.resources\.Trainer\.cpu: 97\.0 is out of range"),
+    (
+        {"vertex": {"resources": {"Trainer": {"memory": "700GB"}}}},
+        r"resources\.Trainer\.memory: .* out of range",
+    ),
+    ({"vertex": {"dataflow": {"machine": "n2 standard 4"}}}, r"dataflow\.machine: 'n2 standard 4' is not well formed"),
+    ({"vertex": {"dataflow": {"subnetwork": "ml"}}}, r"subnetwork: 'ml' .* regions/REGION/subnetworks/NAME"),
+    ({"vertex": {"trainer": {**GPU, "persistent_resource": "1"}}}, r"persistent_resource: '1' is not well formed"),
+    *[({"vertex": {"schedule": {"cron": cron}}}, rf"vertex\.schedule\.cron: {message}") for cron, message in CRON],
+    *[({place: {"image": image}}, rf"{place}\.image: .* a tag or a digest") for place in PLACES for image in IMAGES],
+    *[({"kubeflow": section}, rf"kubeflow\.{message}") for section, message in KUBERNETES],
     ({"beam": {"options": ["runner=X"]}}, r"beam\.options: 'runner=X' is not an option of Beam"),
     ({"beam": {"per_component": {"StatisticsGen": ["x"]}}}, r"beam\.per_component\.StatisticsGen: 'x'"),
 ]
@@ -99,6 +188,26 @@ REFUSED = [
 def test_refused_with_place_and_fix(sections, message):
     with pytest.raises(ConfigError, match=message):
         parse(**sections)
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"vertex": {**PEERED, "reserved_ip_ranges": ["range-one"], "kms_key": KEY, "region": "europe-west4"}},
+        {
+            "vertex": {
+                "dataflow": {"subnetwork": "https://www.googleapis.com/compute/v1/projects/p/regions/r/subnetworks/s"}
+            }
+        },
+        *[{"vertex": {"schedule": {"cron": f"{zone}{rest}"}}} for zone in ZONES for rest in TIMES],
+        *[{"kubeflow": {"image": image}} for image in ("x:1", "h.io:50/a/b_c/d--e.f:V-1", "x:1@sha256:" + "0" * 64)],
+        {"kubeflow": {"volumes": [{"claim": "data", "path": "/a b/ö"}], "jobset": {"queue": "a" * 63}}},
+        {"kubeflow": {"image_pull_secrets": ["a.b-c"], "pods": {"all": {"secret_env": {"A": "s/.dockerconfigjson"}}}}},
+        {"kubeflow": {"tolerations": {"Trainer": [{"key": "a.b/c", "operator": "Equal", "value": ""}]}}},
+    ],
+)
+def test_taken(sections):
+    parse(**sections)
 
 
 @given(st.text(alphabet="abz019._-/: *[", max_size=40))
