@@ -36,7 +36,7 @@ def _card(options: argparse.Namespace) -> int:
     from shardwright.dataset.manifest import MANIFEST_FILE
     from shardwright.errors import UsageError
     from shardwright.lineage.places import contains
-    from shardwright.storage.durable import write_file
+    from shardwright.report.page import page_file, write_page
 
     given = {"license": options.license, "url": options.url, "citeAs": options.cite}
     given = {name: value for name, value in given.items() if value is not None}
@@ -46,7 +46,9 @@ def _card(options: argparse.Namespace) -> int:
         raise UsageError(
             f"--out: {options.out} exists already, and you may have edited it. Give --force to overwrite it."
         )
-    if contains(options.path.rstrip("/"), MANIFEST_FILE):
+    of_dataset = contains(options.path.rstrip("/"), MANIFEST_FILE)
+    target = None if options.out == "-" else page_file(options.out, "--out", *([options.path] if of_dataset else []))
+    if of_dataset:
         text = _of_dataset(options, given)
     elif options.croissant:
         raise UsageError(
@@ -54,8 +56,8 @@ def _card(options: argparse.Namespace) -> int:
         )
     else:
         text = _of_model(options)
-    if options.out != "-":
-        write_file(options.out, text)
+    if target is not None:
+        write_page(target, text)
     if options.json:
         found = {"text": text} if options.out == "-" else {"card": options.out, "bytes": len(text.encode("utf-8"))}
         print_json(found)

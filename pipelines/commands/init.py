@@ -63,6 +63,8 @@ def _init(options: argparse.Namespace) -> int:
     from shardwright.pipelines.init.write_project import pipeline_name
     from shardwright.pipelines.init.yaml_text import yaml_text
 
+    if options.out == "":
+        raise UsageError(f"--out: is empty. Name a file, or {_STDOUT} to print it.")
     # The run is named after the file that people call it by.
     named = options.out and options.out != _STDOUT
     name = pipeline_name(os.path.splitext(options.out)[0] if named else options.folder)
@@ -91,10 +93,12 @@ def _annotations(texts: list[str]) -> str | list[str] | dict[str, str] | None:
     """Returns the annotations as `input.labels.path` has them: one path, a list, or a mapping of splits to files.
 
     Raises:
-        UsageError: some are of a split and others are not, or a split has two files.
+        UsageError: one is empty, some are of a split and others are not, or a split has two files.
     """
     if not texts:
         return None
+    if "" in texts:
+        raise UsageError("LABELS: is empty. Name the annotations, or leave LABELS out.")
     pairs = [] if any(os.path.lexists(text) for text in texts) else [text.partition("=") for text in texts]
     of_splits = [(split, file) for split, equals, file in pairs if equals and split.isidentifier() and file]
     if not of_splits:

@@ -5,6 +5,7 @@ Every candidate is read as an ingest reads it, so what is detected here is what 
 
 from __future__ import annotations
 
+import copy
 import fnmatch
 import os
 import re
@@ -454,9 +455,12 @@ def _several(folder: str, paths: list[str]) -> UsageError:
 
 
 def nested(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns YAML paths as mappings in mappings: `{"input.images": "a"}` is `{"input": {"images": "a"}}`."""
+    """Returns YAML paths as mappings in mappings: `{"input.images": "a"}` is `{"input": {"images": "a"}}`.
+
+    A key that is set itself replaces that of a section which is set as a whole.
+    """
     whole: dict[str, Any] = {}
-    for path, value in options.items():
+    for path, value in sorted(copy.deepcopy(dict(options)).items(), key=lambda pair: pair[0].count(".")):
         *sections, last = path.split(".")
         place = whole
         for section in sections:

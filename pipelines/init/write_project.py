@@ -38,8 +38,10 @@ def write_project(folder: str, name: str, images: str, classes: Sequence[str] | 
         Paths of the files, below the folder.
 
     Raises:
-        UsageError: the folder is not empty, or cannot be written.
+        UsageError: the folder has no name, is not empty, or cannot be written.
     """
+    if not folder:
+        raise UsageError("DIR: is empty. Name a new folder.")
     root = Path(folder)
     if os.path.lexists(root) and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{folder}: exists and is not an empty folder. Name a new folder.")

@@ -368,6 +368,8 @@ def _label_files(path: str | list[Any] | Mapping[Any, Any]) -> tuple[str, dict[s
 def _yaml_problem(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    if problem.startswith("but "):
+        problem = f"{getattr(error, 'context', '')} {problem}"
     return f"{problem} (line {mark.line + 1}, column {mark.column + 1})" if mark else str(problem)
 
 

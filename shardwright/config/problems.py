@@ -86,4 +86,8 @@ def _leave_out(raw: dict[str, Any], path: str) -> bool:
             last = name
             break
         inner = inner[name]
-    return inner.pop(last, None) is not None
+    # YAML has keys that are not texts, and null is a value.
+    found = [key for key in inner if str(key) == last]
+    for key in found:
+        del inner[key]
+    return bool(found)

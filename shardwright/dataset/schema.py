@@ -142,8 +142,9 @@ def parse_schema(text: str, where: str) -> schema_pb2.Schema:
     try:
         return text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as error:
+        problem = str(error).rstrip(".")
         raise UsageError(
-            f"{where}: not a schema: {error}. Fix it, or delete it and run `shardwright schema render`."
+            f"{where}: not a schema: {problem}. Fix it, or delete it and run `shardwright schema render`."
         ) from None
 
 

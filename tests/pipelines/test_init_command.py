@@ -178,10 +178,13 @@ def test_every_value_that_is_set_is_in_the_file(here):
     for number in range(4):
         layouts.image(here / f"data/{'ab'[number % 2]}/i{number}.jpg", number)
     given = {"features.preset": "tfds", "vertex.project": "my-project", "run.root": "/r", "gate.skew.alpha": 0.01}
+    # A section as a whole keeps the keys that are set themselves, before or after it, and the images.
+    given |= {"trainer.epochs": 3, "trainer": "{epochs: 5, batch_size: 4}", "input": "{unlisted_images: reject}"}
     assert init("data", *(word for key, value in given.items() for word in ("--set", f"{key}={value}"))) == 0
     config = load_config("data.yaml")
     assert (config.features.preset, config.vertex.project, config.run.root) == ("tfds", "my-project", "/r")
     assert config.gate.skew.alpha == 0.01
+    assert (config.trainer.epochs, config.trainer.batch_size, config.input.unlisted_images) == (3, 4, "reject")
 
 
 def test_square_images_need_the_order(here, capsys):
@@ -243,6 +246,8 @@ def test_the_run_has_the_name_of_the_file(here):
     [
         (["missing"], "missing"),
         (["data", "nowhere.csv"], "nowhere.csv"),
+        (["data", ""], "LABELS: is empty"),
+        (["data", "--out", ""], "--out: is empty"),
         (["data", "--set", "input.labels"], "is not KEY=VALUE"),
         (["data", "--set", "input.labels.oder=row"], "input.labels.oder"),
         (["data/car/0.jpg"], "is a file"),

@@ -75,6 +75,7 @@ def test_the_other_names_of_eval_are_noted(tmp_path, capsys, name):
         ("task: classif\ntrainer: {model: cnn, epochs: 0}", ["trainer.epochs", "task"]),
         ("trainer: {model: unett, encoder: resnet50}", ["trainer.model", "trainer.encoder"]),
         ("shards: 3", ["shards"]),
+        ("1: 2\nnull: 3\n2024-01-01: null\nshards: 3", ["1", "None", "2024-01-01", "shards"]),
     ],
 )
 def test_an_error_that_follows_from_another_is_not_printed(tmp_path, capsys, text, keys):
@@ -98,6 +99,9 @@ def test_a_file_that_is_not_a_configuration_is_one_message(tmp_path, capsys):
     (tmp_path / "c.yaml").write_text("[1, 2")
     assert main(["validate", str(tmp_path / "c.yaml")]) == 2
     assert "not valid YAML" in capsys.readouterr().err
+    (tmp_path / "c.yaml").write_text("a: 1\n---\nb: 1\n")
+    assert main(["validate", str(tmp_path / "c.yaml")]) == 2
+    assert "expected a single document in the stream but found another document (line 2" in capsys.readouterr().err
     assert main(["validate", str(tmp_path / "none.yaml")]) == 2
 
 

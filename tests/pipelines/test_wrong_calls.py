@@ -17,6 +17,7 @@ OUTPUTS = {
     "export": [],
     "report": [],
     "schema infer": [],
+    "card": [],
 }
 
 
@@ -71,6 +72,10 @@ def test_sizes_that_are_none(source, here, capsys, size):
 
 def test_what_is_written_to_this_machine_is_on_no_bucket(source, here, capsys):
     assert "this machine" in refused(["schema", "infer", source, "--out", "gs://b/x"], capsys)
+    assert "this machine" in refused(["card", source, "--out", "gs://b/x"], capsys)
+    assert "inside the dataset" in refused(["card", source, "--out", source / "CARD.md"], capsys)
+    assert "replace it with --force" in refused(["schema", "infer", source, "--out", "file"], capsys)
+    assert "DIR: is empty" in refused(["init-pipeline", ""], capsys)
     assert "this machine" in refused(["compile", "c.yaml", "--target", "vertex", "--out", "gs://b/x.json"], capsys)
     assert "--evaluation: there is no folder nope" in refused(["report", source, "--evaluation", "nope"], capsys)
     assert [path.name for path in here.iterdir()] == ["file"]
