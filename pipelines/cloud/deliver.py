@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil, log
 from typing import TYPE_CHECKING, Any
 
 from shardwright.config import Config
+from shardwright.config.cloud import check_image
+from shardwright.config.vertex import MACHINE
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.lineage.blessing import Blessing, read_blessing
 from shardwright.pipelines.cloud.compile import check_required
@@ -36,6 +39,8 @@ _SCHEMAS = "gs://google-cloud-aiplatform/schema/modelevaluation"
 # In a traffic split: the model that the request deploys.
 _NEW = "0"
 _ALL = 100
+# `Model.version_aliases` and `Endpoint.display_name` in the API.
+_ALIAS, _MOST_NAME = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]"), 128
 _MISSED = 1e-6
 
 
@@ -64,6 +69,14 @@ class DeliveryOptions:
             raise UsageError(f"--traffic: {self.traffic} is not a percentage from 1 to 100.")
         if self.replicas < 1:
             raise UsageError(f"--replicas: {self.replicas} is too few. Use 1 or more.")
+        if not _ALIAS.fullmatch(self.alias):
+            fix = "Use a-z, 0-9 and -, at most 128 characters, a letter first."
+            raise UsageError(f"--alias: {self.alias!r} is not an alias of a version. {fix}")
+        if self.endpoint is not None and not 1 <= len(self.endpoint) <= _MOST_NAME:
+            raise UsageError(f"--endpoint: {self.endpoint!r} is not a name. Use 1 to {_MOST_NAME} characters.")
+        if not MACHINE.fullmatch(self.machine):
+            raise UsageError(f"--machine: {self.machine!r} is not a machine type. Write one such as n1-standard-4.")
+        check_image("--serving-image", self.serving_image)
 
 
 @dataclass(frozen=True)

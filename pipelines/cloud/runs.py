@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardwright.config import Config
-from shardwright.errors import ShardwrightError, UsageError
+from shardwright.errors import ConfigError, ShardwrightError, UsageError
 
 if TYPE_CHECKING:
     from google.cloud import aiplatform
@@ -246,6 +246,7 @@ def google_errors(*, shows_request: bool = False) -> Iterator[None]:
 
     Raises:
         UsageError: there are no credentials.
+        ConfigError: the client knows no such region.
         ShardwrightError: Vertex AI refuses.
     """
     from google.api_core.exceptions import GoogleAPICallError
@@ -261,6 +262,11 @@ def google_errors(*, shows_request: bool = False) -> Iterator[None]:
         ) from None
     except GoogleAPICallError as error:
         raise ShardwrightError(f"Vertex AI refused: {_first_line(error)}") from None
+    except ValueError as error:
+        if not str(error).startswith("Unsupported region"):
+            raise
+        regions = "https://cloud.google.com/vertex-ai/docs/general/locations"
+        raise ConfigError("vertex.region", "Vertex AI has no such region", f"Use one of {regions}.") from None
 
 
 def _first_line(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, Compiled
 from shardwright.pipelines.cloud.deliver import location_of
 from shardwright.pipelines.cloud.runs import Run, console_link, google_errors, run_of, schedules_of
 from shardwright.pipelines.vertex import compile_vertex, vertex_document
+from shardwright.storage.spans import NEWEST, Choice
 
 if TYPE_CHECKING:
     from google.cloud import aiplatform
@@ -174,10 +175,16 @@ def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[
             raise UsageError(f"--parameter {name}: is not a parameter of a run. Use: {', '.join(PARAMETERS)}.")
     data_root = wanted.parameters.get(DATA_ROOT)
     check_data_root(f"--parameter {DATA_ROOT}", data_root)
+    Choice.parse(f"--parameter {SPAN}", _parameters(wanted).get(SPAN, NEWEST))
     given: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
     given = {name: value for name, value in given.items() if value is not None}
     config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, **given))
     return config, compile_vertex(config, config_file)
+
+
+def _parameters(wanted: SubmitOptions) -> dict[str, str]:
+    """Returns the values of the run's parameters, with the number of a date that is its span."""
+    return {name: str(Choice.written(text)) if name == SPAN else text for name, text in wanted.parameters.items()}
 
 
 @contextmanager
@@ -193,7 +200,7 @@ def _job(config: Config, compiled: Compiled, wanted: SubmitOptions) -> Iterator[
             project=config.vertex.project,
             location=config.vertex.region,
             pipeline_root=config.vertex.pipeline_root,
-            parameter_values=dict(wanted.parameters),
+            parameter_values=_parameters(wanted),
             # None keeps each task's own setting; some are never cached.
             enable_caching=None if wanted.cached else False,
             labels=dict(config.vertex.labels),

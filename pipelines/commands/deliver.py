@@ -26,9 +26,10 @@ def add(commands: Commands) -> None:
     deliver.add_argument("--machine", default="n1-standard-4", metavar="TYPE", help="machine (default n1-standard-4)")
     deliver.add_argument("--replicas", type=int, default=1, metavar="N", help="machines (default 1)")
     deliver.add_argument("--serving-image", metavar="NAME", help="image with TF Serving (default: Google's)")
-    deliver.add_argument("--roll-back", action="store_true", help="undeploy the model that was deployed last")
-    deliver.add_argument("--kserve", action="store_true", help="print a KServe manifest, and send nothing")
-    deliver.add_argument("--model-registry", metavar="URL", help="register it in Kubeflow's Model Registry instead")
+    instead = deliver.add_mutually_exclusive_group()
+    instead.add_argument("--roll-back", action="store_true", help="undeploy the model that was deployed last")
+    instead.add_argument("--kserve", action="store_true", help="print a KServe manifest, and send nothing")
+    instead.add_argument("--model-registry", metavar="URL", help="register it in Kubeflow's Model Registry instead")
     deliver.add_argument("--token-file", metavar="FILE", help="with --model-registry: a bearer token")
     deliver.add_argument(
         "--batch", nargs=2, metavar=("IMAGES", "OUT"), help="predict many images; with --kserve print a Kubernetes Job"
@@ -55,6 +56,11 @@ def _deliver(options: argparse.Namespace) -> int:
 
     if options.roll_back and options.dry_run:
         raise UsageError("--dry-run: --roll-back needs the state of the endpoint first. Leave out --dry-run.")
+    if options.batch and (options.roll_back or options.model_registry is not None):
+        other = "--roll-back" if options.roll_back else "--model-registry"
+        raise UsageError(f"--batch: {other} predicts nothing. Leave one of them out.")
+    if options.token_file is not None and options.model_registry is None:
+        raise UsageError("--token-file: is for --model-registry. Add it, or leave --token-file out.")
     config = load_config(options.config)
     wanted = DeliveryOptions(
         alias=options.alias,

@@ -37,7 +37,7 @@ _NETWORK = re.compile(rf"projects/[0-9]+/global/networks/{_RESOURCE.pattern}")
 _SUBNETWORK = re.compile(
     rf"(https://www\.googleapis\.com/compute/v1/)?(projects/[^/\s]+/)?regions/[^/\s]+/subnetworks/{_RESOURCE.pattern}"
 )
-_MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
+MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 _ATTACHMENT = re.compile(r"projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+")
 _RESERVATION = re.compile(r"projects/[^/]+/zones/[^/]+/reservations/[^/]+")
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?")
@@ -248,7 +248,7 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
             "(`shardwright docs deploy/dataflow`).",
         )
     check_components("vertex.dataflow.components", dataflow.components, ON_DATAFLOW)
-    _matches("vertex.dataflow.machine", dataflow.machine, _MACHINE, "Write a machine type such as n2-standard-4.")
+    _matches("vertex.dataflow.machine", dataflow.machine, MACHINE, "Write a machine type such as n2-standard-4.")
     subnetwork = "Write regions/REGION/subnetworks/NAME."
     _matches("vertex.dataflow.subnetwork", dataflow.subnetwork, _SUBNETWORK, subnetwork)
     at_least("vertex.dataflow.max_workers", dataflow.max_workers, 1)

@@ -55,11 +55,11 @@ def asked(tmp_path, monkeypatch):
 
 
 def test_the_request_of_a_run(asked, capsys):
-    assert main(["submit", "c.yaml", "--dry-run", "--parameter", "span=7"]) == 0
+    assert main(["submit", "c.yaml", "--dry-run", "--parameter", "span=2024-05-01"]) == 0
     request = json.loads(capsys.readouterr().out)
     assert request["parent"] == "projects/my-project/locations/europe-west4"
     job = request["pipelineJob"]
-    assert job["runtimeConfig"]["parameterValues"] == {"span": "7"}
+    assert job["runtimeConfig"]["parameterValues"] == {"span": "19844"}
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/runs"
     assert job["serviceAccount"] == CONFIG["vertex"]["service_account"]
     assert job["labels"]["team"] == "clouds"
@@ -295,6 +295,7 @@ def test_a_dry_run_is_advised_where_there_is_one(asked, capsys, monkeypatch, arg
     ("arguments", "message"),
     [
         (["submit", "c.yaml", "--parameter", "span"], "--parameter span: has no value"),
+        (["submit", "c.yaml", "--parameter", "span=abc", "--dry-run"], "--parameter span: 'abc'"),
         (
             ["submit", "c.yaml", "--parameter", "x=1"],
             "--parameter x: is not a parameter of a run. Use: data_root",
@@ -307,6 +308,12 @@ def test_a_dry_run_is_advised_where_there_is_one(asked, capsys, monkeypatch, arg
             ["submit", "c.yaml", "--parameter", "data_root=gs://bucket/{SPAN}"],
             "--parameter data_root: 'gs://bucket/{SPAN}' names a span",
         ),
+        (["deliver", "c.yaml", "--roll-back", "--batch", "a", "b"], "--batch: --roll-back predicts nothing"),
+        (["deliver", "c.yaml", "--token-file", "x"], "--token-file: is for --model-registry"),
+        (["deliver", "c.yaml", "--alias", "1"], "--alias: '1' is not an alias of a version"),
+        (["deliver", "c.yaml", "--endpoint", ""], "--endpoint: '' is not a name"),
+        (["deliver", "c.yaml", "--machine", "N1"], "--machine: 'N1' is not a machine type"),
+        (["deliver", "c.yaml", "--serving-image", "tf"], "--serving-image: 'tf' is not the name of an image"),
         (["deliver", "c.yaml", "--roll-back", "--dry-run"], "--dry-run: --roll-back needs the state of the endpoint"),
         (["submit", "c.yaml", "--image", "shardwright"], "vertex.image: 'shardwright' is not the name"),
         (["submit", "c.yaml", "--pipeline-root", "bucket"], "Write gs://bucket."),
@@ -320,6 +327,13 @@ def test_a_dry_run_is_advised_where_there_is_one(asked, capsys, monkeypatch, arg
 def test_calls_that_are_wrong(asked, capsys, arguments, message):
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_unknown_region_is_refused_in_a_line(asked, tmp_path, capsys):
+    config = {**CONFIG, "vertex": {**CONFIG["vertex"], "region": "europe-west99"}}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert main(["submit", "c.yaml", "--dry-run"]) == 2
+    assert "vertex.region: Vertex AI has no such region" in capsys.readouterr().err
 
 
 def test_a_schedule_needs_a_time(asked, tmp_path, capsys):
