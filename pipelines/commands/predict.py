@@ -49,6 +49,11 @@ def add(commands: Commands) -> None:
 
 
 def _predict(options: argparse.Namespace) -> int:
+    from shardwright.errors import UsageError
+
+    for option in options.beam or ():
+        if not option.startswith("--"):
+            raise UsageError(f"--beam {option}: is not an option of Beam, which ignores it. Write --beam=--NAME=VALUE.")
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from shardwright.components.predictor.predict import PredictOptions, predict

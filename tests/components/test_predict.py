@@ -296,6 +296,7 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(s
         ({"out": "no/such/file.csv"}, "there is no folder"),
         ({"more": ["--format", "tfrecord", "--dialect", "coco"]}, "TFRecord files have masks as runs"),
         ({"more": ["--split", "test"]}, "is not a dataset"),
+        ({"more": ["--beam", "runner=X"]}, "--beam runner=X: is not an option of Beam"),
         ({"more": ["--dialect", "tgs"]}, "'tgs' has no column of classes"),
         ({"more": ["--batch-size", "0"]}, "--batch-size: 0 is too small"),
         ({"more": ["--like", "bad.csv"]}, "--like bad.csv: its header 'a,b' is of no known layout"),

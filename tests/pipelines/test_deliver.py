@@ -237,6 +237,11 @@ def test_kserve(tmp_path, capsys):
     predictor = made["spec"]["predictor"]
     assert predictor["model"]["storageUri"] == "pvc://data/clouds"
     assert predictor["canaryTrafficPercent"] == 20
+    # The folder is on the innermost volume.
+    inner = [*section["volumes"], {"claim": "inner", "path": "/models/clouds"}]
+    file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": {**section, "volumes": inner}}))
+    assert main(["deliver", str(file), "--kserve"]) == 0
+    assert "storageUri: pvc://inner\n" in capsys.readouterr().out
     file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": {**section, "push_directory": "/other"}}))
     assert main(["deliver", str(file), "--kserve"]) == 2
     assert "KServe cannot read it" in capsys.readouterr().err
