@@ -106,5 +106,5 @@ def _text(comparison: Comparison) -> str:
     if not comparison.enough:
         verdict = f"too few images to decide, {LEAST} of each are needed"
     head = f"{comparison.current} ({comparison.current_images} images) against {comparison.reference}"
-    unread = [escape(text) for text in comparison.unreadable]
+    unread = [escape(text) for text in (comparison.known, *comparison.unreadable) if text]
     return "\n".join([*lines, *unread, f"{head} ({comparison.reference_images} images): {verdict}"])

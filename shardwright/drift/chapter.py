@@ -92,6 +92,8 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     if not comparison.enough:
         lead += Markup(" <b>Too few images: at least {} of each are needed.</b>").format(LEAST)
     chapter = link(heading.ident, heading.title)
+    if comparison.known:
+        lead += Markup(" {}.").format(isolate(comparison.known))
     for text in comparison.unreadable:
         lead += Markup(" <b>{}.</b>").format(isolate(text))
     findings = [] if comparison.enough else [("warn", join([chapter, ": too few images for a verdict."]))]

@@ -27,6 +27,7 @@ from shardwright.drift.two_samples import (
     kolmogorov_smirnov,
     permutations_for,
 )
+from shardwright.progress import counted
 
 _SHOWN = 12
 _KEYS = 5
@@ -55,7 +56,7 @@ def comparison_html(comparison: Comparison) -> Markup:
     ]
     table = rows(("measure", "verdict", "chance", "before", "now"), body)
     left = f"{every - _SHOWN} more measures: `findings` has all." if every > _SHOWN else ""
-    unread = [line(isolate(text)) for text in comparison.unreadable]
+    unread = [line(isolate(text)) for text in (comparison.known, *comparison.unreadable) if text]
     return box(verdict, line(sides), *unread, table, *([line(left)] if left else []))
 
 
@@ -112,6 +113,7 @@ class Comparison:
         findings: a finding for every measure, drifted ones first.
         reference_unreadable: keys of images of the reference that are left out, as they cannot be read or decoded.
         current_unreadable: those of the current sample.
+        current_known: images of the current dataset that are left out because the reference has them, too.
     """
 
     reference: str
@@ -121,6 +123,14 @@ class Comparison:
     findings: tuple[DriftFinding, ...]
     reference_unreadable: tuple[str, ...] = ()
     current_unreadable: tuple[str, ...] = ()
+    current_known: int = 0
+
+    @property
+    def known(self) -> str:
+        """A text about the images that are left out because both sides have them; empty if there are none."""
+        if not self.current_known:
+            return ""
+        return f"{counted(self.current_known, 'image')} of {self.current} left out, which {self.reference} has, too"
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -190,6 +200,7 @@ def compare(
         tuple(findings),
         tuple(reference.unreadable),
         tuple(current.unreadable),
+        current.known,
     )
 
 

@@ -15,8 +15,8 @@ from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import document, finding_list, isolate, join, section
 from shardwright.drift.chapter import Heading, Tile, drift_chapter
-from shardwright.drift.compare import Comparison, compare
-from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder
+from shardwright.drift.compare import LEAST, Comparison, compare
+from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder, shared_contents
 from shardwright.errors import DatasetError, UsageError
 from shardwright.progress import SILENT, Progress
 from shardwright.report.anomalies import DRIFT, SKEW, Anomaly
@@ -74,6 +74,9 @@ class DriftCheck:
 def check_drift(dataset: ImageDataset, config: DriftConfig, digest: str) -> DriftCheck:
     """Compares a dataset with its reference.
 
+    Images that the reference has, too, are left out, if at least `LEAST` others remain. The old images of a dataset
+    that grows would hide a change of the new ones, and the tests assume samples without common images.
+
     Args:
         dataset: the new one.
         config: `gate.drift`, with an absolute path or a URL as its reference.
@@ -90,7 +93,7 @@ def check_drift(dataset: ImageDataset, config: DriftConfig, digest: str) -> Drif
             "it, or run or compile again."
         )
     before = sample_dataset(reference, size=config.images, name="the reference")
-    now = sample_dataset(dataset, size=config.images, name="this dataset")
+    now = _sample_new(dataset, reference, config.images, "this dataset")
     return DriftCheck(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
 
@@ -189,8 +192,9 @@ def compare_datasets(
 def check_paths(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> DriftCheck:
     """Compares as `compare_datasets` does, and returns the samples, too, so that they can be shown."""
     names = _names(config.reference, os.fspath(current))
-    before = sample_dataset(ImageDataset.open(config.reference), size=config.images, name=names[0], shown=shown)
-    now = sample_of(current, config.images, shown)
+    reference = ImageDataset.open(config.reference)
+    before = sample_dataset(reference, size=config.images, name=names[0], shown=shown)
+    now = sample_of(current, config.images, shown, reference)
     now.name = names[1]
     return DriftCheck(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
@@ -203,8 +207,16 @@ def _names(*places: str) -> list[str]:
     return ["/".join(way[-count:]) for way in parts]
 
 
-def sample_of(place: str | os.PathLike[str], images: int, shown: Progress = SILENT) -> Sample:
+def sample_of(
+    place: str | os.PathLike[str], images: int, shown: Progress = SILENT, reference: ImageDataset | None = None
+) -> Sample:
     """Samples a dataset, or a folder of images if it has no manifest.
+
+    Args:
+        place: the dataset or folder.
+        images: most images of the sample.
+        shown: advances with every image.
+        reference: a dataset whose images are left out of the sample of a dataset, see `check_drift`.
 
     Raises:
         DatasetError: the dataset is damaged.
@@ -215,4 +227,17 @@ def sample_of(place: str | os.PathLike[str], images: int, shown: Progress = SILE
         read_bytes(os.path.join(name, MANIFEST_FILE))
     except OSError:
         return sample_folder(name if is_remote(name) else os.path.abspath(name), size=images, shown=shown)
-    return sample_dataset(ImageDataset.open(name), size=images, name=name, shown=shown)
+    dataset = ImageDataset.open(name)
+    if reference is None:
+        return sample_dataset(dataset, size=images, name=name, shown=shown)
+    return _sample_new(dataset, reference, images, name, shown)
+
+
+def _sample_new(
+    dataset: ImageDataset, reference: ImageDataset, images: int, name: str, shown: Progress = SILENT
+) -> Sample:
+    """Samples the images that the reference does not have, or all where these are too few for a verdict."""
+    sample = sample_dataset(dataset, size=images, name=name, known=shared_contents(dataset, reference), shown=shown)
+    if not sample.known or sample.total >= LEAST:
+        return sample
+    return sample_dataset(dataset, size=images, name=name, shown=shown)

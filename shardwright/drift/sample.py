@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from shardwright.dataset.example_view import ExampleReader, sampling_hash
 from shardwright.dataset.random_access import RecordLocation, read_record
-from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.reader import ImageDataset, LocatedShard
+from shardwright.dataset.shard_names import facts_path
 from shardwright.drift.measures import EMBEDDING, NUMBERS, ImageMeasures, measure_image
 from shardwright.errors import DatasetError
 from shardwright.images.header import ImageError
@@ -28,6 +29,7 @@ SIZE = 2000
 # Only the most frequent classes are compared.
 _MOST_CLASSES = 40
 MOST_PIXELS = 200_000_000
+_NONE = np.empty(0, np.uint64)
 
 
 @dataclass
@@ -47,6 +49,7 @@ class Sample:
         places: locations of the records; empty for a folder.
         files: paths of the files; empty for a dataset.
         unreadable: keys of images that were drawn and are left out, as they cannot be read or decoded.
+        known: number of images that are left out because the reference has them, too.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Sample:
     places: list[RecordLocation] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    known: int = 0
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -85,6 +89,7 @@ class Sample:
             [self.places[i] for i in chosen] if self.places else [],
             [self.files[i] for i in chosen] if self.files else [],
             self.unreadable,
+            self.known,
         )
 
 
@@ -95,6 +100,7 @@ def sample_dataset(
     size: int = SIZE,
     seed: int = 0,
     name: str = "",
+    known: npt.NDArray[np.uint64] = _NONE,
     shown: Progress = SILENT,
 ) -> Sample:
     """Samples and measures images of a dataset.
@@ -105,6 +111,7 @@ def sample_dataset(
         size: most images of the sample.
         seed: seed of the sample.
         name: name of the sample.
+        known: 64 bits of the content IDs of images to leave out, uint64 (n,).
         shown: advances with every image.
 
     Raises:
@@ -114,16 +121,18 @@ def sample_dataset(
     wanted = set(dataset.splits if splits is None else splits)
     for split in wanted - set(dataset.splits):
         raise DatasetError(f"{dataset.root}: no split {split!r}. It has: {', '.join(dataset.splits)}.")
-    total = sum(shard.records for shard in shards if shard.split in wanted)
+    left_out = {number: _known(dataset, shard, known) for number, shard in enumerate(shards) if shard.split in wanted}
     entries = (
         (sampling_hash(key, seed), key, RecordLocation(number, offset))
-        for number, shard in enumerate(shards)
-        if shard.split in wanted
-        for key, offset in dataset.entries(shard)
+        for number, left in left_out.items()
+        for (key, offset), leave in zip(dataset.entries(shards[number]), left.tolist(), strict=True)
+        if not leave
     )
     drawn = heapq.nsmallest(size, entries)
     reader = ExampleReader(dataset.manifest)
-    sample = Sample(name or ", ".join(sorted(wanted)), total, classes=dataset.manifest.classes)
+    shared = sum(int(left.sum()) for left in left_out.values())
+    total = sum(map(len, left_out.values())) - shared
+    sample = Sample(name or ", ".join(sorted(wanted)), total, classes=dataset.manifest.classes, known=shared)
     builder = _Builder(sample)
     payloads = map_threads(lambda entry: read_record(shards, entry[2]), drawn, readers(dataset.root))
     for (_, key, place), payload in zip(drawn, payloads, strict=True):
@@ -136,14 +145,34 @@ def sample_dataset(
         if row is None:
             sample.unreadable.append(key)
             continue
-        names = tuple(sorted({dataset.manifest.classes[label] for label in view.labels}))
         sample.places.append(place)
-        sample.labels.append(names)
+        sample.labels.append(tuple(sorted({dataset.manifest.classes[label] for label in view.labels})))
         height, width = view.size
         areas = zip(dataset.manifest.classes, view.areas or (), strict=False)
         sample.areas.append({name: pixels / max(1, height * width) for name, pixels in areas if pixels})
         builder.add(key, row, view.format, (height, width), view.channels)
     return builder.done()
+
+
+def _known(dataset: ImageDataset, shard: LocatedShard, known: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    return np.isin(dataset.facts(shard).content, known) if len(known) else np.zeros(shard.records, bool)
+
+
+def shared_contents(one: ImageDataset, other: ImageDataset) -> npt.NDArray[np.uint64]:
+    """Returns 64 bits of the content ID of each image that two datasets have, uint64 (n,), sorted.
+
+    Raises:
+        DatasetError: the facts are damaged.
+    """
+    return np.intersect1d(_contents(one), _contents(other))
+
+
+def _contents(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    if any(facts_path(shard.path) not in dataset.manifest.parts for shard in shards):
+        return _NONE  # To read all records would take too long.
+    found = np.concatenate([_NONE, *(dataset.facts(shard).content for shard in shards)])
+    return found[found > 0]
 
 
 def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progress = SILENT) -> Sample:

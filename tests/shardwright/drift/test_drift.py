@@ -1,14 +1,18 @@
 """Samples of images are compared: what has changed speaks, nothing else does; and where samples come from."""
 
 import dataclasses
+import io
 
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
 from benchmarks.drift_calibration import CHANGES, measure_all, table
+from shardwright.checksum import checksum_of
+from shardwright.config.evaluation import DriftConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.drift.compare import Comparison, compare
+from shardwright.drift.monitor import check_drift, compare_datasets
 from shardwright.drift.sample import sample_dataset, sample_folder
 from shardwright.errors import DatasetError
 
@@ -88,6 +92,33 @@ def test_the_table_has_a_row_for_each_change(files):
     served = table(files[:60], images=80, resamples=2, power_resamples=1, served=True, quiet=True)
     assert [line.change for line in served] == [change for change in lines if "class" not in change]
     assert not any("classes" in line.measures for line in served)
+
+
+def test_images_that_both_datasets_have_do_not_hide_that_the_new_ones_differ(small_dataset, tmp_path):
+    """A dataset grows each month: the old images are left out, if enough are new for a verdict."""
+
+    def darker(number, example):
+        if number < 150:
+            return example
+        picture = Image.open(io.BytesIO(example["image/encoded"])).point(lambda level: level * 3 // 4)
+        data = encoded(picture)
+        return {**example, "image/encoded": data, "image/format": b"jpeg", "image/blake3": checksum_of(data).encode()}
+
+    def month(name, new):
+        counts = {"train": [100, 50, *([new] if new else [])]}
+        return small_dataset(tmp_path / name, counts=counts, image_format="jpeg", change=darker)
+
+    first, few, second = month("first", 0), month("few", 19), month("second", 20)
+    for current, known, images in ((first, 0, 150), (few, 0, 169), (second, 150, 20)):
+        found = compare_datasets(first, current)
+        assert (found.current_known, found.current_images, found.reference_images) == (known, images, 150)
+        assert ("brightness" in {one.measure for one in found.drifted}) == (current == second)
+    assert found.known == "150 images of second/dataset left out, which first/dataset has, too"
+    assert found.known in found._repr_html_()
+    # In a sample, the rest of the dataset is the whole.
+    checked = check_drift(ImageDataset.open(second), DriftConfig(str(first)), ImageDataset.open(first).manifest.digest)
+    assert checked.comparison.findings == found.findings
+    assert (checked.current.total, checked.current.known) == (20, 150)
 
 
 def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path):
