@@ -113,7 +113,7 @@ def test_images_that_both_datasets_have_do_not_hide_that_the_new_ones_differ(sma
         found = compare_datasets(first, current)
         assert (found.current_known, found.current_images, found.reference_images) == (known, images, 150)
         assert ("brightness" in {one.measure for one in found.drifted}) == (current == second)
-    assert found.known == "150 images of second/dataset left out, which first/dataset has, too"
+    assert found.known == "Left out: 150 images of second/dataset that first/dataset has, too"
     assert found.known in found._repr_html_()
     # In a sample, the rest of the dataset is the whole.
     checked = check_drift(ImageDataset.open(second), DriftConfig(str(first)), ImageDataset.open(first).manifest.digest)
