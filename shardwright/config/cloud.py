@@ -86,11 +86,16 @@ def check_bucket(path: str, folder: str | None) -> None:
 
 
 def check_data_root(path: str, folder: str | None) -> None:
-    """Refuses a folder of data that is not on Cloud Storage, or that names spans: only the paths of the input do."""
+    """Refuses a folder of data that is not on Cloud Storage, or that names spans."""
+    check_no_span(path, folder)
+    check_bucket(path, folder)
+
+
+def check_no_span(path: str, folder: str | None) -> None:
+    """Refuses a folder of data that names spans: only the paths of the input do."""
     if folder is not None and SpanPath.parse(path, folder) is not None:
         problem = f"{folder!r} names a span, and the spans are folders below it"
-        raise ConfigError(path, problem, "Write the folder before the first mark, such as gs://BUCKET/FOLDER.")
-    check_bucket(path, folder)
+        raise ConfigError(path, problem, "Write the folder before the first mark.")
 
 
 def check_image(path: str, image: str | None) -> None:

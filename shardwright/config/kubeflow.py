@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.cloud import MOST_RETRIES, RETRIES, Resources, check_components, check_image, check_resources
+from shardwright.config.cloud import (
+    MOST_RETRIES,
+    RETRIES,
+    Resources,
+    check_components,
+    check_image,
+    check_no_span,
+    check_resources,
+)
 from shardwright.config.kubernetes_names import (
     SHARED_MEMORY,
     check_mount,
@@ -27,7 +35,7 @@ from shardwright.config.pods import (
     check_secret_names,
 )
 from shardwright.errors import ConfigError
-from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES
+from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES, scheme_of
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,11 @@ class KubeflowConfig:
                 f"{self.pipeline_root!r} is not a folder on an object store",
                 f"Write {', '.join(scheme.prefix for scheme in SCHEMES)} or {MINIO.prefix}, then BUCKET/FOLDER.",
             )
+        check_no_span("kubeflow.data_root", self.data_root)
+        scheme = None if self.data_root is None else scheme_of(self.data_root)
+        if scheme is not None and not scheme.is_folder_url(str(self.data_root)):
+            problem = f"{self.data_root!r} is not a folder of a bucket"
+            raise ConfigError("kubeflow.data_root", problem, f"Write {scheme.prefix}BUCKET/FOLDER.")
         for name, mapping in (
             ("resources", self.resources),
             ("node_selectors", self.node_selectors),

@@ -81,6 +81,8 @@ TIMES = ("0 3 1 * *", "*/15 0-23/2 1,15 jan-MAR ?", "0 3 * * MON-FRI", "5/10 3 ?
 LONG = "a" * 64
 CLAIM = {"claim": "data", "path": "/data"}
 KUBERNETES = [
+    ({"data_root": "/models/{SPAN}"}, r"data_root: '/models/{SPAN}' names a span, .* before the first mark"),
+    ({"data_root": "s3://B_/x"}, r"data_root: 's3://B_/x' is not a folder of a bucket\. Write s3://BUCKET/FOLDER"),
     ({"volumes": [{**CLAIM, "path": "/da:ta"}]}, r"volumes\[0\]\.path: '/da:ta' is not a folder to mount at"),
     ({"volumes": [{**CLAIM, "path": "/da\nta"}]}, r"volumes\[0\]\.path"),
     ({"volumes": [{**CLAIM, "path": "//"}]}, r"volumes\[0\]\.path: '//' is not"),
