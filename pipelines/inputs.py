@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +28,10 @@ from shardwright.ingest import (
     locate,
     survey_input,
 )
-from shardwright.ingest.baseline import push_directory_of, resolve_baseline, uses_baseline, without_baseline
+from shardwright.ingest.baseline import push_directory_of, resolve_baseline, run_root, uses_baseline, without_baseline
 from shardwright.lineage.blessing import read_blessing
 from shardwright.storage.durable import write_file
+from shardwright.storage.paths import real_path
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
     asked, config = config, resolve_baseline(config) if hashed else without_baseline(config)
     _check_presets(config)
     _check_values(config)
+    if hashed:
+        _check_root(run_root(config), locate(config).images)
     surveyed = survey_input(IngestRecipe.of(config), locate(config))
     labels = labels_kind(config.task, surveyed.survey)
     if config.input.unlisted_images == "unlabeled":
@@ -150,6 +154,15 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
         raise UsageError(f"{file}: exists already and fits. Use --force to replace it; curated changes would be lost.")
     _write_schema(rendered, file)
     return file
+
+
+def _check_root(root: str, images: str) -> None:
+    """Checks that the files of the run do not become input."""
+    inside = os.path.relpath(real_path(root), real_path(images))
+    # Names that begin with a dot are not listed.
+    if os.path.isdir(images) and (inside == "." or not inside.startswith(".")) and "/." not in inside:
+        what = f"{root} is inside the input folder {images} and would become input"
+        raise ConfigError("run.root", what, "Name a folder outside of it, also by --root DIR.")
 
 
 def _nothing_to_train(surveyed: SurveyedInput) -> ConfigError:

@@ -25,6 +25,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from shardwright.config.split import split_word, stated_split
+from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
 from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
@@ -49,6 +50,8 @@ _MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|manual|(?:^
 _VOC_IMAGES = "JPEGImages"
 _SPLIT_WORD = re.compile(r"[^\W_]+")
 _MOST_TABLES = 20
+# Files that a dataset of ours has, and a run (`shardwright.lineage.places`).
+_OUTPUTS = (frozenset((MANIFEST_FILE, BUILD_FILE)), frozenset(("metadata.sqlite",)))
 # More folders than that are classes or patients, not parts of a data set.
 _MOST_PARTS = 8
 
@@ -75,6 +78,7 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     Returns:
         The candidates with annotations; where there are none, one without.
     """
+    keys = _without_outputs(keys)
     masks = sorted(_mask_folders(keys))
     images = [key for key in keys if _is_image(key) and not _below(key, [*masks, *([labels] if labels else [])])]
     if labels is not None:
@@ -109,6 +113,18 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Candidate(folder, table) for folder in _image_folders(images)]
     return found or [Candidate(_without_annotations(keys), None)]
+
+
+def _without_outputs(keys: Sequence[str]) -> Sequence[str]:
+    """Leaves out the files of datasets and runs in the folder; the folder itself may be a dataset."""
+    names = {name for output in _OUTPUTS for name in output}
+    found: dict[str, set[str]] = {}
+    for key in keys:
+        folder, _, name = key.rpartition("/")
+        if folder and name in names:
+            found.setdefault(folder, set()).add(name)
+    outputs = [folder for folder, there in found.items() if any(there >= output for output in _OUTPUTS)]
+    return [key for key in keys if not _below(key, outputs)] if outputs else keys
 
 
 def _next_to(masks: str, images: Sequence[str]) -> str:

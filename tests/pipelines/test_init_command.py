@@ -295,6 +295,13 @@ def test_settings_are_yaml():
         (["img/1.jpg", "masks/1.png", "t.csv"], "masks", [("img", "masks"), ("", "masks")]),
         (["labels/1.png"], None, [("", None)]),
         (["export.json", "images/1.jpg"], None, [("images", None)]),
+        (["1.jpg", "ds/build.json", "ds/index/Split-train/0.jsonl", "ds/manifest.json"], None, [("", None)]),
+        (["1.jpg", "runs/r/artifacts/Evaluator/1/figures.json", "runs/r/metadata.sqlite"], None, [("", None)]),
+        (
+            ["1.jpg", "build.json", "manifest.json", "t.csv"],
+            None,
+            [("", n) for n in ("build.json", "manifest.json", "t.csv")],
+        ),
     ],
 )
 def test_candidates(keys, labels, found):

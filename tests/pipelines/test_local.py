@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from shardwright.config import parse_config
-from shardwright.errors import CheckFailed, StorageError, UsageError
+from shardwright.errors import CheckFailed, ConfigError, StorageError, UsageError
 from shardwright.lineage import places
 from shardwright.lineage.blessing import Blessing
 from shardwright.pipelines import inputs, local
@@ -54,7 +55,7 @@ def test_a_full_disk_is_reported_before_any_work(
     assert made["root"] == str(tmp_path / "run")
 
 
-def test_the_blessed_dataset_is_looked_up_when_a_run_starts(
+def test_the_blessed_dataset_is_looked_up_and_the_root_checked_when_a_run_starts(
     tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
@@ -68,6 +69,14 @@ def test_the_blessed_dataset_is_looked_up_when_a_run_starts(
     assert "split.keep_from: no dataset yet, since no model was ever blessed" in prepared.notes
     monkeypatch.setattr(inputs, "read_blessing", lambda folder: Blessing("1", "digest"))
     again = resolve_inputs(config, tmp_path / "x.yaml").notes
+    # The files of a run below the images would be images of the next one, unless names with a dot hide them.
+    images = Path(config.resolve(config.input.images))
+    for root in (images, images / "runs" / "x"):
+        placed = replace(config, run=replace(config.run, root=str(root)))
+        with pytest.raises(ConfigError, match=r"^run\.root: .* is inside the input folder .* would become input"):
+            resolve_inputs(placed, tmp_path / "x.yaml")
+    hidden = replace(config, run=replace(config.run, root=str(images / ".runs")))
+    assert resolve_inputs(hidden, tmp_path / "x.yaml").fingerprint == prepared.fingerprint
     assert "split.keep_from: none: the same input as the blessed model's, which makes the same dataset again" in again
 
 
