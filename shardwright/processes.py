@@ -11,6 +11,7 @@ import gc
 import multiprocessing
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +19,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from functools import partial
-from multiprocessing import connection, forkserver, util
+from multiprocessing import connection, forkserver, resource_tracker, util
 from multiprocessing.context import BaseContext
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -109,7 +110,8 @@ def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers
     calls: set[Future[_Out]] = set()
     with suppress(BrokenProcessPool):  # The calls before, of which there is at least one, fail with it.
         for item in items:
-            calls.add(pool.submit(function, item))
+            with _uninterrupted():
+                calls.add(pool.submit(function, item))
     return _results(pool, calls, begun, lost)
 
 
@@ -137,7 +139,22 @@ def warm_up(function: Callable[..., Any]) -> None:
     context = _context()
     if context.get_start_method() == "forkserver":
         context.set_forkserver_preload([function.__module__])
-        forkserver.ensure_running()
+        resource_tracker.ensure_running()  # It would end the block below.
+        with _uninterrupted():
+            forkserver.ensure_running()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Holds back an interruption (Ctrl-C) within the block, and for good in the processes that start in it.
+
+    The terminal sends it to them, too, and Python would show a traceback of each. Workers accept it in `_start`.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _context() -> BaseContext:
@@ -171,6 +188,9 @@ def _start(environment: Mapping[str, str], begun: Event) -> None:
         environment: of the calling process; the server may have been started with another one.
         begun: is set here.
     """
+    # An interruption ends a worker at once, without a traceback: it is one of the kills that leave no half shard.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.environ.clear()
     os.environ.update(environment)
     _end_with_parent()

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import signal
+import threading
 
 
 def state(name):
@@ -10,3 +12,9 @@ def state(name):
 
 def die(number):
     os._exit(number)
+
+
+def interrupt(seconds: float) -> None:
+    """Interrupts all processes of the terminal, as Ctrl-C does."""
+    os.killpg(0, signal.SIGINT)
+    threading.Event().wait(seconds)

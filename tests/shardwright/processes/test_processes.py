@@ -58,3 +58,25 @@ def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == f"{[str(folder)] * 2}\n", done.stderr
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver"])
+def test_an_interruption_shows_no_traceback_of_a_worker(context):
+    """Workers that wait, work or begin end at once; the caller gets the interruption, not the death of a worker."""
+    program = (
+        "import multiprocessing\nfrom asked import interrupt\nfrom shardwright import processes\n"
+        f"processes._context = lambda: multiprocessing.get_context({context!r})\n"
+        "processes.warm_up(interrupt)\n"
+        "try:\n    list(processes.map_processes(interrupt, [60] * 2, 3, 'lost'))\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
