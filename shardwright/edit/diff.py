@@ -1,13 +1,13 @@
 """Compares two datasets image by image, with all features of their records, and renders a page of the differences.
 
-Images are new, gone, changed, moved to another split, labeled or masked otherwise (ignored pixels are a mask, too), or
-differ in a further feature, such as boxes and captions.
+Images are new, gone, renamed, changed, moved to another split, labeled or masked otherwise (ignored pixels are a mask,
+too), or differ in a further feature, such as boxes and captions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,10 +22,13 @@ from shardwright.edit.compared_features import ComparedFeatures
 from shardwright.errors import DatasetError
 from shardwright.masks.rle import Runs, area, union
 from shardwright.progress import SILENT, Progress
+from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES
 
 ADDED, REMOVED, CHANGED, MOVED, RELABELED, MASKS = "added", "removed", "changed", "moved", "relabeled", "masks"
-FEATURES = "features"
-CHANGE_KINDS = (ADDED, REMOVED, CHANGED, MOVED, RELABELED, MASKS, FEATURES)
+FEATURES, RENAMED = "features", "renamed"
+CHANGE_KINDS = (ADDED, REMOVED, RENAMED, CHANGED, MOVED, RELABELED, MASKS, FEATURES)
+# Features that follow from the key.
+_OF_KEY = ("image/filename",)
 # Rows of each kind that are kept to be shown; all are counted.
 _SHOWN = 200
 
@@ -36,7 +39,7 @@ class Difference(NamedTuple):
     Attributes:
         key: its key.
         way: one of `CHANGE_KINDS`.
-        before: the former value: its split, its classes, a feature; empty where there is none.
+        before: the former value: its split, its key, its classes, a feature; empty where there is none.
         after: the present value.
         iou: for masks, the smallest intersection over union of all classes; else `None`.
     """
@@ -93,14 +96,63 @@ class Differences:
 
 
 class _Location(NamedTuple):
-    """The location of an image in the one dataset: its split; number of the shard, offset and length of the record."""
+    """The location of an image in a dataset: its split; number of the shard, offset and length of the record."""
 
     split: str
     frame: tuple[int, int, int]
 
 
+class _Comparison:
+    """Compares records, and collects the differences.
+
+    Args:
+        one: the earlier dataset.
+        other: the later.
+    """
+
+    def __init__(self, one: ImageDataset, other: ImageDataset) -> None:
+        self._features = ComparedFeatures(one.manifest, other.manifest)
+        self.found = Differences((0, 0, 0), only=self._features.only, classes=_other_classes(one, other))
+        self._kept: Counter[str] = Counter()
+        self._overlaps: list[float] = []
+
+    def note(self, row: Difference) -> None:
+        """Adds a difference."""
+        self.found.counts[row.way] += 1
+        self._kept[row.way] += 1
+        if self._kept[row.way] <= _SHOWN:
+            self.found.rows.append(row)
+
+    def compare(self, one: ExampleView, other: ExampleView, splits: tuple[str, str]) -> None:
+        """Adds the differences of two records of an image, which may have another key in the later dataset."""
+        if one.key != other.key:
+            self.note(Difference(other.key, RENAMED, one.key, ""))
+        if splits[0] != splits[1]:
+            self.note(Difference(other.key, MOVED, *splits))
+        differing = [
+            row
+            for row in self._features.differing(one, other, same_image=one.encoded == other.encoded)
+            if one.key == other.key or row[0] not in _OF_KEY
+        ]
+        self.found.features.update(name for name, _, _ in differing)
+        for row in _compared(other.key, one, other, differing):
+            self.note(row)
+            if row.iou is not None:
+                self._overlaps.append(row.iou)
+            if row.way == RELABELED:
+                self.found.labels[f"{row.before} -> {row.after}"] += 1
+
+    def end(self, images: tuple[int, int, int]) -> Differences:
+        """Returns all differences."""
+        overlaps, found = self._overlaps, self.found
+        found.images = images
+        found.iou = round(sum(overlaps) / len(overlaps), 6) if overlaps else None
+        found.rows.sort(key=lambda row: (CHANGE_KINDS.index(row.way), row.key))
+        return found
+
+
 def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = SILENT) -> Differences:
-    """Compares two datasets by key.
+    """Compares two datasets by key, and an image whose key is in one of them only by the bytes of its file.
 
     Keys and locations of the one are kept in memory. Records of the other are read in their order, and those of the one
     by location, where they mostly have the same order.
@@ -115,49 +167,65 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
     """
     shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
     held = {key: _Location(shards[0][frame[0]].split, frame) for key, frame in _frames(one, shards[0])}
-    count_one, count_other = len(held), sum(shard.records for shard in shards[1])
+    new: dict[str, _Location] = {}
+    counts = len(held), sum(shard.records for shard in shards[1])
     readers = ExampleReader(one.manifest), ExampleReader(other.manifest)
-    compared = ComparedFeatures(one.manifest, other.manifest)
-    found = Differences((0, count_one, count_other), only=compared.only, classes=_other_classes(one, other))
-    kept: Counter[str] = Counter()
-    overlaps: list[float] = []
-    both = 0
-
-    def note(row: Difference) -> None:
-        found.counts[row.way] += 1
-        kept[row.way] += 1
-        if kept[row.way] <= _SHOWN:
-            found.rows.append(row)
-
+    comparison = _Comparison(one, other)
     # This runs ahead of the comparison below, which removes keys.
     wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
     earlier = records_at([shard.file for shard in shards[0]], ((held[key].frame, key) for key in wanted))
-    for shard in shards[1]:
-        for key, _, payload in other.placed_records(shard):
+    both, contents = 0, dict[str, int]()
+    for position, shard in enumerate(shards[1]):
+        for key, offset, payload in other.placed_records(shard):
             shown.advance()
-            before = held.get(key)
+            before, view = held.get(key), readers[1].read(key, payload)
             if before is None:
-                note(Difference(key, ADDED, "", shard.split))
+                contents[key] = view.content
+                new[key] = _Location(shard.split, (position, offset, HEADER_BYTES + len(payload) + FOOTER_BYTES))
                 continue
             both += 1
-            pair = readers[0].read(key, _record(earlier, key, shards[0], before)), readers[1].read(key, payload)
+            former = readers[0].read(key, _record(earlier, key, shards[0], before))
             del held[key]
-            if before.split != shard.split:
-                note(Difference(key, MOVED, before.split, shard.split))
-            differing = list(compared.differing(*pair, same_image=pair[0].encoded == pair[1].encoded))
-            found.features.update(name for name, _, _ in differing)
-            for row in _compared(key, *pair, differing):
-                note(row)
-                if row.iou is not None:
-                    overlaps.append(row.iou)
-                if row.way == RELABELED:
-                    found.labels[f"{row.before} -> {row.after}"] += 1
-    for key, gone in held.items():
-        note(Difference(key, REMOVED, gone.split, ""))
-    found.images = both, count_one, count_other
-    found.iou = round(sum(overlaps) / len(overlaps), 6) if overlaps else None
-    found.rows.sort(key=lambda row: (CHANGE_KINDS.index(row.way), row.key))
-    return found
+            comparison.compare(former, view, (before.split, shard.split))
+    renamed = _renamed(one, shards[0], held, contents)
+    former_records, records = (
+        records_at([shard.file for shard in own], [(places[key].frame, key) for key in keys])
+        for own, places, keys in zip(shards, (held, new), (renamed.values(), renamed), strict=True)
+    )
+    for key, former_key in renamed.items():
+        before, after = held.pop(former_key), new.pop(key)
+        former = readers[0].read(former_key, _record(former_records, former_key, shards[0], before))
+        view = readers[1].read(key, _record(records, key, shards[1], after))
+        comparison.compare(former, view, (before.split, after.split))
+    for key, place in new.items():
+        comparison.note(Difference(key, ADDED, "", place.split))
+    for key, place in held.items():
+        comparison.note(Difference(key, REMOVED, place.split, ""))
+    return comparison.end((both + len(renamed), *counts))
+
+
+def _renamed(
+    one: ImageDataset, shards: Sequence[LocatedShard], gone: Container[str], new: Mapping[str, int]
+) -> dict[str, str]:
+    """Returns the new key of images -> their former key, for images of the same bytes.
+
+    Args:
+        one: the earlier dataset.
+        shards: its shards.
+        gone: its keys that are not in the later one.
+        new: keys that are only in the later one -> 64 bits of the content ID; 0 where it is not stored.
+    """
+    wanted = set(new.values()) - {0}
+    former: dict[int, list[str]] = {}
+    for shard in shards if wanted else ():
+        contents = one.facts(shard).content.tolist()
+        for (key, _), content in zip(one.entries(shard), contents, strict=True):
+            if content in wanted and key in gone:
+                former.setdefault(content, []).append(key)
+    # Of several images with the same bytes, each has one former key.
+    waiting = {content: iter(sorted(keys)) for content, keys in former.items()}
+    pairs = ((key, next(waiting.get(new[key], iter(())), None)) for key in sorted(new))
+    return {key: former_key for key, former_key in pairs if former_key is not None}
 
 
 def _other_classes(one: ImageDataset, other: ImageDataset) -> tuple[list[str], list[str]]:
@@ -241,6 +309,7 @@ _OPEN = 30
 _WORDS = {
     "added": "New images",
     "removed": "Images that are gone",
+    "renamed": "Images with another name",
     "changed": "Images whose bytes differ",
     "moved": "Images in another split",
     "relabeled": "Images of other classes",

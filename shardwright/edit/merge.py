@@ -23,6 +23,7 @@ from shardwright.duplicates.decide import CONFLICTING
 from shardwright.duplicates.find import EXACT_DUPLICATE, SAME_BYTES
 from shardwright.edit.derive import Derived, check_sources, derive
 from shardwright.progress import counted
+from shardwright.storage import map_threads, readers
 
 _SHOWN = 3
 
@@ -75,33 +76,20 @@ def merge(
         UsageError, DatasetError: see `derive`.
     """
     check_sources(sources)
-    images = [_Images.of(source) for source in sources] if len(sources) > 1 else []
-    rows, twice = _left_out(sources, images)
+    contents = [_contents(source) for source in sources] if len(sources) > 1 else []
+    rows, twice = _left_out(sources, contents)
     out_keys = {row.key for row in rows}
     how = Derived("merge", {"equal_images": "first"}, lambda key: key not in out_keys, further_rows=rows)
     manifest = derive(sources, out, how, shards=shards, quiet=quiet)
-    none = [s.root for s, own in zip(sources, images, strict=False) if len(own.content) and not own.content.any()]
+    none = [s.root for s, content in zip(sources, contents, strict=False) if len(content) and not content.any()]
     return Merged(manifest, rows, twice, none)
 
 
-class _Images(NamedTuple):
-    """The images of a dataset, in the order of its records.
-
-    Attributes:
-        content: 64 bits of the content ID; 0 where it is not stored.
-        split: number of the split, in the order of the names of all splits.
-    """
-
-    content: npt.NDArray[np.uint64]
-    split: list[str]
-
-    @staticmethod
-    def of(dataset: ImageDataset) -> _Images:
-        content, split = [np.empty(0, np.uint64)], list[str]()
-        for shard in (shard for name in dataset.splits for shard in dataset.shards(name)):
-            content.append(dataset.facts(shard).content)
-            split += [shard.split] * shard.records
-        return _Images(np.concatenate(content), split)
+def _contents(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
+    """Returns 64 bits of each content ID, in the order of the records; 0 where it is not stored."""
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    facts = map_threads(dataset.facts, shards, readers(dataset.root))
+    return np.concatenate([np.empty(0, np.uint64), *(one.content for one in facts)])
 
 
 class _Image(NamedTuple):
@@ -112,20 +100,18 @@ class _Image(NamedTuple):
     annotations: Any
 
 
-def _left_out(sources: Sequence[ImageDataset], images: Sequence[_Images]) -> tuple[list[LedgerRow], int]:
+def _left_out(
+    sources: Sequence[ImageDataset], contents: Sequence[npt.NDArray[np.uint64]]
+) -> tuple[list[LedgerRow], int]:
     """Returns the rows of the images that are left out, and the number of those that are kept twice."""
-    if len(sources) < 2:
-        return [], 0
-    contents = [np.unique(own.content[own.content > 0]) for own in images]
-    found, times = np.unique(np.concatenate(contents), return_counts=True)
+    each = [np.unique(own[own > 0]) for own in contents]
+    found, times = np.unique(np.concatenate([np.empty(0, np.uint64), *each]), return_counts=True)
     shared = found[times > 1]
-    if not len(shared):
-        return [], 0
-    rows, twice = [], 0
+    rows, twice = list[LedgerRow](), 0
     earlier: dict[int, list[_Image]] = {}
-    for source, own in zip(sources, images, strict=True):
+    for source, own in zip(sources, contents, strict=False) if len(shared) else ():
         mine: dict[int, list[_Image]] = {}
-        for content, image in _images_of(source, np.isin(own.content, shared), own.content):
+        for content, image in _images_of(source, np.isin(own, shared), own):
             others = earlier.get(content, ())
             other = next((one for one in others if one.split != image.split), None)
             if other is not None:

@@ -122,19 +122,18 @@ def _changed(dataset: ImageDataset, names: Sequence[str], listing: Listing) -> t
     same = np.zeros(len(sizes), np.bool_)
     keys: list[str] = []
     positions, contents, numbers = array("q"), array("Q"), array("q")
-    for split in dataset.splits:
-        for shard in dataset.shards(split):
-            facts = dataset.facts(shard)
-            stored = zip(facts.numbers["bytes"].tolist(), facts.content.tolist(), strict=True)
-            for (key, _), (size, content) in zip(dataset.entries(shard), stored, strict=True):
-                position = index.find(key)
-                if position >= 0 and sizes[position] == size:
-                    same[position] = True
-                else:
-                    keys.append(key)
-                    positions.append(position)
-                    contents.append(content)
-                    numbers.append(names.index(split))
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    for shard, facts in zip(shards, map_threads(dataset.facts, shards, readers(dataset.root)), strict=True):
+        stored = zip(facts.numbers["bytes"].tolist(), facts.content.tolist(), strict=True)
+        for (key, _), (size, content) in zip(dataset.entries(shard), stored, strict=True):
+            position = index.find(key)
+            if position >= 0 and sizes[position] == size:
+                same[position] = True
+            else:
+                keys.append(key)
+                positions.append(position)
+                contents.append(content)
+                numbers.append(names.index(shard.split))
     return _Earlier(keys, np.array(positions), np.array(contents), np.array(numbers)), same
 
 

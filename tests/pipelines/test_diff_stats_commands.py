@@ -1,6 +1,7 @@
 """`stats` and `diff`: every figure and every difference against datasets whose content is known."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -137,6 +138,25 @@ def test_moved_images(image_input, tmp_path):
     assert {row.key for row in found.rows} == moved
     back = find_differences(ImageDataset.open(tmp_path / "other"), ImageDataset.open(tmp_path / "one"))
     assert found.counts == back.counts == {"moved": len(moved)}
+    # Renamed images of the same bytes are neither new nor gone, and are compared.
+    table = tmp_path / "in" / "labels.csv"
+    label = re.search(r"00(3.jpg,)(\w+)", table.read_text())
+    text = table.read_text().replace(label[0], f"00{label[1]}{'Sugar' if label[2] == 'Fish' else 'Fish'}")
+    table.write_text(text.replace("\n00", "\nzoo/00"))
+    (tmp_path / "in/images/zoo").mkdir()
+    for number in range(10):
+        (tmp_path / f"in/images/00{number}.jpg").rename(tmp_path / f"in/images/zoo/00{number}.jpg")
+    run(raw, tmp_path / "renamed", workers=1)
+    found = find_differences(ImageDataset.open(tmp_path / "one"), ImageDataset.open(tmp_path / "renamed"))
+    after = ledger(tmp_path / "renamed")
+    moved = {f"zoo/00{n}.jpg" for n in range(10) if after[f"zoo/00{n}.jpg"].split != before[f"00{n}.jpg"].split}
+    assert found.images == (20, 20, 20)
+    assert found.counts == {"renamed": 10, "moved": len(moved), "relabeled": 1}
+    assert {(row.key, row.before) for row in found.rows if row.way == "renamed"} == {
+        (f"zoo/00{number}.jpg", f"00{number}.jpg") for number in range(10)
+    }
+    assert {row.key for row in found.rows if row.way == "moved"} == moved != set()
+    assert [row.key for row in found.rows if row.way == "relabeled"] == ["zoo/003.jpg"]
 
 
 def test_stats(one, capsys):
