@@ -1,19 +1,20 @@
 """Compares two datasets image by image, with all features of their records, and renders a page of the differences.
 
-Images are new, gone, renamed, changed, moved to another split, labeled or masked otherwise (ignored pixels are a mask,
-too), or differ in a further feature, such as boxes and captions.
+Images are new, gone, renamed, changed, moved to another split, or labeled or masked otherwise. Ignored pixels are a
+mask, too. Images may also differ in a further feature, such as boxes and captions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView
+from shardwright.dataset.ledger import WRITTEN
 from shardwright.dataset.random_access import records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.display.html import card, code, document, isolate, join, more, paragraph, section, stats, table
@@ -39,8 +40,8 @@ class Difference(NamedTuple):
     Attributes:
         key: its key.
         way: one of `CHANGE_KINDS`.
-        before: the former value: its split, its key, its classes, a feature; empty where there is none.
-        after: the present value.
+        before: the former value: its split, its key, its classes, a feature; of a new image, why it was not written.
+        after: the present value; of an image that is gone, why it was not written. Empty where there is none.
         iou: for masks, the smallest intersection over union of all classes; else `None`.
     """
 
@@ -188,20 +189,37 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
             del held[key]
             comparison.compare(former, view, (before.split, shard.split))
     renamed = _renamed(one, shards[0], held, contents)
-    former_records, records = (
-        records_at([shard.file for shard in own], [(places[key].frame, key) for key in keys])
-        for own, places, keys in zip(shards, (held, new), (renamed.values(), renamed), strict=True)
+    views = (
+        _views(own, reader, places, keys)
+        for own, reader, places, keys in zip(shards, readers, (held, new), (renamed.values(), renamed), strict=True)
     )
-    for key, former_key in renamed.items():
-        before, after = held.pop(former_key), new.pop(key)
-        former = readers[0].read(former_key, _record(former_records, former_key, shards[0], before))
-        view = readers[1].read(key, _record(records, key, shards[1], after))
-        comparison.compare(former, view, (before.split, after.split))
+    for former, view in zip(*views, strict=True):
+        comparison.compare(former, view, (held.pop(former.key).split, new.pop(view.key).split))
+    reasons = _not_written(one, new), _not_written(other, held)
     for key, place in new.items():
-        comparison.note(Difference(key, ADDED, "", place.split))
+        comparison.note(Difference(key, ADDED, reasons[0].get(key, ""), place.split))
     for key, place in held.items():
-        comparison.note(Difference(key, REMOVED, place.split, ""))
+        comparison.note(Difference(key, REMOVED, place.split, reasons[1].get(key, "")))
     return comparison.end((both + len(renamed), *counts))
+
+
+def _views(
+    shards: Sequence[LocatedShard], reader: ExampleReader, places: Mapping[str, _Location], keys: Iterable[str]
+) -> Iterator[ExampleView]:
+    """Yields the records of keys, in their order."""
+    frames = [(places[key].frame, key) for key in keys]
+    records = records_at([shard.file for shard in shards], frames)
+    for _, key in frames:
+        yield reader.read(key, _record(records, key, shards, places[key]))
+
+
+def _not_written(dataset: ImageDataset, keys: Collection[str]) -> dict[str, str]:
+    """Returns why a dataset has no record of some keys that its ledger has: `rejected (truncated)`."""
+    totals = dataset.manifest.totals
+    if not keys or totals.get(WRITTEN) == totals.get("inputs"):
+        return {}
+    rows = (row for row in dataset.ledger() if row.status != WRITTEN and row.key in keys)
+    return {row.key: f"{row.status} ({row.code})" for row in rows}
 
 
 def _renamed(
@@ -222,7 +240,7 @@ def _renamed(
         for (key, _), content in zip(one.entries(shard), contents, strict=True):
             if content in wanted and key in gone:
                 former.setdefault(content, []).append(key)
-    # Of several images with the same bytes, each has one former key.
+    # Each of several images with the same bytes has another former key.
     waiting = {content: iter(sorted(keys)) for content, keys in former.items()}
     pairs = ((key, next(waiting.get(new[key], iter(())), None)) for key in sorted(new))
     return {key: former_key for key, former_key in pairs if former_key is not None}

@@ -88,7 +88,7 @@ def relabel(
     read = SourceGuard.before([file, *(export.files if export else ())])
     source, survey, keys = _open(dataset, file, read_as, export)
     way = source.unlisted if unlisted == AUTO else unlisted
-    missing = _missing(labels, survey, keys, way)
+    missing, unlisted_notes = _missing(labels, survey, keys, way)
     rows: dict[str, list[_Row]] = {}
     for annotation in source.annotations():
         row = _Row(annotation.label, annotation.text, annotation.row)
@@ -112,7 +112,7 @@ def relabel(
         options["export"] = [read.checksum(path) for path in export.files]
     further, notes = _unmatched(dataset, survey)
     how = Derived("relabel", options, row=_kept_row, outcome=writer.outcome, changes=changes, further_rows=further)
-    return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *notes)
+    return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
 
 
 def _kept_row(row: LedgerRow) -> LedgerRow | None:
@@ -165,8 +165,8 @@ def _check(dataset: ImageDataset, unlisted: str) -> None:
         )
 
 
-def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> list[str]:
-    """Returns the keys of images without annotations.
+def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[list[str], list[str]]:
+    """Returns the keys of images without annotations, and notes about those that are written.
 
     Raises:
         CheckFailed: no image has any, or some have none and `way` is `fail`.
@@ -182,7 +182,10 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> list[str
         raise CheckFailed(
             f"{len(missing)} of {len(keys)} images have no row in {labels}: {names}. See --unlisted-images."
         )
-    return missing
+    if not missing or way == REJECT:
+        return missing, []
+    where = f"{len(missing)} of {counted(len(keys), 'image')} have no row in {os.path.basename(labels)}"
+    return missing, [f"{where}, and are written without annotations (--unlisted-images {way}): {shorten(missing)}"]
 
 
 def _open(

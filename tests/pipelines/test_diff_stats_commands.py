@@ -146,12 +146,18 @@ def test_moved_images(image_input, tmp_path):
     (tmp_path / "in/images/zoo").mkdir()
     for number in range(10):
         (tmp_path / f"in/images/00{number}.jpg").rename(tmp_path / f"in/images/zoo/00{number}.jpg")
-    run(raw, tmp_path / "renamed", workers=1)
+    (tmp_path / "in/images/019.jpg").write_bytes(b"broken")
+    run({**raw, "rejects": {"max_fraction": 0.1}}, tmp_path / "renamed", workers=1)
     found = find_differences(ImageDataset.open(tmp_path / "one"), ImageDataset.open(tmp_path / "renamed"))
     after = ledger(tmp_path / "renamed")
     moved = {f"zoo/00{n}.jpg" for n in range(10) if after[f"zoo/00{n}.jpg"].split != before[f"00{n}.jpg"].split}
-    assert found.images == (20, 20, 20)
-    assert found.counts == {"renamed": 10, "moved": len(moved), "relabeled": 1}
+    assert found.images == (19, 20, 19)
+    assert found.counts == {"renamed": 10, "moved": len(moved), "relabeled": 1, "removed": 1}
+    # An image that was not written has its reason.
+    place, reason = before["019.jpg"].split, "rejected (not_an_image)"
+    assert found.rows[0] == ("019.jpg", "removed", place, reason, None)
+    back = find_differences(ImageDataset.open(tmp_path / "renamed"), ImageDataset.open(tmp_path / "one"))
+    assert back.rows[0] == ("019.jpg", "added", reason, place, None)
     assert {(row.key, row.before) for row in found.rows if row.way == "renamed"} == {
         (f"zoo/00{number}.jpg", f"00{number}.jpg") for number in range(10)
     }

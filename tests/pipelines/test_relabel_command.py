@@ -57,6 +57,9 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert rows["000.jpg"].status == "written"
     assert rows["001.jpg"].code == "bad_rle"
     assert rows["002.jpg"].code == "unlisted"
+    assert main(["relabel", ds, str(table), "--out", str(tmp_path / "empty"), "--unlisted-images", "empty"]) == 0
+    note = "4 of 6 images have no row in new.csv, and are written without annotations (--unlisted-images empty): 002"
+    assert note in capsys.readouterr().out
     table.write_text("Image_Label,EncodedPixels\nother.jpg_Fish,1 5\n")
     assert main(["relabel", ds, str(table), "--out", str(tmp_path / "x")]) == 1
     assert "no row matches an image. Its rows name other.jpg" in capsys.readouterr().err
