@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from shardwright.config import Config
+from shardwright.config.kubernetes_names import mount_point
 from shardwright.config.pods import ALL, PodConfig
 from shardwright.errors import UsageError
 from shardwright.pipelines.cloud.compile import check_required
@@ -43,15 +44,9 @@ def batch_request(config: Config, version: str, images: str, out: str, options: 
         images: a list of `gs://` addresses, one a line, or a `.jsonl` with one instance of the model a line.
         out: folder on a bucket.
         options: machine and number of machines.
-
-    Raises:
-        UsageError: a place is not on a bucket of Google's.
     """
     from google.cloud import aiplatform_v1 as vertex
 
-    for place in (images, out):
-        if not place.startswith(_BUCKET):
-            raise UsageError(f"--batch: {place!r} is not on a bucket that Vertex AI reads. Write gs://BUCKET/….")
     job = vertex.BatchPredictionJob
     made = job(
         display_name=config.name,
@@ -78,8 +73,19 @@ def batch_request(config: Config, version: str, images: str, out: str, options: 
     return vertex.CreateBatchPredictionJobRequest(parent=location_of(config), batch_prediction_job=made)
 
 
+def _check_on_bucket(*places: str) -> None:
+    for place in places:
+        if not place.startswith(_BUCKET):
+            raise UsageError(f"--batch: {place!r} is not on a bucket that Vertex AI reads. Write gs://BUCKET/….")
+
+
 def shown_batch_request(config: Config, images: str, out: str, options: DeliveryOptions) -> str:
-    """Returns the request as JSON; sends nothing. The version, which only the service knows, is in capital letters."""
+    """Returns the request as JSON; sends nothing. The version, which only the service knows, is in capital letters.
+
+    Raises:
+        UsageError: a place is not on a bucket of Google's, or no model was blessed.
+    """
+    _check_on_bucket(images, out)
     blessed_model(config)
     version = f"{location_of(config)}/models/MODEL@VERSION"
     request = batch_request(config, version, images, out, options)
@@ -97,8 +103,9 @@ def start_batch(
     """Starts the job for the blessed model; returns its resource name.
 
     Raises:
-        UsageError: the registry does not have the blessed model.
+        UsageError: a place is not on a bucket of Google's, or the registry does not have the blessed model.
     """
+    _check_on_bucket(images, out)
     _, blessing = blessed_model(config)
     version = registered_version(config, blessing, services)[1]
     if not version:
@@ -120,6 +127,10 @@ def predict_job(config: Config, images: str, out: str) -> str:
     for place in (images, out):
         if scheme_of(place) is None and section.volume_of(place) is None:
             raise UsageError(f"--batch: {place!r} is not on a bucket or a volume. Use a folder of kubeflow.volumes.")
+    if mount_point(out) in {mount_point(volume.path) for volume in section.volumes}:
+        raise UsageError(
+            f"--batch: {out!r} is a volume. Give the name of a file, e.g. {out.rstrip('/')}/predictions.csv."
+        )
     container: dict[str, Any] = {
         "name": "predict",
         "image": str(section.image),

@@ -257,6 +257,11 @@ def test_batch_prediction_on_kubernetes(file, capsys):
     # The volume itself is on the volume.
     assert main(["deliver", str(file), "--kserve", "--batch", "/models", "/models/x.csv"]) == 0
     capsys.readouterr()
+    assert main(["deliver", str(file), "--kserve", "--batch", "/models", "/models/"]) == 2
+    assert (
+        "--batch: '/models/' is a volume. Give the name of a file, e.g. /models/predictions.csv."
+        in capsys.readouterr().err
+    )
     assert main(["deliver", str(file), "--kserve", "--batch", "/elsewhere", "/models/x.csv"]) == 2
     assert "'/elsewhere' is not on a bucket or a volume" in capsys.readouterr().err
 
