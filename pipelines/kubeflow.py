@@ -11,14 +11,13 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shardwright.components.runtime.mounts import LOCAL
 from shardwright.components.runtime.notify import WEBHOOK_VARIABLE
 from shardwright.config import Config, KubeflowConfig
 from shardwright.config.cloud import COMPONENTS
 from shardwright.config.pods import ALL, PodConfig
 from shardwright.config.trainer import BLESSED
+from shardwright.config.yaml_text import dump_yaml
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.baseline import uses_baseline
@@ -105,8 +104,7 @@ def kubeflow_document(config: Config, compiled: Compiled) -> str:
     platform = platform_document(config)
     if platform:
         documents.append(platform)
-    text: str = yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True, width=4096)
-    return text
+    return "---\n".join(dump_yaml(document, sort_keys=True, width=4096) for document in documents)
 
 
 def add_image_parameter(spec: dict[str, Any], image: str) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from shardwright.config import Config
 from shardwright.config.kubernetes_names import mount_point
 from shardwright.config.pods import ALL, PodConfig
+from shardwright.config.yaml_text import dump_yaml
 from shardwright.errors import UsageError
 from shardwright.pipelines.cloud.compile import check_required
 from shardwright.pipelines.cloud.deliver import (
@@ -163,5 +162,4 @@ def predict_job(config: Config, images: str, out: str) -> str:
         "metadata": {"generateName": f"{config.name}-predict-"},
         "spec": {"backoffLimit": section.retries, "template": template},
     }
-    text: str = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=4096)
-    return text
+    return dump_yaml(manifest, width=4096)

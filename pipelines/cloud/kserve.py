@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from shardwright.config import Config
 from shardwright.config.kubernetes_names import mount_point
+from shardwright.config.yaml_text import dump_yaml
 from shardwright.errors import UsageError
 from shardwright.lineage.blessing import read_blessing
 from shardwright.storage import is_folder, is_remote
@@ -49,8 +48,7 @@ def kserve_manifest(config: Config, traffic: int = _ALL) -> str:
         "metadata": {"name": config.name, "annotations": annotations},
         "spec": {"predictor": predictor},
     }
-    text: str = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=4096)
-    return text
+    return dump_yaml(manifest, width=4096)
 
 
 def pushed_folder(config: Config) -> str:

@@ -44,9 +44,9 @@ def dump_yaml(value: Any, **options: Any) -> str:
 
     Args:
         value: the value.
-        **options: those of `yaml.dump`.
+        **options: those of `yaml.dump`; by default keys stay in their order.
     """
-    text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, **options)
+    text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, **{"sort_keys": False, **options})
     return escape(text, lines=True, escaped=_as_yaml)
 
 
