@@ -88,6 +88,10 @@ def plain_values(config: Config) -> dict[str, Any]:
     classes = values["input"]["classes"]
     if classes and None in classes.values():
         values["input"]["classes"] = list(classes)
+    if config.split.method == "kfold":
+        # The shares of the folds follow from their number, and without `test` its default would come back.
+        rest = {name: share for name, share in values["split"]["ratios"].items() if name not in ("train", "eval")}
+        values["split"]["ratios"] = rest or {"test": 0}
     return values
 
 

@@ -179,12 +179,14 @@ def test_every_value_that_is_set_is_in_the_file(here):
         layouts.image(here / f"data/{'ab'[number % 2]}/i{number}.jpg", number)
     given = {"features.preset": "tfds", "vertex.project": "my-project", "run.root": "/r", "gate.skew.alpha": 0.01}
     # A section as a whole keeps the keys that are set themselves, before or after it, and the images.
-    given |= {"trainer.epochs": 3, "trainer": "{epochs: 5, batch_size: 4}", "input": "{unlisted_images: reject}"}
+    given |= {"trainer.epochs": 3, "trainer": "{epochs: 5, batch_size: 4000000}", "input": "{unlisted_images: reject}"}
+    given |= {"split.method": "kfold", "split.num_folds": 5, "split.fold_index": 1}
     assert init("data", *(word for key, value in given.items() for word in ("--set", f"{key}={value}"))) == 0
     config = load_config("data.yaml")
     assert (config.features.preset, config.vertex.project, config.run.root) == ("tfds", "my-project", "/r")
     assert config.gate.skew.alpha == 0.01
-    assert (config.trainer.epochs, config.trainer.batch_size, config.input.unlisted_images) == (3, 4, "reject")
+    assert (config.split.fold_index, *config.split.ratios) == (1, "train", "eval", "test")
+    assert (config.trainer.epochs, config.trainer.batch_size, config.input.unlisted_images) == (3, 4 * 10**6, "reject")
 
 
 def test_square_images_need_the_order(here, capsys):

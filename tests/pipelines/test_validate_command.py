@@ -1,5 +1,6 @@
 """`shardwright validate`: every error at once, the values that are in force, and what the data is."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -105,13 +106,18 @@ def test_a_file_that_is_not_a_configuration_is_one_message(tmp_path, capsys):
     assert main(["validate", str(tmp_path / "none.yaml")]) == 2
 
 
-@pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
-def test_what_is_shown_is_the_configuration(file, capsys):
+@pytest.mark.parametrize("file", [*CONFIGS, "", "test: 0", "test: 0.2, other: 0.1"], ids=lambda file: Path(file).stem)
+def test_what_is_shown_is_the_configuration(tmp_path, file, capsys):
+    if isinstance(file, str):
+        split = {"method": "kfold", "num_folds": 5, "fold_index": 1, "ratios": yaml.safe_load(f"{{{file}}}")}
+        text = yaml.safe_dump({"input": {"images": "x"}, "split": split})
+        file = tmp_path / "kfold.yaml"
+        file.write_text(text)
     code, out = validated(capsys, file, "--show")
     assert code == 0
     shown = yaml.safe_load(out)
     config = load_config(file)
-    assert parse_config(shown, base=config.base) == config
+    assert dataclasses.replace(parse_config(shown, base=config.base), notes=config.notes) == config
     assert json.loads(validated(capsys, file, "--show", "--json")[1]) == shown
 
 
