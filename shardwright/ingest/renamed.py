@@ -97,7 +97,9 @@ def find_renamed(dataset: ImageDataset, names: Sequence[str], files: InputFiles)
     if not earlier.keys:
         return RenamedImages({}, Counter(), 0)
     sought = files.usable & ~same
-    content = _contents(dataset, files, sought)
+    # Some presets of features store no content ID.
+    stored = bool(earlier.content.any())
+    content = _contents(dataset, files, sought & stored)
     # A file that was rewritten with another size, or a dataset that stores other bytes than those of the files.
     there = earlier.position >= 0
     own = there & (earlier.content > 0) & (content[earlier.position] == earlier.content)

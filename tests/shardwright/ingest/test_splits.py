@@ -164,6 +164,11 @@ def test_bytes_of_an_image_that_is_gone_count_more_than_a_name(tmp_path):
     assert after.pop("p00/single.png") == after.pop("x.png") == before["p00/twin.png"]
     assert after.items() <= before.items()
     assert not [note for note in notes if "not there" in note]
+    run(raw(tmp_path, features={"preset": "kaggle_flowers"}), tmp_path / "without")
+    renamed(tmp_path, {other: "other.png"})
+    kept["keep_from"] = str(tmp_path / "without")
+    notes = notes_of(raw(tmp_path, split=kept), tmp_path / "last")
+    assert any(note.endswith(". A renamed image counts as new, and may be in another split now") for note in notes)
 
 
 def test_an_earlier_dataset_is_named_by_its_digest_and_never_by_its_path(tmp_path):
