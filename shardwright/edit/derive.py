@@ -47,6 +47,7 @@ RecordDigests = Mapping[str, Mapping[int, bytes]]
 # If more of a shard's bytes are selected, the whole shard is read: one stream is then hardly more work.
 SPARSE = 1 / 3
 _PIECE = 1 << 20
+_NO_ROOM = "Make room, or give another --out; finished shards are kept."
 
 
 class _Selected(NamedTuple):
@@ -253,7 +254,7 @@ def derive(
         return done
     kept = _kept_files(sources, plan.inputs - len(rows))
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
-    with staging.locked():
+    with staging.locked(_NO_ROOM):
         _write_files(staging, rows, kept)
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.dataset.reader import LocatedShard
-from shardwright.errors import DatasetError, ShardwrightError
+from shardwright.errors import DatasetError, ShardwrightError, describe_os_error
 from shardwright.storage import open_file
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records
@@ -222,6 +222,10 @@ def _failure(positions: Tensor, explain: Callable[[list[int]], str], spec: Any) 
         return tf.nest.map_structure(lambda one: tf.zeros([side or 1 for side in one.shape], one.dtype), spec)
 
 
+def _described(error: Exception) -> str:
+    return describe_os_error(error) if isinstance(error, OSError) else repr(error)
+
+
 class ReadErrors:
     """Keeps the last error of a function: of an error in Python, TensorFlow may keep no more than a missing batch."""
 
@@ -235,7 +239,7 @@ class ReadErrors:
             try:
                 return read(*given, **named)
             except Exception as error:
-                self._why = str(error) if isinstance(error, ShardwrightError) else repr(error)
+                self._why = str(error) if isinstance(error, ShardwrightError) else _described(error)
                 raise
 
         return watching

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from shardwright.errors import UsageError
+from shardwright.errors import NO_ROOM, UsageError, unwritable
 from shardwright.masks import rle
 from shardwright.progress import progress
 from shardwright.sample.regions import KINDS
@@ -101,6 +101,10 @@ def _appears_whole(out: Path) -> Iterator[Path]:
                 rename_folder(whole, out)
             except OSError as error:
                 raise UsageError(f"{out}: another process created it meanwhile. Choose another folder.") from error
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise unwritable(f"{out}:", error, "") from None
+            raise
         finally:
             shutil.rmtree(shelter, ignore_errors=True)
             flush([out.parent])  # After a power failure the folder does not come back.

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shardwright.dataset import manifest as layout
-from shardwright.errors import UsageError
+from shardwright.errors import NO_ROOM, UsageError, unwritable
 from shardwright.staging.damaged import replaced_folder
 from shardwright.storage import buckets, map_threads, readers
 from shardwright.storage.durable import make_folder
@@ -38,6 +38,7 @@ def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
 
     Raises:
         UsageError: another run is putting the same dataset together.
+        StorageError: the disk is full.
     """
     folder = _folder(target, fingerprint)
     descriptor = _locked(folder, make=True)
@@ -51,6 +52,10 @@ def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
             else:
                 child.unlink()
         yield folder
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise unwritable(f"{target}:", error, "") from None
+        raise
     finally:
         if _is_at(descriptor, folder):
             shutil.rmtree(folder, ignore_errors=True)

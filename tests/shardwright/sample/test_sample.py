@@ -1,6 +1,7 @@
 """The sample data set: the same every time, in the layout promised, and something a model can learn."""
 
 import csv
+import errno
 import hashlib
 import io
 import subprocess
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from property_tests import tries
 
-from shardwright.errors import UsageError
+from shardwright.errors import StorageError, UsageError
 from shardwright.masks import rle
 from shardwright.sample import KINDS, write, write_sample
 from shardwright.sample.regions import draw_outline, frame_size, plan_regions
@@ -256,17 +257,24 @@ def test_refuses_numbers_out_of_range(tmp_path, wrong, named):
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_is_left_of_a_set_that_failed(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("raised", "expected", "message"),
+    [
+        (MemoryError("on purpose"), MemoryError, "on purpose"),
+        (OSError(errno.ENOSPC, "full"), StorageError, r"set: cannot be written \(full\)\. Make room"),
+    ],
+)
+def test_nothing_is_left_of_a_set_that_failed(tmp_path, monkeypatch, raised, expected, message):
     drawn = []
 
     def fails_on_the_third(picture):
         if len(drawn) == 2:
-            raise MemoryError("on purpose")
+            raise raised
         drawn.append(1)
         return b"jpeg"
 
     monkeypatch.setattr(write, "encode_jpeg", fails_on_the_third)
-    with pytest.raises(MemoryError, match="on purpose"):
+    with pytest.raises(expected, match=message):
         write_sample(str(tmp_path / "set"), images=5, workers=1, **SMALL)
     assert len(drawn) == 2
     assert not list(tmp_path.iterdir())

@@ -1,10 +1,11 @@
 """The folder next to an output: only one run uses it, and the run after a killed one empties it."""
 
+import errno
 import os
 
 import pytest
 
-from shardwright.errors import UsageError
+from shardwright.errors import StorageError, UsageError
 from shardwright.staging.output import assembling, discard
 
 CONTENT = "ab" * 32
@@ -72,3 +73,10 @@ def test_a_folder_that_was_renamed_before_it_was_locked_is_not_taken(tmp_path, m
         (folder / "a").write_text("a")
         assert os.listdir(tmp_path / "published") == []
     assert len(seen) == 2
+
+
+def test_a_full_disk_is_named_by_the_output_and_leaves_nothing(tmp_path):
+    target = tmp_path / "out"
+    with pytest.raises(StorageError, match=r"out: cannot be written \(.*\)\. Make room"), assembling(target, "f" * 64):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
