@@ -22,7 +22,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
 
 # Part of every recipe: raised when the same options give another model, so that caches drop the old one.
-RECIPE_VERSION = 4
+RECIPE_VERSION = 5
 
 EVAL_SPLIT = "eval"
 

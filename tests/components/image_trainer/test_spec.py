@@ -74,7 +74,7 @@ def test_options_that_do_not_shape_the_model_are_not_in_its_recipe():
     machine = {"accelerator": "cpu", "hosts": 2, "checkpoint": {"every": 7}}
     judged = {"split": "train", "min_dice": 0.9, "min_improvement": 0.1}
     assert recipe(trainer=machine, evaluator=judged) == recipe()
-    assert recipe().to_dict() == {"version": 4, "trainer": {"model": "unet"}, "eval_split": "eval"}
+    assert recipe().to_dict() == {"version": 5, "trainer": {"model": "unet"}, "eval_split": "eval"}
 
 
 def test_a_recipe_of_another_version_or_shape_is_refused():
