@@ -125,3 +125,29 @@ def test_all_before_an_error_comes_and_nothing_behind_it(count, batch, drop, wro
     assert asked[0] == sorted(asked[0])
     assert min(asked[0]) >= 1000 + sound * each
     assert len(asked[0]) <= 64 + 16 * each
+
+
+def test_another_dataset_in_the_same_folder_is_noticed_and_the_same_one_is_not(small_dataset, tmp_path):
+    """Its shards have the same names and sizes, as those of raw pixels always have."""
+
+    def other(number, example):
+        return {**example, "image/class/label": 1 - number % 2}
+
+    made = {"task": "classification", "classes": ("cat", "dog"), "counts": {"train": [4, 4]}}
+    root = small_dataset(tmp_path, **made)
+    again = small_dataset(tmp_path / "again", **made)
+    changed = small_dataset(tmp_path / "changed", change=other, **made)
+    assert [shard.bytes for shard in ImageDataset.open(root).shards("train")] == [
+        shard.bytes for shard in ImageDataset.open(changed).shards("train")
+    ]
+    # All of an epoch's shards are opened at its beginning, and the epochs do not end.
+    batches = iter(load(root, "train", 8, repeat=True, shuffle=False, **PLAIN))
+    first = [part.numpy().tobytes() for part in next(batches)]
+    root.rename(tmp_path / "old")
+    again.rename(root)
+    assert all([part.numpy().tobytes() for part in next(batches)] == first for _ in range(9))
+    root.rename(tmp_path / "older")
+    changed.rename(root)
+    with pytest.raises(WRONG, match=f"{root}: contains another dataset now than when it was loaded"):
+        for _ in range(99):
+            next(batches)
