@@ -149,5 +149,4 @@ def test_another_dataset_in_the_same_folder_is_noticed_and_the_same_one_is_not(s
     root.rename(tmp_path / "older")
     changed.rename(root)
     with pytest.raises(WRONG, match=f"{root}: contains another dataset now than when it was loaded"):
-        for _ in range(99):
-            next(batches)
+        list(islice(batches, 99))
