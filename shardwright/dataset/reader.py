@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+import numpy as np
+import numpy.typing as npt
 from markupsafe import Markup
 
 from shardwright.checksum import checksum_of, new_checksum
@@ -26,7 +28,7 @@ from shardwright.display.html import gallery, isolate, join
 from shardwright.display.html import line as html_line
 from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
 from shardwright.fingerprint import canonical_json
-from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
+from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, read_bytes, readers
 from shardwright.storage.paths import part_path, split_url
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records, unframe
@@ -435,3 +437,16 @@ def _check_size(shard: LocatedShard, size: int | None) -> None:
         raise DatasetError(
             f"{shard.file}: {size} bytes instead of the manifest's {shard.bytes}. Re-create the dataset."
         )
+
+
+def contents_of(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
+    """Returns 64 bits of the content ID of each image, uint64 (n,), in the order of the splits and their records.
+
+    They are 0 where none is stored.
+
+    Raises:
+        DatasetError: see `ImageDataset.facts`.
+    """
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    found = map_threads(dataset.facts, shards, readers(dataset.root))
+    return np.concatenate([np.empty(0, np.uint64), *(facts.content for facts in found)])

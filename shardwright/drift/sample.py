@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from shardwright.dataset.example_view import ExampleReader, sampling_hash
 from shardwright.dataset.random_access import RecordLocation, read_record
-from shardwright.dataset.reader import ImageDataset, LocatedShard
+from shardwright.dataset.reader import ImageDataset, LocatedShard, contents_of
 from shardwright.dataset.shard_names import facts_path
 from shardwright.drift.measures import EMBEDDING, NUMBERS, ImageMeasures, measure_image
 from shardwright.errors import DatasetError
@@ -171,7 +171,7 @@ def _contents(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     if any(facts_path(shard.path) not in dataset.manifest.parts for shard in shards):
         return _NONE  # To read all records would take too long.
-    found = np.concatenate([_NONE, *(dataset.facts(shard).content for shard in shards)])
+    found = contents_of(dataset)
     return found[found > 0]
 
 

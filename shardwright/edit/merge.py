@@ -18,12 +18,11 @@ from shardwright.config.dataset import ShardsConfig
 from shardwright.dataset.facts import ShardFacts
 from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.dataset.manifest import Manifest
-from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.reader import ImageDataset, contents_of
 from shardwright.duplicates.decide import CONFLICTING
 from shardwright.duplicates.find import EXACT_DUPLICATE, SAME_BYTES
 from shardwright.edit.derive import Derived, check_sources, derive
 from shardwright.progress import counted
-from shardwright.storage import map_threads, readers
 
 _SHOWN = 3
 
@@ -76,20 +75,13 @@ def merge(
         UsageError, DatasetError: see `derive`.
     """
     check_sources(sources)
-    contents = [_contents(source) for source in sources] if len(sources) > 1 else []
+    contents = [contents_of(source) for source in sources] if len(sources) > 1 else []
     rows, twice = _left_out(sources, contents)
     out_keys = {row.key for row in rows}
     how = Derived("merge", {"equal_images": "first"}, lambda key: key not in out_keys, further_rows=rows)
     manifest = derive(sources, out, how, shards=shards, quiet=quiet)
     none = [s.root for s, content in zip(sources, contents, strict=False) if len(content) and not content.any()]
     return Merged(manifest, rows, twice, none)
-
-
-def _contents(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
-    """Returns 64 bits of each content ID, in the order of the records; 0 where it is not stored."""
-    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
-    facts = map_threads(dataset.facts, shards, readers(dataset.root))
-    return np.concatenate([np.empty(0, np.uint64), *(one.content for one in facts)])
 
 
 class _Image(NamedTuple):

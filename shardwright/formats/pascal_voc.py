@@ -215,7 +215,7 @@ class PascalVoc(AnnotationFormat):
         for i, key in enumerate(listing.keys):
             position = self._find(key)
             if position is None:
-                survey.refused.append(Refusal(key, MISSING_IMAGE, "there is no image of this name"))
+                survey.refused.append(Refusal(key, MISSING_IMAGE, "no image has this name"))
             else:
                 yield i, position
 

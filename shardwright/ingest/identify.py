@@ -12,9 +12,8 @@ writer make the content ID, so that it is read once, too; until then its state i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,14 @@ from shardwright.config import Config
 from shardwright.fingerprint import canonical_json
 from shardwright.fingerprint import fingerprint as fingerprint_of
 from shardwright.formats.mask_values import ReadsFiles
-from shardwright.ingest.known_files import FileHashes
+from shardwright.ingest.known_files import FileHashes, hash_into
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import (
-    LOCAL_TOGETHER,
     FileHash,
     Listing,
     hash_bytes,
-    hash_file,
     is_remote,
     look_at_files,
     map_threads,
@@ -45,8 +42,6 @@ from shardwright.storage.limits import MOST_BYTES
 from shardwright.storage.listing import StringArray
 
 MD5, CRC32C = "md5:", "crc32c:"
-# To start threads takes longer than to hash so many files of this machine.
-_FEW, _FEW_BYTES = 64, 8 << 20
 
 
 @dataclass(frozen=True)
@@ -132,7 +127,7 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
     further, later = None, _read_by_writers(surveyed, attached)
     if attached is not None:
         further = FileHashes(len(attached.keys))
-        _hash_into(further, attached, np.flatnonzero(~later).tolist(), BLAKE3, SILENT)
+        hash_into(further, attached, np.flatnonzero(~later).tolist(), BLAKE3, SILENT)
     rest = _rest(surveyed, attached, further, later)
     # A file that could not be read to be probed is not identified by its listing.
     identified = contents.known if hashed is not None else listed | contents.known
@@ -265,7 +260,7 @@ def _identify(
                 digests[i] = both[1]
             progress.advance()
         return contents, digests
-    _hash_into(contents, listing, np.flatnonzero(wanted & ~contents.known).tolist(), algorithm, progress)
+    hash_into(contents, listing, np.flatnonzero(wanted & ~contents.known).tolist(), algorithm, progress)
     return contents, digests
 
 
@@ -298,29 +293,6 @@ def _same(
 
 def _digest(checksum: str, size: int) -> bytes:
     return digest_of(f"{size} {checksum}".encode())
-
-
-def _hash_into(contents: FileHashes, listing: Listing, todo: Sequence[int], algorithm: str, progress: Progress) -> None:
-    """Hashes the files at some positions of a listing; the hashes of those that cannot be read stay unknown."""
-    # From a bucket each is a request.
-    remote = is_remote(listing.root)
-    few = not remote and len(todo) <= _FEW and sum(listing.sizes[i] for i in todo) <= _FEW_BYTES
-    threads = 1 if few else readers(listing.root)
-    together = 1 if remote else max(1, min(LOCAL_TOGETHER, len(todo) // (threads * threads)))
-    hashed = map_threads(
-        # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.
-        lambda some: [
-            hash_file(listing.path(i), listing.pin(i), algorithm) if listing.sizes[i] <= MOST_BYTES else None
-            for i in some
-        ],
-        (todo[begin : begin + together] for begin in range(0, len(todo), together)),
-        threads=threads,
-        weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
-    )
-    for i, content in zip(todo, chain.from_iterable(hashed), strict=True):
-        if content is not None:
-            contents.set(i, content)
-        progress.advance()
 
 
 def _add(total: Checksum, row: list[str | int | None]) -> None:

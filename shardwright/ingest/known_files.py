@@ -18,6 +18,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -32,13 +33,17 @@ from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.quality import Quality, measure, pixel_digest, reduced, thumbnail
-from shardwright.storage import FileHash, Refusal
+from shardwright.progress import Progress
+from shardwright.storage import LOCAL_TOGETHER, FileHash, Listing, Refusal, hash_file, is_remote, map_threads, readers
+from shardwright.storage.limits import MOST_BYTES
 
 # Version of everything that makes a row of an image's bytes: raised whenever one part gives other values.
 ALGORITHM = 2
 # Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
 # picture directly after another one takes a third less time.
 _MOST_DECODED, _MOST_AREA = 16, 1 << 20
+# To start threads takes longer than to hash so many files of this machine.
+_FEW, _FEW_BYTES = 64, 8 << 20
 
 _Item = TypeVar("_Item")
 _Other = TypeVar("_Other")
@@ -201,6 +206,29 @@ class FileHashes:
     def unknown(self) -> list[int]:
         """Returns the positions of the files whose hashes are not known."""
         return np.flatnonzero(~self.known).tolist()
+
+
+def hash_into(contents: FileHashes, listing: Listing, todo: Sequence[int], algorithm: str, progress: Progress) -> None:
+    """Hashes the files at some positions of a listing; the hashes of those that cannot be read stay unknown."""
+    # From a bucket each is a request.
+    remote = is_remote(listing.root)
+    few = not remote and len(todo) <= _FEW and sum(listing.sizes[i] for i in todo) <= _FEW_BYTES
+    threads = 1 if few else readers(listing.root)
+    together = 1 if remote else max(1, min(LOCAL_TOGETHER, len(todo) // (threads * threads)))
+    hashed = map_threads(
+        # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.
+        lambda some: [
+            hash_file(listing.path(i), listing.pin(i), algorithm) if listing.sizes[i] <= MOST_BYTES else None
+            for i in some
+        ],
+        (todo[begin : begin + together] for begin in range(0, len(todo), together)),
+        threads=threads,
+        weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
+    )
+    for i, content in zip(todo, chain.from_iterable(hashed), strict=True):
+        if content is not None:
+            contents.set(i, content)
+        progress.advance()
 
 
 @dataclass

@@ -22,8 +22,9 @@ import numpy.typing as npt
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest.copying import INPUTS_FILE, read_inputs
-from shardwright.ingest.known_files import FileHashes
-from shardwright.storage import Listing, hash_file, is_remote, map_threads, open_file, readers
+from shardwright.ingest.known_files import FileHashes, hash_into
+from shardwright.progress import SILENT
+from shardwright.storage import Listing, is_remote, map_threads, open_file, readers
 from shardwright.storage.listing import KeyIndex
 
 _Ints = npt.NDArray[np.int64]
@@ -145,17 +146,16 @@ def _contents(dataset: ImageDataset, files: InputFiles, sought: npt.NDArray[np.b
     content = np.zeros(len(sought), np.uint64)
     if files.algorithm == algorithm:
         known = sought & files.contents.known
-        ids = np.ascontiguousarray(files.contents.content_ids[known, :_KNOWN_BYTES])
-        content[known] = ids.view(">u8").reshape(-1)
+        content[known] = _first_bits(files.contents, known)
     if not is_remote(listing.root):
-        todo = np.flatnonzero(sought & (content == 0)).tolist()
-        found = map_threads(
-            lambda i: hash_file(listing.path(i), listing.pin(i), algorithm), todo, readers(listing.root)
-        )
-        for i, one in zip(todo, found, strict=True):
-            if one is not None:
-                content[i] = int.from_bytes(one.content_id[:_KNOWN_BYTES], "big")
+        found = FileHashes(len(sought))
+        hash_into(found, listing, np.flatnonzero(sought & (content == 0)).tolist(), algorithm, SILENT)
+        content[found.known] = _first_bits(found, found.known)
     return content
+
+
+def _first_bits(hashes: FileHashes, chosen: npt.NDArray[np.bool_]) -> _Contents:
+    return np.ascontiguousarray(hashes.content_ids[chosen, :_KNOWN_BYTES]).view(">u8").reshape(-1).astype(np.uint64)
 
 
 def _by_content(earlier: _Earlier, content: _Contents, sought: npt.NDArray[np.bool_]) -> dict[int, int]:

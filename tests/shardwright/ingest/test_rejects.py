@@ -142,10 +142,12 @@ def test_what_cannot_be_opened_is_accounted_for_once(tmp_path, image_input):
 def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
     from shardwright import storage
-    from shardwright.ingest import identify
+    from shardwright.ingest import known_files
 
     hash_file = storage.hash_file
-    monkeypatch.setattr(identify, "hash_file", lambda path, *pin: None if path.endswith("004.jpg") else hash_file(path))
+    monkeypatch.setattr(
+        known_files, "hash_file", lambda path, *pin: None if path.endswith("004.jpg") else hash_file(path)
+    )
     assert run(raw, tmp_path / "out").totals["rejected/unreadable"] == 1
     assert ledger(tmp_path / "out")["004.jpg"].code == "unreadable"
 

@@ -126,7 +126,7 @@ def test_an_image_with_another_name_stays_in_its_split_and_those_that_are_gone_a
     kept = {"method": "hash", "salt": "other", "keep_from": str(tmp_path / "before")}
     with monkeypatch.context() as patched:
         # If no image is gone, none is read to be compared.
-        patched.setattr(renamed_images, "hash_file", None)
+        patched.setattr(renamed_images, "hash_into", None)
         notes = notes_of(raw(tmp_path, split=kept), tmp_path / "same")
     assert not [note for note in notes if "name" in note or "not there" in note]
     # Numbers that move up are names of other images; the sizes of these images differ.
