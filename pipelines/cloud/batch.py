@@ -134,7 +134,8 @@ def predict_job(config: Config, images: str, out: str) -> str:
         "name": "predict",
         "image": str(section.image),
         "command": ["python", "-m", "shardwright.pipelines.cli"],
-        "args": ["predict", pushed_folder(config), images, "--out", out],
+        # A second attempt, or the Job of the next month, replaces the table.
+        "args": ["predict", pushed_folder(config), images, "--out", out, "--force"],
         "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
         "securityContext": {"runAsNonRoot": True, "runAsUser": _USER, "allowPrivilegeEscalation": False},
     }

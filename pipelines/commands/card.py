@@ -8,7 +8,8 @@ import os
 import sys
 from typing import Any
 
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.files import add_force, new_page
+from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 
 
@@ -28,7 +29,7 @@ def add(commands: Commands) -> None:
         "--search", action="append", default=[], metavar="DIR", help="of a model: also look for its sources below this"
     )
     card.add_argument("--json", action="store_true", help="print the file's path, or the text, as JSON")
-    card.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_force(card)
     card.set_defaults(command=_card)
 
 
@@ -36,18 +37,17 @@ def _card(options: argparse.Namespace) -> int:
     from shardwright.dataset.manifest import MANIFEST_FILE
     from shardwright.errors import UsageError
     from shardwright.lineage.places import contains
-    from shardwright.report.page import page_file, write_page
+    from shardwright.report.page import write_page
 
     given = {"license": options.license, "url": options.url, "citeAs": options.cite}
     given = {name: value for name, value in given.items() if value is not None}
     if given and not options.croissant:
         raise UsageError("--license, --url, --cite: are for Croissant. Give --croissant, or write them into the card.")
-    if options.out != "-" and os.path.exists(options.out) and not options.force:
-        raise UsageError(
-            f"--out: {options.out} exists already, and you may have edited it. Give --force to overwrite it."
-        )
     of_dataset = contains(options.path.rstrip("/"), MANIFEST_FILE)
-    target = None if options.out == "-" else page_file(options.out, "--out", *([options.path] if of_dataset else []))
+    if of_dataset:
+        refuse_unused(options, "the card of a dataset", "--search")
+    within = [options.path] if of_dataset else []
+    target = None if options.out == "-" else new_page("--out", options.out, *within, force=options.force)
     if of_dataset:
         text = _of_dataset(options, given)
     elif options.croissant:

@@ -133,7 +133,7 @@ LOOK = {
     ),
     "report": Entry(
         "show a dataset as one HTML page",
-        "Writes a page with samples, figures, duplicates and rejects. It replaces an earlier page.",
+        "Writes a page with samples, figures, duplicates and rejects.",
         "report datasets/photos --out photos.html",
         "how-to/report.md",
     ),

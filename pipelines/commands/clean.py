@@ -7,7 +7,7 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING
 
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def _clean_bucket(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.pipelines.cloud.clean import bucket_places, clean_bucket, lifecycle_text
 
+    if options.lifecycle:
+        refuse_unused(options, "--lifecycle", "--keep", "--superseded")
     places = bucket_places(load_config(options.root), options.target, options.pushed)
     if options.lifecycle:
         print(lifecycle_text(places))

@@ -7,6 +7,7 @@ import importlib
 import os
 from pathlib import Path
 
+from shardwright.pipelines.commands.files import add_force, check_free
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note
@@ -18,6 +19,7 @@ def add(commands: Commands) -> None:
     command.add_argument("config", metavar="CONFIG", help="YAML file")
     command.add_argument("--target", required=True, choices=("vertex", "kubeflow"), help="platform that runs it")
     command.add_argument("--out", required=True, metavar="FILE", help=".json file for Vertex AI, .yaml for Kubeflow")
+    add_force(command)
     command.add_argument("--json", action="store_true", help="print the file, its tasks and parameters as JSON")
     command.set_defaults(command=_compile)
 
@@ -38,6 +40,7 @@ def _compile(options: argparse.Namespace) -> int:
         raise UsageError(f"--out: there is no folder {out.absolute().parent}. Make it first.")
     if out.absolute().resolve() == config_file.resolve():
         raise UsageError(f"--out: {out} is the configuration, which would be overwritten. Name another file.")
+    check_free("--out", options.out, force=options.force)
     config = load_config(options.config)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():

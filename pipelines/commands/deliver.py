@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note
 
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from shardwright.pipelines.cloud.deliver import DeliveryOptions, Services
 
 _MOST_TOKEN = 1 << 16
+# The options of an endpoint, and those among them that another way to deliver uses.
+_ENDPOINT = ("--alias", "--endpoint", "--traffic", "--machine", "--replicas", "--serving-image")
+_USED = {
+    "--kserve": ("--traffic",),
+    "--kserve --batch": (),
+    "--batch": ("--machine", "--replicas"),
+    "--model-registry": (),
+    "--roll-back": ("--endpoint",),
+}
 
 
 def add(commands: Commands) -> None:
@@ -41,7 +50,6 @@ def add(commands: Commands) -> None:
 
 def _deliver(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.errors import UsageError
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
@@ -54,13 +62,7 @@ def _deliver(options: argparse.Namespace) -> int:
         )
     from shardwright.pipelines.cloud.runs import google_errors
 
-    if options.roll_back and options.dry_run:
-        raise UsageError("--dry-run: --roll-back needs the state of the endpoint first. Leave out --dry-run.")
-    if options.batch and (options.roll_back or options.model_registry is not None):
-        other = "--roll-back" if options.roll_back else "--model-registry"
-        raise UsageError(f"--batch: {other} predicts nothing. Leave one of them out.")
-    if options.token_file is not None and options.model_registry is None:
-        raise UsageError("--token-file: is for --model-registry. Add it, or leave --token-file out.")
+    _check_options(options)
     config = load_config(options.config)
     wanted = DeliveryOptions(
         alias=options.alias,
@@ -96,6 +98,23 @@ def _deliver(options: argparse.Namespace) -> int:
     else:
         print(made.endpoint)
     return 0
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuses options that contradict each other, or that the way to deliver does not use."""
+    from shardwright.errors import UsageError
+
+    if options.roll_back and options.dry_run:
+        raise UsageError("--dry-run: --roll-back needs the state of the endpoint first. Leave out --dry-run.")
+    if options.batch and (options.roll_back or options.model_registry is not None):
+        other = "--roll-back" if options.roll_back else "--model-registry"
+        raise UsageError(f"--batch: {other} predicts nothing. Leave one of them out.")
+    if options.token_file is not None and options.model_registry is None:
+        raise UsageError("--token-file: is for --model-registry. Add it, or leave --token-file out.")
+    given = {"--kserve": options.kserve, "--batch": options.batch, "--roll-back": options.roll_back}
+    given["--model-registry"] = options.model_registry is not None
+    mode = " ".join(name for name, on in given.items() if on)
+    refuse_unused(options, mode, *(name for name in _ENDPOINT if mode and name not in _USED[mode]))
 
 
 def _register(config: Config, options: argparse.Namespace) -> int:

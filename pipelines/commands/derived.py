@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import dataset_row, print_json
 from shardwright.progress import counted
 
@@ -68,6 +68,8 @@ def _subset(options: argparse.Namespace) -> int:
         at_least("--count", options.count, 1)
     if options.share is not None and options.count is not None:
         raise UsageError("--share and --count exclude each other. Give one of them.")
+    if options.share is None and options.count is None:
+        refuse_unused(options, "a call without --share or --count", "--seed")
     dataset = ImageDataset.open(options.dataset)
     chosen = stratified(
         dataset,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from shardwright.pipelines.commands.files import add_force, new_page
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import counted
@@ -21,6 +22,7 @@ def add(commands: Commands) -> None:
     diff.add_argument("one", metavar="A", help="the earlier dataset")
     diff.add_argument("other", metavar="B", help="the later one")
     diff.add_argument("--html", metavar="FILE", help="also write a page")
+    add_force(diff)
     diff.add_argument("--json", action="store_true", help="print all of it as JSON")
     diff.set_defaults(command=_diff)
 
@@ -29,10 +31,9 @@ def _diff(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.diff import find_differences
     from shardwright.progress import progress
-    from shardwright.report.page import page_file
 
     one, other = ImageDataset.open(options.one), ImageDataset.open(options.other)
-    page = None if options.html is None else page_file(options.html, "--html", one.root, other.root)
+    page = None if options.html is None else new_page("--html", options.html, one.root, other.root, force=options.force)
     total = sum(shard.records for shard in other.manifest.shards)
     with progress(total, "comparing records", quiet=options.json) as shown:
         found = find_differences(one, other, shown)

@@ -6,10 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
+from shardwright.pipelines.commands.files import add_force, new_page
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from shardwright.drift.compare import Comparison
     from shardwright.drift.monitor import DriftCheck
 
@@ -25,19 +28,26 @@ def add(commands: Commands) -> None:
     drift.add_argument("--alpha", type=float, default=None, metavar="P", help="chance of a false alarm (default 0.006)")
     drift.add_argument("--ignore", nargs="*", default=[], metavar="NAME", help="measures that may change")
     drift.add_argument("--html", metavar="FILE", help="also write a page that shows the images that stand out")
+    add_force(drift)
     drift.add_argument("--json", action="store_true", help="print the findings as JSON")
     drift.set_defaults(command=_drift)
 
 
 def _drift(options: argparse.Namespace) -> int:
     from shardwright.config.evaluation import ALPHA
+    from shardwright.dataset.manifest import MANIFEST_FILE
+    from shardwright.lineage.places import contains
 
+    page = None
+    if options.html is not None:
+        datasets = [path for path in (options.reference, options.current) if path and contains(path, MANIFEST_FILE)]
+        page = new_page("--html", options.html, *datasets, force=options.force)
     alpha = ALPHA if options.alpha is None else options.alpha
     checks = _between_splits(options, alpha) if options.current is None else [_between_datasets(options, alpha)]
     found = [one.comparison for one in checks]
     drifted = any(comparison.drifted for comparison in found)
-    if options.html is not None:
-        _write_page(options, checks)
+    if page is not None:
+        _write_page(page, options, checks)
     if options.json:
         rows = [comparison.to_dict() for comparison in found]
         print_json({"drifted": drifted, "comparisons": rows})
@@ -51,17 +61,16 @@ def _drift(options: argparse.Namespace) -> int:
     return 1 if drifted or not decided or unreadable else 0
 
 
-def _write_page(options: argparse.Namespace, checks: list[DriftCheck]) -> None:
+def _write_page(target: Path, options: argparse.Namespace, checks: list[DriftCheck]) -> None:
     """Writes the page; its images come from the dataset or folder on the current side."""
     from shardwright.drift.chapter import file_tiles, record_tiles
     from shardwright.drift.monitor import drift_page
     from shardwright.report.contact_sheets import sheets_of
-    from shardwright.report.page import page_file, write_page
+    from shardwright.report.page import write_page
 
     place = options.reference if options.current is None else options.current
     # If no image could be measured, the page shows none.
     dataset = place if checks[0].current.places else None
-    target = page_file(options.html, "--html", options.reference, *([dataset] if dataset else []))
     tile = file_tiles() if dataset is None else record_tiles(sheets_of(dataset))
     write_page(target, drift_page(checks, tile))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 from pathlib import Path
 
+from shardwright.pipelines.commands.files import add_force, check_free
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -17,7 +17,7 @@ def add(commands: Commands) -> None:
     get.add_argument("dataset", metavar="DIR", help="a dataset's folder")
     get.add_argument("key", metavar="KEY", help="the image's path below the folder of images, as the ledger names it")
     get.add_argument("--out", metavar="FILE", help="write the stored image here, byte for byte")
-    get.add_argument("--force", action="store_true", help="replace an existing file")
+    add_force(get)
     get.add_argument("--json", action="store_true", help="print the record as JSON")
     get.set_defaults(command=_get)
 
@@ -47,8 +47,7 @@ def _write(target: str, payload: bytes, name: str, *, force: bool) -> None:
     values = find_feature(payload, name) if name else None
     if not values:
         raise DatasetError(f"{target}: not written: the record has no encoded image. Read it with `load`.")
-    if os.path.lexists(target) and not force:
-        raise UsageError(f"--out: {target} exists already. Name another file, or replace it with --force.")
+    check_free("--out", target, force=force)
     folder = Path(target).absolute().parent
     if not folder.is_dir():
         raise UsageError(f"--out: {target} cannot be written (there is no folder {folder}). Check the path.")

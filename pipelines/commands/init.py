@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.errors import Reading, ShardwrightError, UsageError, unwritable
 from shardwright.escaping import escape
+from shardwright.pipelines.commands.files import add_force, check_free
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -52,7 +53,7 @@ def add(commands: Commands) -> None:
         default=[],
         help="a value of the configuration, e.g. input.labels.rle.order=row; may be repeated",
     )
-    init.add_argument("--force", action="store_true", help="replace an existing file")
+    add_force(init)
     init.add_argument("--json", action="store_true", help="print what was detected as JSON")
     init.set_defaults(command=_init)
 
@@ -69,11 +70,11 @@ def _init(options: argparse.Namespace) -> int:
     named = options.out and options.out != _STDOUT
     name = pipeline_name(os.path.splitext(options.out)[0] if named else options.folder)
     out = options.out or f"{name}.yaml"
-    if out != _STDOUT and os.path.lexists(out) and not options.force:
-        raise UsageError(f"--out: {out} exists already. Name another file, or replace it with --force.")
+    if out != _STDOUT:
+        check_free("--out", out, force=options.force)
     given = {"name": name, **_settings(options.set)}
-    if options.task is not None:
-        given["task"] = options.task
+    if options.task is not None and given.setdefault("task", options.task) != options.task:
+        raise UsageError(f"--task {options.task}: --set task={given['task']} names another one. Leave one out.")
     labels = _annotations(options.labels)
     if isinstance(labels, (list, dict)):
         given = {_PATH: labels, **given}

@@ -97,6 +97,7 @@ class Commands:
         """Adds a command, which must be in the catalog; every command can be quiet."""
         parser = self._parser(name)
         parser.add_argument("-q", "--quiet", action="store_true", help="print errors and the result only")
+        parser.set_defaults(parser=parser)
         return parser
 
     def add_group(self, name: str) -> Commands:
@@ -113,6 +114,25 @@ class Commands:
         parser.summary = entry.summary
         self.parsers[name] = parser
         return parser
+
+
+def refuse_unused(options: argparse.Namespace, mode: str, *names: str) -> None:
+    """Refuses options that a call gives although it does not use them: nobody would notice that they do not count.
+
+    Args:
+        options: those of the call.
+        mode: the option, or the thing, for which they mean nothing.
+        names: the names of such options.
+
+    Raises:
+        UsageError: names the first that is given.
+    """
+    from shardwright.errors import UsageError
+
+    for action in options.parser.actions:
+        used = set(names).isdisjoint(action.option_strings)
+        if not used and getattr(options, action.dest) != action.default:
+            raise UsageError(f"{action.option_strings[0]}: {mode} does not use it. Leave it out.")
 
 
 def suggest(text: str, known: Sequence[str] | Mapping[str, object]) -> str:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
+from shardwright.pipelines.commands.files import add_force, check_free
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -44,6 +45,7 @@ def add(commands: Commands) -> None:
         "--beam", action="append", metavar="OPTION", help="an option of Beam, whose workers then predict; repeatable"
     )
     predict.add_argument("--staging", metavar="PATH", help="folder or URL that all of Beam's workers reach")
+    add_force(predict)
     predict.add_argument("--json", action="store_true", help="print what was done as JSON")
     predict.set_defaults(command=_predict)
 
@@ -54,6 +56,8 @@ def _predict(options: argparse.Namespace) -> int:
     for option in options.beam or ():
         if not option.startswith("--"):
             raise UsageError(f"--beam {option}: is not an option of Beam, which ignores it. Write --beam=--NAME=VALUE.")
+    if options.format == "csv":
+        check_free("--out", os.path.expanduser(options.out), force=options.force)
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from shardwright.components.predictor.predict import PredictOptions, predict

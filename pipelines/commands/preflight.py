@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from shardwright.escaping import escape
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import counted
 
@@ -47,6 +47,8 @@ def _preflight(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"--{name.replace('_', '-')}: {value:g} is not above 0. Give a number above 0.")
+    if options.dataset is None:
+        refuse_unused(options, "a call without --dataset", "--seconds")
     with quiet_libraries():
         facts = gather(
             load_config(options.config),

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shardwright.pipelines.commands.files import add_force, new_page
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -22,6 +23,7 @@ def add(commands: Commands) -> None:
     report.add_argument("--seed", type=int, default=0, metavar="S", help="selects the samples (default 0)")
     report.add_argument("--evaluation", metavar="DIR", help="also show a model: the output of the Evaluator")
     report.add_argument("--training", metavar="DIR", help="and its curves: the output model_run of the Trainer")
+    add_force(report)
     report.add_argument("--json", action="store_true", help="print the report's path as JSON")
     report.set_defaults(command=_report)
 
@@ -31,6 +33,7 @@ def _report(options: argparse.Namespace) -> int:
     from shardwright.report.page import write_report
 
     out = options.out or _default_file(options.dataset)
+    new_page("--out", out, options.dataset, force=options.force)
     chapters = _model(options)
     file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size

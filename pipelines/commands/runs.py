@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 
 
@@ -39,6 +39,7 @@ def _status(options: argparse.Namespace) -> int:
             if not runs:
                 print(f"{config.name}: no runs in {config.vertex.region} of {config.vertex.project}")
         return 0
+    refuse_unused(options, "the status of one run", "--limit")
     run = get_run(config, options.run)
     if options.json:
         print_json(dataclasses.asdict(run))

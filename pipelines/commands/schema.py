@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
+from shardwright.pipelines.commands.files import add_force, new_page
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
     infer.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     infer.add_argument("--out", metavar="FILE", help="file to write (default: print it)")
     infer.add_argument("--margin", type=float, default=0.1, metavar="P", help="room beyond the values (default 0.1)")
-    infer.add_argument("--force", action="store_true", help="replace an existing file")
+    add_force(infer)
     _add_json(infer, "the file and the schema")
     infer.set_defaults(command=_infer)
     diff = actions.add("diff")
@@ -52,15 +52,12 @@ def _infer(options: argparse.Namespace) -> int:
     from shardwright.config.parsing import between
     from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.schema import infer_schema
-    from shardwright.errors import UsageError
     from shardwright.progress import progress
-    from shardwright.report.page import page_file, write_page
+    from shardwright.report.page import write_page
 
     between("--margin", options.margin, 0, 10)
     dataset = ImageDataset.open(options.dataset)
-    target = None if options.out is None else page_file(options.out, "--out", options.dataset)
-    if target is not None and os.path.lexists(target) and not options.force:
-        raise UsageError(f"--out: {options.out} exists already. Name another file, or replace it with --force.")
+    target = None if options.out is None else new_page("--out", options.out, options.dataset, force=options.force)
     with progress(sum(shard.records for shard in dataset.manifest.shards), "reading records") as shown:
         text = infer_schema(dataset, margin=options.margin, shown=shown)
     if target is not None:

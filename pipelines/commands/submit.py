@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
     from shardwright.config import Config
-    from shardwright.pipelines.cloud.submit import SubmitOptions
 
 _SCHEDULE_ACTIONS = {
     "list": "list the schedules of this name, and send nothing",
@@ -22,6 +21,7 @@ _SCHEDULE_ACTIONS = {
     "resume": "resume them; missed runs are not made up for",
     "delete": "delete them; runs that have begun continue",
 }
+_OF_A_NEW_SCHEDULE = ("--dry-run", "--replace", "--cron", "--image", "--pipeline-root", "--parameter", "--no-cache")
 
 
 def add(commands: Commands) -> None:
@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     config, file = load_config(options.config), Path(options.config).absolute()
     if options.change is not None:
-        _check_alone(wanted, options.change)
+        refuse_unused(options, f"--{options.change}", *_OF_A_NEW_SCHEDULE)
         return _change_schedules(config, options.change, as_json=options.json)
     if options.action == "schedule":
         made = schedule(config, file, wanted)
@@ -88,6 +88,7 @@ def _run(options: argparse.Namespace) -> int:
             print(made)  # A request that is only shown is JSON already.
         return 0
     if options.dry_run:
+        refuse_unused(options, "--dry-run", "--wait")
         print(submit_request(config, file, wanted))
         return 0
     run = submit(config, file, wanted)
@@ -113,28 +114,6 @@ def _wait(config: Config, name: str) -> int:
         raise
     log(f"run {name}: {run.state}" + (f" ({run.error})" if run.error else ""))
     return 0 if run.state == SUCCEEDED else 1
-
-
-def _check_alone(wanted: SubmitOptions, action: str) -> None:
-    """Refuses options of a new schedule next to an action on those that exist; above all a dry run, which it is not.
-
-    Raises:
-        UsageError: names the option.
-    """
-    from shardwright.errors import UsageError
-
-    unused = {
-        "--dry-run": wanted.dry_run,
-        "--replace": wanted.replace,
-        "--cron": wanted.cron,
-        "--image": wanted.image,
-        "--pipeline-root": wanted.pipeline_root,
-        "--parameter": wanted.parameters,
-        "--no-cache": not wanted.cached,
-    }
-    for option, given in unused.items():
-        if given:
-            raise UsageError(f"{option}: --{action} does not use it. Leave it out; --list shows the schedules.")
 
 
 def _change_schedules(config: Config, action: str, *, as_json: bool) -> int:

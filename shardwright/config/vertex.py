@@ -30,16 +30,16 @@ _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _GIGABYTE = 10**9
 _SERVICE_ACCOUNT = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
-_KMS_KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
+_KMS_KEY = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 # The name of a resource of Compute Engine, such as a network or a range of addresses.
 _RESOURCE = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _NETWORK = re.compile(rf"projects/[0-9]+/global/networks/{_RESOURCE.pattern}")
 _SUBNETWORK = re.compile(
-    rf"(https://www\.googleapis\.com/compute/v1/)?(projects/[^/\s]+/)?regions/[^/\s]+/subnetworks/{_RESOURCE.pattern}"
+    rf"(https://www\.googleapis\.com/compute/v1/)?(projects/[^/\s]+/)?regions/(?P<region>[^/\s]+)/subnetworks/{_RESOURCE.pattern}"
 )
 MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
-_ATTACHMENT = re.compile(r"projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+")
-_RESERVATION = re.compile(r"projects/[^/]+/zones/[^/]+/reservations/[^/]+")
+_ATTACHMENT = re.compile(r"projects/[^/]+/regions/(?P<region>[^/]+)/networkAttachments/[^/]+")
+_RESERVATION = re.compile(r"projects/[^/]+/zones/(?P<region>[a-z]+-[a-z]+[0-9]+)-[^/]+/reservations/[^/]+")
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?")
 ON_DEMAND, SPOT, FLEX_START, RESERVATION = "on_demand", "spot", "flex_start", "reservation"
 CAPACITIES = (ON_DEMAND, SPOT, FLEX_START, RESERVATION)
@@ -212,10 +212,6 @@ class VertexConfig:
             _matches(f"vertex.reserved_ip_ranges[{number}]", name, _RESOURCE, "Write the name of the range.")
         if self.reserved_ip_ranges and self.network is None:
             raise ConfigError("vertex.reserved_ip_ranges", "are ranges of vertex.network, which is missing", network)
-        location = _KMS_KEY.fullmatch(self.kms_key or "")
-        if location is not None and self.region is not None and location[1] != self.region:
-            problem = f"is a key in {location[1]}, and vertex.region is {self.region}"
-            raise ConfigError("vertex.kms_key", problem, "Use a key of the same region.")
         if self.network is not None and self.network_attachment is not None:
             raise ConfigError(
                 "vertex.network_attachment", "vertex.network is given, too", "Use peering (network) or an attachment."
@@ -230,6 +226,16 @@ class VertexConfig:
             check_resources(f"vertex.resources.{component}", resources, LARGEST_STEP)
         _check_dataflow(self.dataflow)
         _check_trainer(self.trainer)
+        for path, place, pattern in (
+            ("vertex.kms_key", self.kms_key, _KMS_KEY),
+            ("vertex.network_attachment", self.network_attachment, _ATTACHMENT),
+            ("vertex.dataflow.subnetwork", self.dataflow.subnetwork, _SUBNETWORK),
+            ("vertex.trainer.reservation", self.trainer.reservation, _RESERVATION),
+        ):
+            found = pattern.fullmatch(place or "")
+            if found is not None and self.region is not None and found["region"] != self.region:
+                problem = f"is in {found['region']}, and vertex.region is {self.region}"
+                raise ConfigError(path, problem, "Use one of the same region.")
         _check_schedule(self.schedule)
         _check_notify(self.notify)
 

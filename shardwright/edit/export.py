@@ -114,6 +114,8 @@ class ExportOptions:
             masks = TABLE if self.masks == POLYGONS else self.masks
             if replace(self, to=TABLE, masks=masks) != ExportOptions(splits=self.splits, classes=self.classes):
                 raise UsageError(f"--to: {self.to} has one layout. Omit the options of the CSV, such as --table.")
+        if self.to == TABLE and self.masks != TABLE:
+            _check_no_table(self, f"{self.masks} writes no run lengths. Omit their options")
         for name, value, known in (
             ("--layout", self.layout, (BY_KEY, BY_CLASS)),
             ("--masks", self.masks, (TABLE, PICTURES, NEITHER, POLYGONS)),
@@ -226,6 +228,10 @@ def _check_options(dataset: ImageDataset, options: ExportOptions) -> None:
         for name in wanted:
             if name not in known:
                 raise UsageError(f"{dataset.root}: has no {kind} {name!r}. It has: {', '.join(known)}.")
+    if manifest.labels != MASKS:
+        if options.masks != TABLE:
+            raise UsageError(f"--masks: {dataset.root} has no masks. Omit --masks.")
+        _check_no_table(options, f"{dataset.root} has no masks. Omit the options of their run lengths")
     reader = ExampleReader(manifest)
     if reader.encoding in ("raw", "tensor"):
         raise UsageError(
@@ -237,6 +243,12 @@ def _check_options(dataset: ImageDataset, options: ExportOptions) -> None:
         raise UsageError(f"--table: {IMAGE} is for one class, and {dataset.root} has {len(manifest.classes)}.")
     if manifest.ignores and options.table == IMAGE and options.masks == TABLE:
         raise UsageError(f"--table: {IMAGE} has no column for the ignored pixels of {dataset.root}. Use {IMAGE_CLASS}.")
+
+
+def _check_no_table(options: ExportOptions, problem: str) -> None:
+    """Refuses options of the CSV of masks where none is written."""
+    if (options.runs, options.order, options.base, options.table) != (ABSOLUTE, COLUMN, 1, IMAGE_LABEL):
+        raise UsageError(f"--masks: {problem}, such as --table or --order.")
 
 
 class _Writer:

@@ -33,7 +33,7 @@ class Scheme:
 
     prefix: str
     mount_folder: str
-    bucket_pattern: str = r"[a-z0-9][a-z0-9._-]+"
+    bucket_pattern: str = r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]"
     ranged_reads: bool = False
     lists_unsure_checksums: bool = False
 
@@ -47,7 +47,9 @@ class Scheme:
         return re.fullmatch(re.escape(self.prefix) + self.bucket_pattern + _FOLDER, text) is not None
 
 
-GCS = Scheme("gs://", "gcs", r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", ranged_reads=True)
+# cloud.google.com/storage/docs/naming-buckets: a name with dots may be longer, but none of its parts; no IP addresses.
+_GCS_BUCKET = r"(?![^/]*[^./]{64})(?!\d+(\.\d+){3}(/|$))[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
+GCS = Scheme("gs://", "gcs", _GCS_BUCKET, ranged_reads=True)
 S3 = Scheme("s3://", "s3", lists_unsure_checksums=True)
 # S3's protocol in a cluster, as Kubeflow names its own store: mounted only, not read here.
 MINIO = Scheme("minio://", "minio")

@@ -261,7 +261,7 @@ def test_nothing_is_written_where_nothing_could_be_predicted(segmenter, tmp_path
     folder.mkdir()
     (folder / "a.jpg").write_bytes(b"")
     (tmp_path / "out.csv").write_text("as it was")
-    assert main(["predict", str(segmenter), str(folder), "--out", str(tmp_path / "out.csv")]) == 1
+    assert main(["predict", str(segmenter), str(folder), "--out", str(tmp_path / "out.csv"), "--force"]) == 1
     assert "none of 1 image could be predicted: a.jpg: the file has no bytes" in capsys.readouterr().err
     assert (tmp_path / "out.csv").read_text() == "as it was"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.csv"]

@@ -60,7 +60,7 @@ def test_the_card_of_a_dataset(dataset, tmp_path, capsys):
     assert dataset.manifest.digest in card
     assert "9 inputs, of which 1 rejected." in card
     assert main(["card", dataset.root, "--out", str(file)]) == 2
-    assert "Give --force to overwrite it" in capsys.readouterr().err
+    assert "replace it with --force" in capsys.readouterr().err
     capsys.readouterr()
     assert main(["card", dataset.root, "--out", str(file), "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"card": str(file), "bytes": file.stat().st_size}

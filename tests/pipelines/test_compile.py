@@ -428,7 +428,7 @@ def test_tpu_machines_of_vertex(machine, topology, hosts):
     }
 
 
-ATTACHMENT = "projects/p/regions/r/networkAttachments/a"
+ATTACHMENT = "projects/p/regions/europe-west4/networkAttachments/a"
 RESERVATION = "projects/p/zones/europe-west4-a/reservations/tpus"
 
 
@@ -522,7 +522,7 @@ def custom_job_of(trainer, section):
             {},
             {
                 "network": "projects/1/global/networks/n",
-                "network_attachment": "projects/p/regions/r/networkAttachments/a",
+                "network_attachment": "projects/p/regions/europe-west4/networkAttachments/a",
             },
             "vertex.network is given, too",
         ),

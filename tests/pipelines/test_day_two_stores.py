@@ -20,7 +20,7 @@ READ = {
     "inspect": ["inspect", "DS"],
     "get": ["get", "DS", "KEY"],
     "stats": ["stats", "DS"],
-    "report": ["report", "DS", "--out", "LOCAL/report.html"],
+    "report": ["report", "DS", "--out", "LOCAL/report.html", "--force"],
     "drift": ["drift", "DS"],
     "lineage": ["lineage", "DS"],
     "diff": ["diff", "DS", "DS"],

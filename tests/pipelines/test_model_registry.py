@@ -250,7 +250,7 @@ def test_batch_prediction_on_kubernetes(file, capsys):
     strictly({**job, "metadata": {"name": "x"}})
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["args"] == [
-        "predict", "/models/clouds", "gs://b/images/*.jpg", "--out", "/models/predicted.csv",
+        "predict", "/models/clouds", "gs://b/images/*.jpg", "--out", "/models/predicted.csv", "--force",
     ]  # fmt: skip
     assert container["env"] == [{"name": "A", "value": "1"}]
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "8000000000"}

@@ -31,7 +31,7 @@ BEAM = "apache_beam/options/pipeline_options.py"
 PIPELINE_SPEC = "kfp/pipeline_spec/pipeline_spec_pb2.py"
 GPU = {"machine": "n1-standard-8", "gpu": "NVIDIA_TESLA_T4", "gpus": 2}
 TPU = {"machine": "ct5lp-hightpu-4t", "topology": "2x2"}
-RESERVATION = "projects/p/zones/z/reservations/r"
+RESERVATION = "projects/p/zones/europe-west4-a/reservations/r"
 POOL = "jobSpec.workerPoolSpecs.0"
 
 
@@ -97,8 +97,8 @@ ROWS: dict[str, Row] = {
     "vertex.reserved_ip_ranges": call("reserved_ip_ranges"),
     "vertex.network_attachment": job(
         "jobSpec.pscInterfaceConfig.networkAttachment", "service_networking.py", "network_attachment",
-        {"network_attachment": "projects/p/regions/r/networkAttachments/n", "trainer": GPU},
-        "projects/p/regions/r/networkAttachments/n",
+        {"network_attachment": "projects/p/regions/europe-west4/networkAttachments/n", "trainer": GPU},
+        "projects/p/regions/europe-west4/networkAttachments/n",
     ),
     "vertex.kms_key": call("encryption_spec_key_name"),
     "vertex.experiment": call("experiment"),
@@ -157,7 +157,7 @@ ROWS: dict[str, Row] = {
     "vertex.dataflow.machine": beam("worker_machine_type", "n2-standard-8", machine="n2-standard-8"),
     "vertex.dataflow.max_workers": beam("max_num_workers", "7", max_workers=7),
     "vertex.dataflow.subnetwork": beam(
-        "subnetwork", "regions/r/subnetworks/s", subnetwork="regions/r/subnetworks/s"
+        "subnetwork", "regions/europe-west4/subnetworks/s", subnetwork="regions/europe-west4/subnetworks/s"
     ),
     "vertex.dataflow.public_ips": beam("no_use_public_ips", None, public_ips=False),
     "vertex.schedule.cron": call("cron", SCHEDULES),

@@ -58,6 +58,73 @@ def test_a_page_that_cannot_be_written(source, here, capsys, command, page):
     assert "cannot be written" in refused([command, source, source, "--html", page], capsys)
 
 
+# The commands that write a file where the call says, up to its name. `init` has a test where its input is.
+FILES = {
+    "report": ["report", "DS", "--out"],
+    "card": ["card", "DS", "--out"],
+    "schema infer": ["schema", "infer", "DS", "--out"],
+    "get": ["get", "DS", "KEY", "--out"],
+    "diff": ["diff", "DS", "DS", "--html"],
+    "drift": ["drift", "DS", "--html"],
+    "compile": ["compile", "c.yaml", "--target", "vertex", "--out"],
+    "predict": ["predict", "model", "images", "--out"],
+}
+
+
+@pytest.mark.parametrize("command", FILES)
+def test_a_file_that_exists_is_replaced_with_force_only(source, here, capsys, command):
+    from shardwright.dataset.reader import ImageDataset
+
+    places = {"DS": source, "KEY": next(key for key, _ in ImageDataset.open(source).records("train"))}
+    call = [str(places.get(part, part)) for part in FILES[command]]
+    (here / "mine.json").write_text("mine")
+    (here / "folder.json").mkdir()
+    option = f"{call[-1]}: "
+    assert f"{option}mine.json exists already. Name another file, or rep" in refused([*call, "mine.json"], capsys)
+    assert f"{option}folder.json is a folder. Give the name of a file." in refused([*call, "folder.json"], capsys)
+    assert (here / "mine.json").read_text() == "mine"
+    forced = main([*call, "mine.json", "--force"])
+    if command in ("compile", "predict"):
+        # It goes on to the inputs, which are not there.
+        assert {"compile": "c.yaml", "predict": "images does not exist"}[command] in capsys.readouterr().err
+    else:
+        assert forced == 0
+        assert (here / "mine.json").read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("card DS --search .", "--search: the card of a dataset does not use it. Leave it out."),
+        ("clean c.yaml --target vertex --lifecycle --keep 3", "--keep: --lifecycle does not use it."),
+        ("clean c.yaml --target vertex --lifecycle --superseded", "--superseded: --lifecycle does not use it."),
+        ("deliver c.yaml --kserve --alias new", "--alias: --kserve does not use it."),
+        ("deliver c.yaml --kserve --batch /a /b --traffic 10", "--traffic: --kserve --batch does not use it."),
+        ("deliver c.yaml --batch gs://a gs://b --endpoint x", "--endpoint: --batch does not use it."),
+        ("deliver c.yaml --model-registry http://x --machine m", "--machine: --model-registry does not use it."),
+        ("deliver c.yaml --roll-back --replicas 2", "--replicas: --roll-back does not use it."),
+        ("export DS --out out --masks png", "has no masks. Omit --masks."),
+        ("export DS --out out --order row", "has no masks. Omit the options of their run lengths, such as --table"),
+        (
+            "export DS --out out --masks png --table image_class",
+            "--masks: png writes no run lengths. Omit their options",
+        ),
+        (
+            "init DS --task segmentation --set task=classification",
+            "--task segmentation: --set task=classification names",
+        ),
+        ("preflight c.yaml --tpu v5e-2x4 --seconds 9", "--seconds: a call without --dataset does not use it."),
+        ("status c.yaml a-run --limit 3", "--limit: the status of one run does not use it."),
+        ("submit c.yaml --dry-run --wait", "--wait: --dry-run does not use it."),
+        ("subset DS --out out --splits eval --seed 3", "--seed: a call without --share or --count does not use it."),
+    ],
+)
+def test_an_option_that_the_call_does_not_use(source, here, capsys, call, message):
+    (here / "c.yaml").write_text(json.dumps({"name": "x", "input": {"images": "gs://b/x"}}))
+    assert message in refused([str(source) if part == "DS" else part for part in call.split()], capsys)
+    assert sorted(path.name for path in here.iterdir()) == ["c.yaml", "file"]
+
+
 @pytest.mark.parametrize("command", ["verify", "stats", "inspect", "lineage", "report", "schema infer"])
 def test_a_path_that_is_too_long(here, capsys, command):
     code = main([*command.split(), LONG])

@@ -40,10 +40,10 @@ _WRITING = {
 }
 # They end with code 1 where datasets differ.
 _COMPARING = ("diff", "drift")
-# A second call may not replace what may have been edited: code 2.
-_KEEPING = ("card", "init", "schema infer", "get", "sample")
 # They write one small file at their end. Its temporary name, which no two calls share, may stay.
 _OF_FILES = ("report", "diff", "drift", "card", "init", "schema infer", "get")
+# A second call may not replace what may have been edited: code 2.
+_KEEPING = (*_OF_FILES, "sample")
 
 
 def arguments(command):

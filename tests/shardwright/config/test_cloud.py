@@ -58,6 +58,7 @@ def test_a_whole_kubeflow_section():
 PEERED = {"network": "projects/12/global/networks/own"}
 KEY = "projects/p/locations/europe-west4/keyRings/r/cryptoKeys/k"
 GPU = {"machine": "n1-standard-8", "gpu": "NVIDIA_TESLA_T4", "gpus": 1}
+RESERVED = {"capacity": "reservation", "reservation": "projects/p/zones/us-west1-b/reservations/r"}
 PLACES = ("vertex", "kubeflow")
 IMAGES = ("x::1", "x//y:1", "a-:1", "x:1:2", "X/Y:1", "x:", "x@sha256:12")
 CRON = [
@@ -166,8 +167,25 @@ REFUSED = [
     ),
     (
         {"vertex": {"region": "us-east1", "kms_key": KEY}},
-        r"kms_key: is a key in europe-west4, and vertex\.region",
+        r"kms_key: is in europe-west4, and vertex\.region is us-east1\. Use one of the same region",
     ),
+    (
+        {"vertex": {"region": "us-east1", "network_attachment": "projects/p/regions/us-west1/networkAttachments/n"}},
+        r"network_attachment: is in us-west1, and vertex\.region is us-east1",
+    ),
+    (
+        {"vertex": {"region": "us-east1", "dataflow": {"subnetwork": "regions/us-west1/subnetworks/s"}}},
+        r"dataflow\.subnetwork: is in us-west1, and vertex\.region is us-east1",
+    ),
+    (
+        {"vertex": {"region": "us-east1", "trainer": {**GPU, **RESERVED}}},
+        r"trainer\.reservation: is in us-west1, and vertex\.region is us-east1",
+    ),
+    *[
+        ({"vertex": {"pipeline_root": f"gs://{name}/x"}}, r"vertex\.pipeline_root: .* is not a folder on Cloud Storage")
+        for name in ("a" * 64, f"{'a' * 64}.b", f"{'a.' * 111}b", "192.168.5.4", "ab", "a-")
+    ],
+    ({"kubeflow": {"pipeline_root": f"s3://{'a' * 64}"}}, r"kubeflow\.pipeline_root"),
     ({"vertex": {"labels": {f"a{number}": "" for number in range(65)}}}, r"vertex\.labels: 65 are too many"),
     ({"vertex": {"labels": {"a": "x.y"}}}, r"vertex\.labels\.a: 'x\.y' is not a label"),
     ({"vertex": {"resources": {"Trainer": {"cpu": 97}}}}, r"vertex\.resources\.Trainer\.cpu: 97\.0 is out of range"),
@@ -201,6 +219,10 @@ def test_refused_with_place_and_fix(sections, message):
                 "dataflow": {"subnetwork": "https://www.googleapis.com/compute/v1/projects/p/regions/r/subnetworks/s"}
             }
         },
+        *[
+            {"vertex": {"pipeline_root": f"gs://{name}/x"}}
+            for name in ("a" * 63, f"{'a' * 63}.{'b' * 63}", "1.2.3.4.5")
+        ],
         *[{"vertex": {"schedule": {"cron": f"{zone}{rest}"}}} for zone in ZONES for rest in TIMES],
         *[{"kubeflow": {"image": image}} for image in ("x:1", "h.io:50/a/b_c/d--e.f:V-1", "x:1@sha256:" + "0" * 64)],
         {"kubeflow": {"volumes": [{"claim": "data", "path": "/a b/ö"}], "jobset": {"queue": "a" * 63}}},
