@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.manifest import MULTI, NONE
+from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.schema import check_schema, render_schema, schema_file_for
 from shardwright.errors import ConfigError, UsageError, unwritable
 from shardwright.formats.table_formats import NUMBERS
@@ -29,9 +29,9 @@ from shardwright.ingest import (
     survey_input,
 )
 from shardwright.ingest.baseline import push_directory_of, resolve_baseline, run_root, uses_baseline, without_baseline
+from shardwright.ingest.spans import becomes_input
 from shardwright.lineage.blessing import read_blessing
 from shardwright.storage.durable import write_file
-from shardwright.storage.paths import real_path
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,11 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
 
 
 def _check_root(root: str, images: str) -> None:
-    """Checks that the files of the run do not become input."""
-    inside = os.path.relpath(real_path(root), real_path(images))
-    # Names that begin with a dot are not listed.
-    if os.path.isdir(images) and (inside == "." or not inside.startswith(".")) and "/." not in inside:
+    """Checks that the files of the run do not become input, or files of a dataset."""
+    if becomes_input(root, images):
         what = f"{root} is inside the input folder {images} and would become input"
         raise ConfigError("run.root", what, "Name a folder outside of it, also by --root DIR.")
+    check_not_in_dataset(f"{root}/runs")
 
 
 def _nothing_to_train(surveyed: SurveyedInput) -> ConfigError:

@@ -150,8 +150,18 @@ def _print_data(config: Config, trial: _DataTrial) -> int:
     print(f"tried        {counted(trial.tried, 'image')}, of which {len(trial.unread):,} would be rejected")
     for refusal in [*trial.known, *trial.unread][:_SHOWN]:
         print(f"  {escape(refusal.key)}: {refusal.code}: {escape(refusal.reason)}")
-    for note in (*config.notes, *survey.notes):
+    for note in (*config.notes, *survey.notes, *_root_notes(config)):
         print(f"note         {escape(note)}")
     if trial.ends:
         print("An ingest would end with too many rejects. Fix the input, or raise rejects.max_fraction.")
     return int(trial.ends)
+
+
+def _root_notes(config: Config) -> list[str]:
+    """Returns a note if `shardwright run` would refuse the folder of the run."""
+    from shardwright.ingest import locate
+    from shardwright.ingest.baseline import run_root
+    from shardwright.ingest.spans import becomes_input
+
+    inside = becomes_input(run_root(config), locate(config).images)
+    return [f"run.root: {run_root(config)} is inside the input folder, which `run` refuses; see --root"] * inside

@@ -21,11 +21,11 @@ import fnmatch
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from shardwright.config.split import split_word, stated_split
-from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
+from shardwright.dataset.outputs import is_below, output_folders
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
 from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
@@ -50,8 +50,6 @@ _MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|manual|(?:^
 _VOC_IMAGES = "JPEGImages"
 _SPLIT_WORD = re.compile(r"[^\W_]+")
 _MOST_TABLES = 20
-# Files that a dataset of ours has, and a run (`shardwright.lineage.places`).
-_OUTPUTS = (frozenset((MANIFEST_FILE, BUILD_FILE)), frozenset(("metadata.sqlite",)))
 # More folders than that are classes or patients, not parts of a data set.
 _MOST_PARTS = 8
 
@@ -78,9 +76,10 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     Returns:
         The candidates with annotations; where there are none, one without.
     """
-    keys = _without_outputs(keys)
+    outputs = output_folders(keys)
+    keys = [key for key in keys if not is_below(key, outputs)] if outputs else keys
     masks = sorted(_mask_folders(keys))
-    images = [key for key in keys if _is_image(key) and not _below(key, [*masks, *([labels] if labels else [])])]
+    images = [key for key in keys if _is_image(key) and not is_below(key, [*masks, *([labels] if labels else [])])]
     if labels is not None:
         # Images next to masks come first: the set may have parts, each with masks.
         folders = [
@@ -99,10 +98,10 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
         return [Candidate(whole, whole)]
     pictures = [key for key in keys if _is_image(key)]
     parallel = parallel_folders(pictures)
-    if parallel and all(_below(folder, masks) for folder in parallel):
+    if parallel and all(is_below(folder, masks) for folder in parallel):
         whole = _common_folder([key for key in pictures if key.rpartition("/")[0] in {*parallel, *parallel.values()}])
         found = [Candidate(whole, whole)]
-        masks = [folder for folder in masks if not any(_below(one, [folder]) for one in parallel)]
+        masks = [folder for folder in masks if not any(is_below(one, [folder]) for one in parallel)]
     else:
         found = []
     found += [Candidate(_next_to(folder, images), folder) for folder in masks if images]
@@ -113,18 +112,6 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Candidate(folder, table) for folder in _image_folders(images)]
     return found or [Candidate(_without_annotations(keys), None)]
-
-
-def _without_outputs(keys: Sequence[str]) -> Sequence[str]:
-    """Leaves out the files of datasets and runs in the folder; the folder itself may be a dataset."""
-    names = {name for output in _OUTPUTS for name in output}
-    found: dict[str, set[str]] = {}
-    for key in keys:
-        folder, _, name = key.rpartition("/")
-        if folder and name in names:
-            found.setdefault(folder, set()).add(name)
-    outputs = [folder for folder, there in found.items() if any(there >= output for output in _OUTPUTS)]
-    return [key for key in keys if not _below(key, outputs)] if outputs else keys
 
 
 def _next_to(masks: str, images: Sequence[str]) -> str:
@@ -212,7 +199,7 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
                 kinds[folder] = kinds.get(folder, True) and key.lower().endswith(_LOSSLESS)
     named = {folder for folder, lossless in kinds.items() if lossless and _MASK_WORDS.search(folder.split("/")[-1])}
     highest = {folder for folder in named if not any(above in named for above in _folders(folder))}
-    others = any(_is_image(key) and not _below(key, highest) for key in keys)
+    others = any(_is_image(key) and not is_below(key, highest) for key in keys)
     return {_deepest(folder, keys) for folder in highest} if others else set()
 
 
@@ -229,7 +216,7 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
 
 def _deepest(masks: str, keys: Sequence[str]) -> str:
     """Returns the folder in a folder of masks that has them all, if it is called after masks, too, and not a class."""
-    inside = _common_folder([key for key in keys if _is_image(key) and _below(key, [masks])])
+    inside = _common_folder([key for key in keys if _is_image(key) and is_below(key, [masks])])
     return inside if all(map(_MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
 
 
@@ -256,10 +243,6 @@ def _folders(key: str) -> list[str]:
     """Returns all folders above a path."""
     parts = key.split("/")[:-1]
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
-
-
-def _below(key: str, folders: Collection[str]) -> bool:
-    return any(key == folder or key.startswith(folder + "/") for folder in folders)
 
 
 def _join(*parts: str) -> str:

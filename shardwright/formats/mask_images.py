@@ -18,6 +18,7 @@ import numpy.typing as npt
 from shardwright.config.input import REFUSE, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
+from shardwright.dataset.outputs import without_outputs
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import (
     IGNORE,
@@ -187,7 +188,7 @@ def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
         UsageError: there is no such folder, or no image in it.
     """
     try:
-        listing = list_inputs(folder)
+        listing, _ = without_outputs(list_inputs(folder))
     except UsageError as error:
         raise UsageError(str(error).replace("input.images:", "input.labels.path:", 1)) from None
     for endings in (_LOSSLESS, LOSSY):

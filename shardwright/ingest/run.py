@@ -21,6 +21,7 @@ from shardwright.errors import UsageError
 from shardwright.ingest.identify import pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
+from shardwright.ingest.spans import becomes_input
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.write import commit_ingest, write_shard
 from shardwright.processes import map_processes, warm_up
@@ -31,7 +32,7 @@ from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.locks import locked_folder
 from shardwright.storage.mirror import local_folder
-from shardwright.storage.paths import check_not_inside, is_inside, staging_next_to
+from shardwright.storage.paths import check_not_inside, staging_next_to
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
@@ -75,11 +76,11 @@ def ingest(
     """
     _check_call(config, out, workers)
     recipe, location, staging_root = IngestRecipe.of(config), locate(config), _staging_root(config, out)
-    surveyed = survey_input(recipe, location)
-    if is_inside(out, surveyed.listing.root) and not os.path.isfile(location.images):
+    if becomes_input(str(out), location.images):
         raise UsageError(
-            f"{out}: is inside the input folder {surveyed.listing.root} and would become input. Name another --out."
+            f"{out}: is inside the input folder {location.images} and would become input. Name another --out."
         )
+    surveyed = survey_input(recipe, location)
     manifest, fingerprint = _open_same(out, recipe, surveyed)
     if _may_pin(config, out):
         surveyed = pin_input(surveyed)

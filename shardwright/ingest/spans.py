@@ -7,6 +7,7 @@ passed over has a row in the ledger, under the name of its span's folder and its
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +15,25 @@ from typing import NamedTuple
 
 from shardwright.config.input import CONFLICT_FAILS, WITH_SPAN
 from shardwright.dataset.ledger import DUPLICATE, LedgerRow
+from shardwright.dataset.manifest import MANIFEST_FILE
+from shardwright.dataset.outputs import without_outputs
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.tables import ONE_FILE, Spans, TablePart
 from shardwright.ingest.recipe import InputLocation
 from shardwright.progress import counted
-from shardwright.storage import EmptyListing, Listing, hash_file, list_inputs, list_names, map_threads, readers
-from shardwright.storage.listing import StringArray
+from shardwright.storage import (
+    EmptyListing,
+    Listing,
+    hash_file,
+    is_folder,
+    is_remote,
+    list_inputs,
+    list_names,
+    map_threads,
+    readers,
+)
+from shardwright.storage.listing import EVERYTHING, Pattern, StringArray, has_wildcard, split_glob
+from shardwright.storage.paths import real_path
 from shardwright.storage.spans import NEWEST, Choice, Span, SpanPath, candidates
 
 DELIVERED_AGAIN, SUPERSEDED = "delivered_again", "superseded"
@@ -76,11 +90,12 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
         fixed = (TablePart(location.labels),)
     if images is None:
         if labels is None:
-            return MergedSpans(list_inputs(location.images, leave_out=location.labels, one_file=True), fixed)
+            listing, note = without_outputs(list_inputs(location.images, leave_out=location.labels, one_file=True))
+            return MergedSpans(listing, fixed, (), (note,) if note else ())
         found = labels.find(list_names)
         chosen = _chosen_tables(labels, found, location)
-        listing = list_inputs(location.images, leave_out=chosen[-1].path)
-        chosen_notes = tuple(f"input.labels.path: {part.called}" for part in chosen)
+        listing, note = without_outputs(list_inputs(location.images, leave_out=chosen[-1].path))
+        chosen_notes = (*(f"input.labels.path: {part.called}" for part in chosen), *((note,) if note else ()))
         newest = next(span.span for span in found if span.path == chosen[-1].path)
         return MergedSpans(listing, tuple(chosen), (), chosen_notes, newest)
     notes: list[str] = []
@@ -103,6 +118,36 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
     return MergedSpans(listing, parts, tuple(rows), tuple(notes), listed[-1].span.span)
 
 
+def becomes_input(place: str, images: str) -> bool:
+    """Returns whether the files of a dataset or of a run at a place would be listed as images.
+
+    Args:
+        place: the folder of the dataset or of the run.
+        images: absolute folder or glob, which may name spans, or a URL.
+    """
+    if is_remote(place) != is_remote(images):
+        return False
+    spans = SpanPath.parse("input.images", images)
+    return any(_lists(one, place) for one in ([images] if spans is None else [s.path for s in spans.find(list_names)]))
+
+
+def _lists(images: str, place: str) -> bool:
+    root, segments = images, EVERYTHING
+    if has_wildcard(images) and not is_folder(images):
+        root, segments = split_glob(images)
+    root, place = (os.path.join(real_path(path or "/"), "") for path in (root, place))
+    *folders, _ = place.removeprefix(root).split("/")
+    # Names that begin with a dot are not listed.
+    if not place.startswith(root) or any(name.startswith(".") for name in folders):
+        return False
+    pattern = Pattern(segments)
+    states = pattern.start()
+    for name in folders:
+        states = pattern.into_folder(states, name)
+    below = pattern.into_folder(states, "Split-train")
+    return pattern.takes_file(states, MANIFEST_FILE) or pattern.takes_file(below, "0.tfrecord")
+
+
 def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span], notes: list[str]) -> list[_Listed]:
     """Lists the newest version with files of each span; with `newest` only of the last such span."""
     found = images.find(list_names)
@@ -112,12 +157,12 @@ def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span
     for versions in reversed(spans) if choice.text == NEWEST else spans:
         for span in versions:
             try:
-                listing = list_inputs(span.path, leave_out=_left_out(location, tables, span))
+                listing, note = without_outputs(list_inputs(span.path, leave_out=_left_out(location, tables, span)))
             except EmptyListing:
                 notes.append(f"input.images: {images.called(span)} contains no file yet and is passed over")
                 continue
             listed.append(_Listed(span, images.called(span), listing))
-            notes.append(f"input.images: {images.called(span)}")
+            notes += [f"input.images: {images.called(span)}", *((note,) if note else ())]
             break
         if listed and choice.text == NEWEST:
             break

@@ -20,6 +20,7 @@ from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import FILES, Manifest, origins_path
+from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.tfds_files import tfds_files
 from shardwright.errors import CheckFailed, DatasetError, UsageError
@@ -118,8 +119,9 @@ def check_output(out: str | os.PathLike[str]) -> None:
     """Checks an output folder before any work.
 
     Raises:
-        UsageError: it is a file, or contains files but no dataset.
+        UsageError: it is a file, contains files but no dataset, or is inside of a dataset.
     """
+    check_not_in_dataset(str(out))
     if is_remote(str(out)):
         output.check_output(output.trimmed(str(out)))
         return

@@ -8,6 +8,7 @@ from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 
 from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.ingest.spans import becomes_input
 
 
 def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
@@ -186,6 +187,42 @@ def test_a_wrong_output_is_refused(tmp_path, image_input):
     assert run(raw, tmp_path / "out") == first
     with pytest.raises(UsageError, match="contains another dataset"):
         run({**raw, "shards": {"records": 3}}, tmp_path / "out")
+    with pytest.raises(UsageError, match=f"is inside of the dataset {tmp_path}/out"):
+        run(raw, tmp_path / "out" / "below" / "it")
+
+
+def test_datasets_and_runs_among_the_images_are_left_out(tmp_path, image_input):
+    raw, notes = image_input(tmp_path / "in"), []
+    expected = run(raw, tmp_path / "out").fingerprint
+    for name in ("ds", "deep/ds"):
+        shutil.copytree(tmp_path / "out", tmp_path / "in/images" / name)
+    (tmp_path / "in/images/runs").mkdir()
+    for name in ("metadata.sqlite", "report.bin"):
+        (tmp_path / "in/images/runs" / name).write_bytes(b"x")
+    assert run(raw, tmp_path / "again", log=notes.append).fingerprint == expected
+    files = 2 * sum(path.is_file() for path in (tmp_path / "out").rglob("*")) + 2
+    note = f"images: {files} files are of datasets or runs, and left out: deep/ds, ds, runs"
+    assert [one for one in notes if one.startswith("images:")] == [note]
+
+
+@pytest.mark.parametrize(
+    ("images", "inside"),
+    [
+        ("in", ["in", "in/a", "in/a/b", "in/7", "in/7/x", "link/a"]),
+        ("in/*", ["in"]),
+        ("in/*/*", ["in", "in/a", "in/7", "link/a"]),
+        ("in/**", ["in", "in/a", "in/a/b", "in/7", "in/7/x", "link/a"]),
+        ("in/**/*.jpg", []),
+        ("in/{SPAN}", ["in/7", "in/7/x"]),
+        ("in/{SPAN}/*.png", []),
+    ],
+)
+def test_an_output_that_would_be_listed_is_recognized(tmp_path, images, inside):
+    (tmp_path / "in" / "7").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    places = ["in", "in/a", "in/a/b", "in/.a", "in/a/.b", "in/7", "in/7/x", "inner", "link/a"]
+    assert [place for place in places if becomes_input(str(tmp_path / place), str(tmp_path / images))] == inside
+    assert not becomes_input("gs://bucket/in/a", str(tmp_path / images))
 
 
 def test_what_was_detected_is_logged(tmp_path, image_input):

@@ -1,0 +1,84 @@
+"""Datasets and runs of ours in a folder of images: their files are no images and no annotations."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Collection, Iterable, Iterator
+
+from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
+from shardwright.errors import StorageError, UsageError
+from shardwright.progress import counted
+from shardwright.storage import Listing, buckets, is_remote
+from shardwright.storage.paths import real_path, split_url
+
+# Files that a dataset of ours has, and a run (`shardwright.lineage.places`).
+_OUTPUTS = (frozenset((MANIFEST_FILE, BUILD_FILE)), frozenset(("metadata.sqlite",)))
+_SHOWN = 3
+
+
+def output_folders(keys: Iterable[str]) -> list[str]:
+    """Returns the folders of datasets and runs, by the paths of their files; the folder itself may be a dataset."""
+    names = {name for output in _OUTPUTS for name in output}
+    found: dict[str, set[str]] = {}
+    for key in keys:
+        folder, _, name = key.rpartition("/")
+        if folder and name in names:
+            found.setdefault(folder, set()).add(name)
+    folders = [folder for folder, there in found.items() if any(there >= output for output in _OUTPUTS)]
+    return [folder for folder in folders if not is_below(folder.rpartition("/")[0], folders)]
+
+
+def is_below(key: str, folders: Collection[str]) -> bool:
+    """Returns whether a path is one of some folders, or in one of them."""
+    return any(key == folder or key.startswith(folder + "/") for folder in folders)
+
+
+def without_outputs(listing: Listing) -> tuple[Listing, str]:
+    """Leaves out the files of datasets and runs.
+
+    A folder of nothing else stays as it is: then their records are the input.
+
+    Returns:
+        The listing, and a note for the user; an empty text if there is nothing to leave out.
+    """
+    folders = output_folders(listing.keys)
+    if not folders:
+        return listing, ""
+    kept = [i for i, key in enumerate(listing.keys) if not is_below(key, folders)]
+    if not kept:
+        return listing, ""
+    refused = [refusal for refusal in listing.refused if not is_below(refusal.key, folders)]
+    shown = ", ".join(sorted(folders)[:_SHOWN]) + (", …" if len(folders) > _SHOWN else "")
+    files = counted(len(listing.keys) - len(kept), "file is", "files are")
+    return dataclasses.replace(
+        listing.part(kept), refused=refused
+    ), f"images: {files} of datasets or runs, and left out: {shown}"
+
+
+def check_not_in_dataset(out: str) -> None:
+    """Refuses a place inside of a dataset of ours; the place itself may be one.
+
+    Raises:
+        UsageError: it is in one.
+    """
+    for folder in _parents(real_path(out)):
+        if _is_dataset(folder):
+            raise UsageError(f"{out}: is inside of the dataset {folder}. Name another folder.")
+
+
+def _parents(place: str) -> Iterator[str]:
+    folder = os.path.dirname(place)
+    while folder != place and (not is_remote(folder) or split_url(folder)[1]):
+        yield folder
+        place, folder = folder, os.path.dirname(folder)
+
+
+def _is_dataset(folder: str) -> bool:
+    files = [f"{folder}/{name}" for name in (MANIFEST_FILE, BUILD_FILE)]
+    if not is_remote(folder):
+        return all(map(os.path.isfile, files))
+    try:
+        return all(buckets.stat(file) is not None for file in files)
+    except StorageError:
+        return False  # An account may be allowed to read the folder of the output only.
