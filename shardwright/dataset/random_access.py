@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from shardwright.dataset.manifest import IndexRow
 from shardwright.dataset.reader import LocatedShard
+from shardwright.dataset.same_dataset import SameDataset
 from shardwright.errors import DatasetError
 from shardwright.storage import is_remote, map_threads, open_file, part_path, read_bytes, readers
 from shardwright.tfrecords.encode import RecordError
@@ -64,18 +65,23 @@ class RandomAccess:
             self._frames = list(map_threads(_frames, self._shards, readers(self._shards[0].file)))
         else:
             self._frames = [_frames(shard) for shard in self._shards]
+        self._same = SameDataset(self._shards)
 
     def read(self, records: RecordIndices) -> list[bytes]:
         """Returns the payloads of records, in their order.
 
         Raises:
-            DatasetError: a record is damaged or gone; names shard, number, offset and key.
+            DatasetError: a record is damaged or gone; names shard, number, offset and key. Or the folder contains
+                another dataset than at the beginning.
             StorageError: the object store does not answer.
         """
         indices = zip(records.shard.tolist(), records.record.tolist(), strict=True)
         if self._remote:
-            return list(map_threads(lambda index: self._read(*index), indices, readers(self._shards[0].file)))
-        return [self._read(shard, record) for shard, record in indices]
+            found = list(map_threads(lambda index: self._read(*index), indices, readers(self._shards[0].file)))
+        else:
+            found = [self._read(shard, record) for shard, record in indices]
+        self._same.check()
+        return found
 
     def read_range(self, shard: int, first: int, records: int) -> list[bytes]:
         """Returns the payloads of records that follow each other in a shard, by one read. See `read`."""
@@ -85,10 +91,12 @@ class RandomAccess:
             data = self._bytes(shard, start, stop)
         except OSError as error:
             raise self._damaged(shard, first, error) from None
-        return [
+        found = [
             self._unframe(shard, first + number, data[offset - start : offset - start + length])
             for number, (offset, length) in enumerate(frames.tolist())
         ]
+        self._same.check()
+        return found
 
     def lengths(self, shard: int) -> Integers:
         """Returns the bytes of every record of a shard, with its frame."""
@@ -116,6 +124,7 @@ class RandomAccess:
             raise self._damaged(shard, record, error) from None
 
     def _damaged(self, shard: int, record: int, error: Exception) -> DatasetError:
+        self._same.check()
         where = self._shards[shard]
         offset = int(self._frames[shard][record, 0])
         return DatasetError(f"{error} (at byte {offset}, key {_key(where, record)!r}). Re-create the dataset.")

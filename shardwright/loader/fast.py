@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -13,10 +11,9 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.dataset.host_sharding import RecordRange, host_ranges, padded_steps, padding_range
-from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.random_access import RandomAccess
-from shardwright.dataset.reader import ImageDataset, LocatedShard
-from shardwright.errors import DatasetError
+from shardwright.dataset.reader import LocatedShard
+from shardwright.dataset.same_dataset import SameDataset
 from shardwright.loader.error_context import ReadErrors, Record
 from shardwright.loader.options import ResolvedOptions
 from shardwright.storage import is_remote
@@ -100,7 +97,12 @@ def _interleaved(
     errors: ReadErrors,
 ) -> Any:
     """Reads whole shards, sixteen of them concurrently."""
-    opened = errors.watched(_SameDataset(shards).check)
+    same = SameDataset(shards)
+
+    def opened(shard: npt.NDArray[np.int64]) -> bytes:
+        same.check()
+        return shards[int(shard)].file.encode()
+
     files = tf.data.Dataset.from_tensor_slices(
         (
             tf.constant([part.shard for part in ranges], tf.int64),
@@ -110,7 +112,7 @@ def _interleaved(
     )
 
     def records_of(shard: Tensor, count: Tensor, position: Tensor) -> Any:
-        file = tf.ensure_shape(tf.numpy_function(opened, [shard], tf.string), [])
+        file = tf.ensure_shape(tf.numpy_function(errors.watched(opened), [shard], tf.string), [])
         # The error of TensorFlow's reader does not name the file. It ends the shard early instead (and is logged). The
         # parser detects the empty records in the place of the missing ones, and names them.
         found = tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER).ignore_errors(log_warning=True)
@@ -121,53 +123,11 @@ def _interleaved(
 
     if shuffle_seed is not None and ranges:
         files = files.shuffle(len(ranges), seed=shuffle_seed)
+    # No record of a shard again: the dataset is checked when all shards have been opened.
+    nothing = tuple(tf.constant([0], tf.int64) for _ in range(3))
+    files = files.concatenate(tf.data.Dataset.from_tensor_slices(nothing))
     cycle = max(1, min(len(ranges), _SHARDS_AT_ONCE))
     return files.interleave(records_of, cycle_length=cycle, block_length=_IN_A_ROW)
-
-
-class _SameDataset:
-    """Checks, when a shard is opened, that its folder contains the same dataset as at the beginning.
-
-    A folder may be replaced by a dataset with shards of the same names and sizes while a training reads it.
-    """
-
-    def __init__(self, shards: Sequence[LocatedShard]) -> None:
-        self._shards = shards
-        root = shards[0].file.removesuffix(shards[0].path) if shards else ""
-        self._manifest = os.path.join(root, MANIFEST_FILE)
-        self._state = self._now()
-        self._lock = threading.Lock()
-
-    def check(self, number: npt.NDArray[np.int64]) -> bytes:
-        """Returns the file of a shard.
-
-        Raises:
-            DatasetError: the manifest has changed, and states another checksum of the shard, or none.
-        """
-        shard = self._shards[int(number)]
-        with self._lock:
-            state = self._now()
-            if state not in (None, self._state):
-                self._compare()
-                self._state = state
-        return shard.file.encode()
-
-    def _now(self) -> tuple[int, ...] | None:
-        """Returns what changes with every new manifest; nothing where there is none, as among copied shards."""
-        try:
-            found = os.stat(self._manifest)
-        except OSError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
-
-    def _compare(self) -> None:
-        root = os.path.dirname(self._manifest)
-        try:
-            now = {shard.path: shard.checksum for shard in ImageDataset.open(root).manifest.shards}
-        except DatasetError as error:
-            raise DatasetError(f"{root}: has changed since it was loaded ({error})") from None
-        if any(now.get(shard.path) != shard.checksum for shard in self._shards):
-            raise DatasetError(f"{root}: contains another dataset now than when it was loaded. Load it again.")
 
 
 def _in_pieces(

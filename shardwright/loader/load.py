@@ -30,6 +30,7 @@ from shardwright.loader.postprocess import Postprocess
 from shardwright.loader.shard_cache import ShardCache, cache_shards
 from shardwright.storage import is_remote
 from shardwright.storage.paths import scheme_of
+from shardwright.version import __version__
 
 Tensor = Any
 
@@ -245,6 +246,8 @@ def _identity(dataset: ImageDataset, options: ResolvedOptions, count: int) -> di
         "share": host_ranges(counts, options.host, options.hosts),
         "targets": options.targets,
         "order": "stored" if options.deterministic else "any",
+        # Others may decode a file to other pixels.
+        "versions": [__version__, tf.__version__],
     }
     if options.texts:
         identity["texts"] = list(options.texts)

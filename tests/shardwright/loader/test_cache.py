@@ -38,7 +38,7 @@ def test_from_the_second_epoch_on_no_shard_is_read(dataset, tmp_path, where):
     assert first != second
 
 
-def test_a_folder_serves_the_next_process_and_augmentation_comes_after_it(dataset, tmp_path):
+def test_a_folder_serves_the_next_process_and_augmentation_comes_after_it(dataset, tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     epoch(load(dataset, "train", 3, cache=folder, **PLAIN))
     files = sorted(folder.iterdir())
@@ -48,6 +48,10 @@ def test_a_folder_serves_the_next_process_and_augmentation_comes_after_it(datase
     assert sorted(folder.iterdir()) == files
     epoch(load(dataset, "eval", 3, cache=folder, **PLAIN))
     assert len(list(folder.glob("*.index"))) == 2
+    # Another version may decode other pixels.
+    monkeypatch.setitem(load.__globals__, "__version__", "0.0.1")
+    epoch(load(dataset, "eval", 3, cache=folder, **PLAIN))
+    assert len(list(folder.glob("*.index"))) == 3
 
 
 @pytest.mark.parametrize("first", [{}, {"seed": 5}, {"deterministic": False}])

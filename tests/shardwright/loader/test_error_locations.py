@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import StorageError
+from shardwright.dataset.same_dataset import SameDataset
+from shardwright.dataset.source import source
+from shardwright.errors import DatasetError, StorageError
 from shardwright.loader import load
 from shardwright.loader.error_context import ReadErrors, require, with_error_context
 from shardwright.tfrecords.records import read_records
@@ -127,21 +129,29 @@ def test_all_before_an_error_comes_and_nothing_behind_it(count, batch, drop, wro
     assert len(asked[0]) <= 64 + 16 * each
 
 
-def test_another_dataset_in_the_same_folder_is_noticed_and_the_same_one_is_not(small_dataset, tmp_path):
-    """Its shards have the same names and sizes, as those of raw pixels always have."""
+_MADE = {"task": "classification", "classes": ("cat", "dog"), "counts": {"train": [4, 4]}}
+
+
+def _replaced(small_dataset, tmp_path):
+    """A dataset, the same one again, and another one of the same names and sizes, as raw pixels always have."""
 
     def other(number, example):
         return {**example, "image/class/label": 1 - number % 2}
 
-    made = {"task": "classification", "classes": ("cat", "dog"), "counts": {"train": [4, 4]}}
-    root = small_dataset(tmp_path, **made)
-    again = small_dataset(tmp_path / "again", **made)
-    changed = small_dataset(tmp_path / "changed", change=other, **made)
+    root = small_dataset(tmp_path, **_MADE)
+    again = small_dataset(tmp_path / "again", **_MADE)
+    changed = small_dataset(tmp_path / "changed", change=other, **_MADE)
     assert [shard.bytes for shard in ImageDataset.open(root).shards("train")] == [
         shard.bytes for shard in ImageDataset.open(changed).shards("train")
     ]
+    return root, again, changed
+
+
+@pytest.mark.parametrize("options", [{}, {"order": "exact"}, {"host": 1, "hosts": 4}], ids=str)
+def test_another_dataset_in_the_same_folder_is_noticed_and_the_same_one_is_not(small_dataset, tmp_path, options):
+    root, again, changed = _replaced(small_dataset, tmp_path)
     # All of an epoch's shards are opened at its beginning, and the epochs do not end.
-    batches = iter(load(root, "train", 8, repeat=True, shuffle=False, **PLAIN))
+    batches = iter(load(root, "train", 8, repeat=True, shuffle=False, **options, **PLAIN))
     first = [part.numpy().tobytes() for part in next(batches)]
     root.rename(tmp_path / "old")
     again.rename(root)
@@ -150,3 +160,28 @@ def test_another_dataset_in_the_same_folder_is_noticed_and_the_same_one_is_not(s
     changed.rename(root)
     with pytest.raises(WRONG, match=f"{root}: contains another dataset now than when it was loaded"):
         list(islice(batches, 99))
+
+
+def test_another_dataset_is_noticed_at_the_end_of_an_epoch_and_by_random_access(small_dataset, tmp_path, monkeypatch):
+    root, _, changed = _replaced(small_dataset, tmp_path)
+    items = source(root, "train")
+    assert items[0]["label"] == 0
+    opened, check = ImageDataset.open(root), SameDataset.check
+
+    def replaced(self):
+        """Checks, and replaces the dataset before the shard is opened."""
+        check(self)
+        if self._state is not None and changed.exists():
+            root.rename(tmp_path / "old")
+            changed.rename(root)
+
+    batches = load(root, "train", 8, **PLAIN)
+    monkeypatch.setattr(SameDataset, "check", replaced)
+    with pytest.raises(WRONG, match="contains another dataset now"):
+        list(batches)
+    monkeypatch.undo()
+    with pytest.raises(DatasetError, match="contains another dataset now"):
+        items[0]
+    # It was replaced after its manifest was read, and before anything else was.
+    with pytest.raises(DatasetError, match="contains another dataset now"):
+        SameDataset(opened.shards("train"))
