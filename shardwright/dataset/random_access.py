@@ -11,6 +11,7 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -161,7 +162,7 @@ def _places(lines: list[bytes]) -> Integers:
 
 
 def _key(shard: LocatedShard, record: int) -> str:
-    with open_file(shard.index) as lines:
+    with suppress(OSError), open_file(shard.index) as lines:
         for number, line in enumerate(lines):
             if number == record:
                 return IndexRow.from_json(line).key

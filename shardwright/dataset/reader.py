@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -401,7 +402,10 @@ def iter_records(file: str, checksum: str | None) -> Iterator[tuple[int, bytes]]
 
 def _dataset_inside(root: str) -> str:
     """Returns what to do with a folder without a manifest: give its newest child that has one, as TFX numbers them."""
-    names = [] if is_remote(root) else [name for name in os.listdir(root) if name.isascii() and name.isdigit()]
+    names: list[str] = []
+    if not is_remote(root):
+        with suppress(OSError):  # It has just been deleted.
+            names = [name for name in os.listdir(root) if name.isascii() and name.isdigit()]
     found = [name for name in names if os.path.isfile(os.path.join(root, name, MANIFEST_FILE))]
     if not found:
         return "Give a folder that `shardwright ingest` wrote."

@@ -42,19 +42,21 @@ class SameDataset:
         """Call it after a file was opened or read. A bucket is asked once a minute.
 
         Raises:
-            DatasetError: the manifest has changed, and states another checksum of a shard, or none.
+            DatasetError: the manifest is gone, or has changed and states another checksum of a shard, or none.
         """
         if self._remote:
             if time.monotonic() < self._next:
                 return
             self._next = time.monotonic() + _SECONDS_BETWEEN_REQUESTS
         state = self._now()
-        if state not in (None, self._state):
+        if state is None and self._state is not None:
+            raise DatasetError(f"{self._root}: the dataset was deleted while it was read. Create and load it again.")
+        if state != self._state:
             self._compare()
             self._state = state
 
     def _now(self) -> _State | None:
-        """Returns what changes with every new manifest; nothing where there is none, as among copied shards."""
+        """Returns what changes with every new manifest; nothing where there is none: copied shards never have one."""
         file = f"{self._root}/{MANIFEST_FILE}"
         if self._remote:
             info = buckets.stat(file)

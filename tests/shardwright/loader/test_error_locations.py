@@ -149,15 +149,18 @@ def _replaced(small_dataset, tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"order": "exact"}, {"host": 1, "hosts": 4}], ids=str)
 def test_another_dataset_in_the_same_folder_is_noticed_and_the_same_one_is_not(small_dataset, tmp_path, options):
-    root, again, changed = _replaced(small_dataset, tmp_path)
+    folder, again, changed = _replaced(small_dataset, tmp_path)
+    # A link, since what it leads to is replaced in one step.
+    root, new = tmp_path / "link", tmp_path / "new"
+    root.symlink_to(folder)
     # All of an epoch's shards are opened at its beginning, and the epochs do not end.
     batches = iter(load(root, "train", 8, repeat=True, shuffle=False, **options, **PLAIN))
     first = [part.numpy().tobytes() for part in next(batches)]
-    root.rename(tmp_path / "old")
-    again.rename(root)
+    new.symlink_to(again)
+    new.replace(root)
     assert all([part.numpy().tobytes() for part in next(batches)] == first for _ in range(9))
-    root.rename(tmp_path / "older")
-    changed.rename(root)
+    new.symlink_to(changed)
+    new.replace(root)
     with pytest.raises(WRONG, match=f"{root}: contains another dataset now than when it was loaded"):
         list(islice(batches, 99))
 
@@ -185,3 +188,7 @@ def test_another_dataset_is_noticed_at_the_end_of_an_epoch_and_by_random_access(
     # It was replaced after its manifest was read, and before anything else was.
     with pytest.raises(DatasetError, match="contains another dataset now"):
         SameDataset(opened.shards("train"))
+    items = source(root, "train")
+    root.rename(tmp_path / "gone")
+    with pytest.raises(DatasetError, match="the dataset was deleted while it was read"):
+        items[0]
