@@ -17,6 +17,7 @@ CODE_VERSION = 2
 # Each of them may change pixels.
 _STEPS = ("orientation", "resize", "encoding", "unsupported_formats")
 _OPTIONS = (*_STEPS, "size", "quality", "optimize", "chroma")
+_LIMIT = "max_pixels"
 _NOT_WRITTEN = 422
 
 
@@ -45,8 +46,19 @@ def read_recipe(text: str) -> tuple[TransformConfig, float]:
     return read, float(max_rejects)
 
 
+def changes_pixels(options: Mapping[str, Any]) -> bool:
+    """Returns whether image options make other pixels of a file; they may also be a limit alone."""
+    return bool(set(_STEPS) & set(options))
+
+
+def same_pixels(options: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Returns whether two results of `ingest_image_options` make the same pixels of a file."""
+    one, two = ({name: value for name, value in each.items() if name != _LIMIT} for each in (options, other))
+    return one == two
+
+
 def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the image options that changed pixels; none if files are stored unchanged.
+    """Returns the image options that changed pixels, none if files are stored unchanged; and a limit of pixels.
 
     Args:
         recipe: recipe of an ingested dataset, or a mapping with a section `images`.
@@ -56,9 +68,10 @@ def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = recipe.get("images", {})
     plain = ImagesConfig()
+    limit = {_LIMIT: given[_LIMIT]} if given.get(_LIMIT, plain.max_pixels) != plain.max_pixels else {}
     found = {name: given[name] for name in _OPTIONS if name in given and given[name] != getattr(plain, name)}
-    if not set(_STEPS) & set(found):
-        return {}
+    if not changes_pixels(found):
+        return limit
     # Without `encoding` a JPEG that is turned or resized becomes a JPEG again.
     moved = "orientation" in found or "resize" in found
     encoded = found.get("encoding") or ("jpeg" if moved else found.get("unsupported_formats"))
@@ -69,4 +82,4 @@ def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
             "encode_jpeg writes 444 and 420 only",
             "Use one of these, or images.encoding: png; transform.chroma may be 422.",
         )
-    return found
+    return {**found, **limit}

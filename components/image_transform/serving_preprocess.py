@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from shardwright.components.image_transform.recipe import changes_pixels
 from shardwright.config.images import ImagesConfig, images_config
 from shardwright.images import tf_ops
 
@@ -49,7 +50,7 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
     Raises:
         tf.errors.InvalidArgumentError: the format is not supported, see above.
     """
-    if not options:
+    if not changes_pixels(options):
         return encoded
     images = images_config(options)
     # True if the file becomes a JPEG because its own format is not stored.

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright import untrusted
+from shardwright.components.image_transform.recipe import changes_pixels
 from shardwright.errors import DatasetError, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds, threshold_masks
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
@@ -64,7 +65,7 @@ class ExportedModel:
         submission: the layout of the table it was trained from; empty if unknown.
         loaded: result of `tf.saved_model.load`.
         texts: columns of texts that it reads, and the feature of each, in their order.
-        ingested: the ingest's image options, which the model repeats.
+        ingested: the ingest's image options, which the model repeats, and its limit of pixels, which `predict` does.
     """
 
     folder: str
@@ -100,7 +101,7 @@ class ExportedModel:
         if self.texts:
             rows = [[b""] * len(self.texts)] * len(images) if texts is None else [list(row) for row in texts]
             inputs["texts"] = tf.constant(rows, tf.string, [len(images), len(self.texts)])
-        if stored and self.ingested:
+        if stored and changes_pixels(self.ingested):
             pixels = tf.constant(self.pixels(images, stored=True))
             return self._decided(np.asarray(self.of_pixels(pixels=pixels, **inputs)["probabilities"]))
         outputs = self.loaded.signatures[_SERVING](image_bytes=tf.constant(images, tf.string), **inputs)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from PIL import Image
 
-from shardwright.components.image_transform.recipe import ingest_image_options
+from shardwright.components.image_transform.recipe import ingest_image_options, same_pixels
 from shardwright.components.predictor.model import ExportedModel
 from shardwright.config import ImagesConfig
 from shardwright.config.images import KEEP, images_config
@@ -25,7 +25,7 @@ from shardwright.dataset.source import stored_pixels
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_header
 from shardwright.images.decode import convert, header_of
-from shardwright.images.header import ImageError
+from shardwright.images.header import MOST_PIXELS, ImageError
 from shardwright.images.orientation import UPRIGHT
 from shardwright.ingest.stored_image import frames_of, prepare
 from shardwright.masks.coordinate_frame import CoordinateFrame
@@ -163,7 +163,7 @@ class DatasetSource:
         if manifest.kind == "transform":
             return True
         try:
-            return ingest_image_options(manifest.recipe) == dict(model.ingested)
+            return same_pixels(ingest_image_options(manifest.recipe), model.ingested)
         except ConfigError:
             # Options that no model can repeat.
             return False
@@ -187,6 +187,8 @@ class DatasetPart:
         reader, names = ExampleReader(dataset.manifest), [dataset.manifest.stored(name) for _, name in model.texts]
         # A stored image is its own file: masks are brought back to its pixels.
         options = ImagesConfig() if self.source.is_stored(model) else images_config(model.ingested)
+        # The ingest of the dataset had a limit, which may be another one.
+        options = replace(options, max_pixels=MOST_PIXELS)
 
         def read(record: tuple[str, int, bytes]) -> ReadImage:
             key, _, payload = record

@@ -28,6 +28,7 @@ from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey, s
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, key_stem
+from shardwright.images.header import MOST_PIXELS
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
 from shardwright.masks.rle import RleError, Runs, area, union
@@ -39,7 +40,6 @@ from shardwright.tfrecords.records import decode_example
 
 AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL)
-_MOST_PIXELS = 2**29
 _SHOWN = 3
 # All options are detected.
 _DETECTED = LabelsConfig()
@@ -204,7 +204,7 @@ def _open(
         height, width = reader.read(keys[position], read_record(shards, locations[keys[position]])).size
         return (height, width) if height and width else None
 
-    images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=_MOST_PIXELS)
+    images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=MOST_PIXELS)
     task = dataset.manifest.task
 
     def opened(classes: Mapping[str, int | None] | None) -> tuple[AnnotationFormat, Survey]:

@@ -14,7 +14,7 @@ DAMAGED = "damaged"
 CODES = (EMPTY_FILE, NOT_AN_IMAGE, UNSUPPORTED_FORMAT, UNSUPPORTED_COLOR, TOO_LARGE, TRUNCATED, DAMAGED)
 
 # TensorFlow refuses images of 2**29 pixels or more, libjpeg sides over 65,500, libpng sides over a million.
-_MOST_PIXELS = 2**29 - 1
+MOST_PIXELS = 2**29 - 1
 _LONGEST_SIDE = {"jpeg": 65_500, "png": 1_000_000}
 # The name of the property in XMP, which may be an element or an attribute.
 XMP_GPS = b"exif:GPSLatitude"
@@ -67,10 +67,10 @@ def check_size(image_format: str, height: int, width: int, max_pixels: int) -> N
     longest = _LONGEST_SIDE.get(image_format, _LONGEST_SIDE["png"])
     if max(height, width) > longest:
         raise ImageError(TOO_LARGE, f"{width}x{height} (width x height): decoders take sides of at most {longest}")
-    if height * width > min(max_pixels, _MOST_PIXELS):
+    if height * width > min(max_pixels, MOST_PIXELS):
         limit = (
             f"images.max_pixels is {max_pixels}"
-            if max_pixels <= _MOST_PIXELS
-            else f"TensorFlow decodes at most {_MOST_PIXELS}"
+            if max_pixels <= MOST_PIXELS
+            else f"TensorFlow decodes at most {MOST_PIXELS}"
         )
         raise ImageError(TOO_LARGE, f"{width}x{height} (width x height) are {height * width} pixels; {limit}")

@@ -8,6 +8,7 @@ import shutil
 import struct
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from recipes import train_recipe
 from transforming import transform_shards
 
 from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
+from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.components.image_transform.text import Text
 from shardwright.components.predictor import sources
 from shardwright.components.predictor.predict import PredictOptions, predict, write_part
@@ -366,7 +368,9 @@ def test_images_of_a_dataset_are_answered_as_they_are_stored(tmp_path):
         (tmp_path / "words").write_text("sea\nsky\n")
         transform_shards(config, tmp_path / "changed", tmp_path / encoding, texts)
     (tmp_path / "vocabulary_image_meta_caption").write_text("sea\nsky\n")
-    spec = dataclasses.replace(SPEC, task="classification", classes=("a", "b"), ingested=changed)
+    # A limit of pixels changes none.
+    limited = {**changed, "max_pixels": 300_000_000}
+    spec = dataclasses.replace(SPEC, task="classification", classes=("a", "b"), ingested=limited)
     words = (TextColumn("caption", "image/meta/caption", 2, "c" * 64),)
 
     def of_pixels(images, training):
@@ -394,3 +398,14 @@ def test_images_of_a_dataset_are_answered_as_they_are_stored(tmp_path):
             tables[images] = sorted(rows_of(tmp_path / "out.csv"))
         assert len(tables["in"]) > 3
         assert [name for name, table in tables.items() if table != tables["in"]] == [], kind
+
+
+def test_the_limit_of_pixels_is_that_of_the_training_for_files_and_none_for_datasets(pictures, small_dataset, tmp_path):
+    model = SimpleNamespace(ingested=ingest_image_options({"images": {"max_pixels": 100}}), texts=())
+    files = sources.find_source(str(pictures[0]))
+    reasons = {image.failure.reason.partition("; ")[2] for image in files.part(0).read(model)}
+    assert reasons == {"images.max_pixels is 100"}
+    stored = sources.find_source(str(small_dataset(tmp_path, counts={"train": [3]})))
+    assert [image.failure for image in stored.part(0).read(model)] == [None] * 3
+    model.ingested = {"max_pixels": 10_000}
+    assert [image.failure for image in files.part(0).read(model)] == [None] * 4
