@@ -62,6 +62,8 @@ MANIFEST_FILE = "manifest.json"
 BUILD_FILE = "build.json"
 # Key of `build.json`: name -> checksum of the files that describe a dataset for other programs.
 FILES = "files"
+# Key of `build.json`: the folder that the images of an ingest were in.
+IMAGE_FOLDER = "image_folder"
 
 # Kinds of annotations of an image: masks, one class, any number of classes, none.
 MASKS = "masks"

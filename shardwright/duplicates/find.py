@@ -17,7 +17,8 @@ from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 EXACT_DUPLICATE = "exact_duplicate"
 SAME_BYTES, SAME_PIXELS = "has the same bytes as", "displays the same pixels as"
 _ALIKE = r"its \w+ hash differs in \d+ of \d+ bits from that of"
-_REASON = re.compile(rf"(?:({SAME_BYTES})|{SAME_PIXELS}|{_ALIKE}) (.+), which is kept(?:$|;| in )", re.DOTALL)
+_END = "(?:, which is kept(?:$|;| in )|, but its labels are )"
+_REASON = re.compile(rf"(?:({SAME_BYTES})|{SAME_PIXELS}|{_ALIKE}) (.+){_END}", re.DOTALL)
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near.action"}
 _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]
@@ -95,7 +96,7 @@ def find_duplicates(
 
 
 class KeptImage(NamedTuple):
-    """The image that is kept for a duplicate.
+    """The image that is kept for a duplicate, or that was rejected with it for its labels.
 
     Attributes:
         key: its key.
@@ -107,7 +108,7 @@ class KeptImage(NamedTuple):
 
 
 def kept_image_of(reason: str) -> KeptImage | None:
-    """Returns the image that the reason of a duplicate's ledger row names; `None` if it names none."""
+    """Returns the image that the reason of a ledger row names as the same; `None` if it names none."""
     match = _REASON.match(reason)
     return None if match is None else KeptImage(match[2], match[1] is not None)
 

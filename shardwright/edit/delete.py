@@ -11,6 +11,7 @@ from shardwright.checksum import image_feature
 from shardwright.dataset.ledger import DUPLICATE, WRITTEN
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
+from shardwright.duplicates.decide import CONFLICTING
 from shardwright.duplicates.find import KeptImage, kept_image_of
 from shardwright.errors import DatasetError
 from shardwright.ingest.copying import INPUTS_FILE, read_inputs
@@ -74,7 +75,7 @@ def copies_in_ledger(dataset: ImageDataset, keys: Collection[str]) -> Copies:
     pairs: list[tuple[str, KeptImage]] = []
     unknown = set[str]()
     for row in dataset.ledger():
-        if row.status != DUPLICATE:
+        if row.status != DUPLICATE and row.code != CONFLICTING:
             continue
         if row.code in (DELIVERED_AGAIN, SUPERSEDED):
             # Its key begins with the folder of its delivery.

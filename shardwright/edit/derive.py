@@ -27,7 +27,7 @@ from shardwright.config.dataset import TF_VISION, ShardsConfig
 from shardwright.config.images import ImagesConfig
 from shardwright.config.transform import TransformConfig
 from shardwright.dataset.ledger import WRITTEN, LedgerRow
-from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.manifest import BUILD_FILE, IMAGE_FOLDER, Manifest
 from shardwright.dataset.random_access import read_record_at, records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import ShardNames
@@ -38,9 +38,10 @@ from shardwright.fingerprint import fingerprint, text_number
 from shardwright.progress import counted, progress
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, remove_staged
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
-from shardwright.storage import is_remote, open_file
+from shardwright.storage import is_remote, open_file, read_bytes
 from shardwright.storage.paths import check_not_inside, staging_next_to
 from shardwright.storage.whole_files import write_text
+from shardwright.untrusted import parse_untrusted_json
 
 # Shard's file -> offset of a record -> BLAKE3 of its serialized example, for shards that had the manifest's hash.
 RecordDigests = Mapping[str, Mapping[int, bytes]]
@@ -204,6 +205,15 @@ class Derived(NamedTuple):
     further_rows: Sequence[LedgerRow] = ()
 
 
+def folder_of_images(dataset: ImageDataset) -> str:
+    """Returns the folder that the images of an ingest were in; empty where `build.json` does not state it."""
+    try:
+        found = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))[IMAGE_FOLDER]
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+    return found if isinstance(found, str) else ""
+
+
 def check_sources(sources: Sequence[ImageDataset]) -> None:
     """Checks whether datasets go together: by their manifests, and by the keys of their images.
 
@@ -272,7 +282,8 @@ def derive(
             staging.remove()
             _tidy(out)
             raise
-        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, {"runner": how.operation})
+        build = {"runner": how.operation, IMAGE_FOLDER: folder_of_images(sources[0])}
+        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, build)
     _tidy(out)
     return manifest
 

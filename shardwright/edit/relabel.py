@@ -22,12 +22,13 @@ from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE,
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.resampled_annotations import typed
-from shardwright.edit.derive import Derived, derive
+from shardwright.duplicates.decide import CONFLICTING
+from shardwright.edit.derive import Derived, derive, folder_of_images
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
-from shardwright.formats.image_names import base_stem, key_stem
+from shardwright.formats.image_names import base_stem, below_root, key_stem
 from shardwright.images.header import MOST_PIXELS
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
@@ -41,6 +42,7 @@ from shardwright.tfrecords.records import decode_example
 AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL)
 _SHOWN = 3
+_BEFORE = " (by the annotations before this relabel)"
 # All options are detected.
 _DETECTED = LabelsConfig()
 
@@ -117,6 +119,8 @@ def relabel(
 
 def _kept_row(row: LedgerRow) -> LedgerRow | None:
     """Keeps the ledger rows of images, but not those of annotations that are replaced."""
+    if row.code == CONFLICTING and not row.reason.endswith(_BEFORE):
+        return dataclasses.replace(row, reason=row.reason + _BEFORE)
     return None if row.code == MISSING_IMAGE else row
 
 
@@ -131,7 +135,11 @@ def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], 
     names = {name for key in others for name in (key, key_stem(key), os.path.basename(key), base_stem(key))}
     rows = {one.key: LedgerRow(one.key, REJECTED, one.code, one.reason) for one in survey.refused}
     missing = [key for key, row in rows.items() if row.code == MISSING_IMAGE]
-    absent, unwritten = [key for key in missing if key not in names], [key for key in missing if key in names]
+    folder = folder_of_images(dataset)
+    there = [not names.isdisjoint((key, below_root(key, folder))) for key in missing]
+    unwritten, absent = (
+        [key for key, one in zip(missing, there, strict=True) if one is kept] for kept in (True, False)
+    )
     notes = []
     if absent:
         one, several = "image that the annotations name is", "images that the annotations name are"
@@ -204,7 +212,9 @@ def _open(
         height, width = reader.read(keys[position], read_record(shards, locations[keys[position]])).size
         return (height, width) if height and width else None
 
-    images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=MOST_PIXELS)
+    images = Images(
+        keys=keys, skip=frozenset(), size_of=size_of, max_pixels=MOST_PIXELS, root=folder_of_images(dataset)
+    )
     task = dataset.manifest.task
 
     def opened(classes: Mapping[str, int | None] | None) -> tuple[AnnotationFormat, Survey]:

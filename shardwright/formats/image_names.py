@@ -63,7 +63,7 @@ class NameIndex:
     ) -> None:
         self._keys = keys
         self._first = first
-        self._root = f"/{root.strip('/')}"
+        self._root = root
         self.pattern = pattern
         limited = None if pattern is None else LimitedPattern(pattern, "input.labels.key_regex")
         self._by_pattern = None if limited is None else _by_pattern(keys, skip, limited)
@@ -97,9 +97,7 @@ class NameIndex:
             name = name[2:]
         found = self._at(name)
         if found is None:
-            # `JPEGImages/x.jpg`, while the keys are below `JPEGImages` already.
-            cuts = (i for i, character in enumerate(name) if character == "/")
-            below = next((name[cut + 1 :] for cut in cuts if self._root.endswith(f"/{name[:cut]}")), "")
+            below = below_root(name, self._root)
             found = self._at(below) if below else None
         if found is not None or not name:
             return found
@@ -147,6 +145,17 @@ class NameIndex:
         if form not in self._by_form:
             self._by_form[form] = index_keys(self._keys, self._skip, form)
         return self._by_form[form]
+
+
+def below_root(name: str, root: str) -> str:
+    """Returns a name without the last parts of a folder: `x.jpg` of `JPEGImages/x.jpg`, which is below `JPEGImages`.
+
+    Returns:
+        An empty text if the name does not begin with them.
+    """
+    folder = f"/{root.strip('/')}"
+    cuts = (i for i, character in enumerate(name) if character == "/")
+    return next((name[cut + 1 :] for cut in cuts if folder.endswith(f"/{name[:cut]}")), "")
 
 
 def index_keys(keys: Sequence[str], skip: frozenset[int], form: Callable[[str], str]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from shardwright.checksum import checksum_of
 from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
 from shardwright.dataset.ledger import REJECTED, RowSorter
-from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
+from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
@@ -87,7 +87,7 @@ def commit_ingest(
     if plan.recorded and open_if_committed(out, dataset.fingerprint) is None:
         completed_shards(staging, dataset.shards)
         dataset = replace(dataset, content=record_inputs(staging, dataset.shards, keep=INPUTS_FILE in dataset.kept))
-    return commit(staging, dataset, out, build)
+    return commit(staging, dataset, out, {IMAGE_FOLDER: plan.root, **build})
 
 
 class _Checked(NamedTuple):

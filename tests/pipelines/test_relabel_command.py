@@ -72,7 +72,8 @@ def test_rows_without_an_image_are_rejected_and_counted_as_in_an_ingest(image_in
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
     (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
     table = tmp_path / "in/labels.csv"
-    table.write_text(table.read_text() + "old.jpg,Fish\n")
+    # Names begin with the folder of the images, which the dataset knows of its ingest.
+    table.write_text(table.read_text().replace("00", "images/00") + "old.jpg,Fish\n")
     run(raw, tmp_path / "ds", workers=1)
     table.write_text(table.read_text().replace("old.jpg", "gone.jpg") + "sub/new.jpg,Fish\n")
     assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--json"]) == 0
@@ -87,8 +88,8 @@ def test_rows_without_an_image_are_rejected_and_counted_as_in_an_ingest(image_in
     notes = [note for note in found["notes"] if "annotat" in note]
     assert notes == [
         "2 images that the annotations name are not in the dataset: gone.jpg, sub/new.jpg",
-        "1 annotated image is still rejected or a duplicate: 005.jpg. `shardwright retry-rejects` reads rejected "
-        "images again",
+        "1 annotated image is still rejected or a duplicate: images/005.jpg. `shardwright retry-rejects` reads "
+        "rejected images again",
     ]
     rows = {key: row.code for key, row in ledger(tmp_path / "new").items() if row.status == "rejected"}
     # A row of the annotations that were replaced has no meaning any more.
@@ -175,3 +176,21 @@ def test_the_format_of_a_table_can_be_given(image_input, tmp_path, capsys):
             main([*call, option, value, "--out", str(tmp_path / "x")])
         assert f"{option}: invalid choice" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+
+
+def test_the_reason_of_images_that_disagreed_states_when(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=6)
+    shutil.copy(tmp_path / "in/images/000.jpg", tmp_path / "in/images/001.jpg")
+    run({**raw, "duplicates": {"conflicts": "reject"}}, tmp_path / "ds", workers=1)
+    reason = ledger(tmp_path / "ds")["000.jpg"].reason
+    assert reason == "has the same bytes as 001.jpg, but its labels are Fish, not Sugar"
+    for name, source in (("new", "ds"), ("again", "new")):
+        call = ["relabel", str(tmp_path / source), str(tmp_path / "in/labels.csv"), "--out", str(tmp_path / name)]
+        assert main(call) == 0
+        assert ledger(tmp_path / name)["000.jpg"].reason == f"{reason} (by the annotations before this relabel)"
+    # An image that was rejected with a forgotten one is named.
+    (tmp_path / "keys").write_text("000.jpg\n")
+    call = ["forget", str(tmp_path / "again"), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "rest")]
+    capsys.readouterr()
+    assert main([*call, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["other_keys"] == ["001.jpg"]
