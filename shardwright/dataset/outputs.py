@@ -1,4 +1,4 @@
-"""Datasets and runs of ours in a folder of images: their files are no images and no annotations."""
+"""Leaves out datasets and runs in a folder of images, whose files are neither images nor annotations."""
 
 from __future__ import annotations
 

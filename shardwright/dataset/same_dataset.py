@@ -1,4 +1,4 @@
-"""Whether a folder still contains the dataset that was opened, for readers that keep reading it by its names."""
+"""Checks that a folder still contains the dataset that was opened, for readers that open its files by name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SameDataset:
         self.check()
 
     def check(self) -> None:
-        """Call it after a file was opened or read. A bucket is asked once a minute.
+        """Checks it now, after a file was opened or read. A bucket is asked once a minute.
 
         Raises:
             DatasetError: the manifest is gone, or has changed and states another checksum of a shard, or none.
