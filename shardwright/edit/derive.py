@@ -205,6 +205,10 @@ class Derived(NamedTuple):
     further_rows: Sequence[LedgerRow] = ()
 
 
+def _build(sources: Sequence[ImageDataset], how: Derived) -> dict[str, Any]:
+    return {"runner": how.operation, IMAGE_FOLDER: folder_of_images(sources[0])}
+
+
 def folder_of_images(dataset: ImageDataset) -> str:
     """Returns the folder that the images of an ingest were in; empty where `build.json` does not state it."""
     try:
@@ -282,8 +286,7 @@ def derive(
             staging.remove()
             _tidy(out)
             raise
-        build = {"runner": how.operation, IMAGE_FOLDER: folder_of_images(sources[0])}
-        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, build)
+        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, _build(sources, how))
     _tidy(out)
     return manifest
 
