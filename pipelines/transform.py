@@ -24,7 +24,7 @@ from shardwright.staging.output import assembling
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
-from shardwright.storage.paths import check_not_inside
+from shardwright.storage.paths import check_not_inside, check_utf8
 
 EXAMPLES = "transformed_examples"
 GRAPH = "transform_graph"
@@ -57,6 +57,7 @@ def transform_dataset(
     """
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: a transform writes to this machine only. Name a folder, and copy it later.")
+    check_utf8(out, "--out")
     out = Path(out).absolute()
     source = ImageDataset.open(dataset)
     check_not_inside(out, source.root)

@@ -33,6 +33,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.staging.output import assembling
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
+from shardwright.storage.paths import check_utf8
 
 LITERT, ONNX = "litert", "onnx"
 FORMATS = (LITERT, ONNX)
@@ -68,6 +69,8 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> d
         UsageError: a package is missing, `out` exists, or the model cannot be converted.
         CheckFailed: the converted model does not answer, or its answers differ.
     """
+    for place, name in ((model, "model"), (out, "--out")):
+        check_utf8(place, name)
     target = Path(out).absolute()
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; models are converted on this machine. Name a folder here.")

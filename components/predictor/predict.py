@@ -31,6 +31,7 @@ from shardwright.progress import Progress, counted, progress
 from shardwright.staging.output import assembling
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, durable, is_remote, read_bytes
+from shardwright.storage.paths import check_utf8
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.records import RecordWriter
 
@@ -141,6 +142,8 @@ def predict(
         UsageError: there is no such model, folder or layout.
         CheckFailed: no image at all could be predicted; nothing is written.
     """
+    for place, name in ((model, "model"), (out, "--out")):
+        check_utf8(place, name)
     target = _checked_target(out, options.form)
     source = find_source(images, options.split)
     opened = open_model(model)

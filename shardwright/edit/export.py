@@ -57,7 +57,7 @@ from shardwright.progress import SILENT, Progress
 from shardwright.staging.output import assembling
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
-from shardwright.storage.paths import check_not_inside
+from shardwright.storage.paths import check_not_inside, check_utf8
 from shardwright.untrusted import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER, POLYGONS = "csv", "png", "none", "polygons"
@@ -179,6 +179,7 @@ def export(
     out = os.fspath(out)
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
+    check_utf8(out, "--out")
     check_not_inside(out, dataset.root)
     target = Path(out).absolute()
     usual = {("table", IMAGE_LABEL), ("to", TABLE)}

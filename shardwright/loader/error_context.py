@@ -59,7 +59,9 @@ def require(condition: Tensor, problem: str, value: Tensor) -> Tensor:
         problem: the message of the error: what is wrong, and what to do.
         value: usable only where the condition holds.
     """
-    with tf.control_dependencies([tf.raw_ops.Assert(condition=condition, data=[tf.constant(problem)])]):
+    with tf.control_dependencies(
+        [tf.raw_ops.Assert(condition=condition, data=[tf.constant(problem.encode("utf-8", "surrogateescape"))])]
+    ):
         return tf.identity(value)
 
 
@@ -215,7 +217,7 @@ def _failure(positions: Tensor, explain: Callable[[list[int]], str], spec: Any) 
 
     def message(found: npt.NDArray[np.int64]) -> bytes:
         problem = explain(sorted(position for position in found.tolist() if position != _DONE))
-        return problem.encode() or _UNEXPLAINED.encode()
+        return (problem or _UNEXPLAINED).encode("utf-8", "surrogateescape")
 
     text = tf.ensure_shape(tf.numpy_function(message, [positions], tf.string), [])
     with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -101,7 +102,7 @@ def _interleaved(
 
     def opened(shard: npt.NDArray[np.int64]) -> bytes:
         same.check()
-        return shards[int(shard)].file.encode()
+        return os.fsencode(shards[int(shard)].file)
 
     files = tf.data.Dataset.from_tensor_slices(
         (

@@ -176,7 +176,7 @@ def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any
         _begin(file)
         free = int(shutil.disk_usage(folder).free * _OF_DISK)
         _check_room(bytes_, free, f"nine tenths of what is free at {folder}", "a folder on a larger disk")
-    return _filled_once(examples.cache(str(file)), file)
+    return _filled_once(examples.cache(os.fsencode(file)), file)
 
 
 def _filled_once(cached: Any, file: Path) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.untrusted import is_text
 
 _MARK = "\0"
 # The rest of a folder's URL: without the characters of a glob or of a pattern.
@@ -118,6 +119,16 @@ def staging_next_to(out: str | os.PathLike[str]) -> str:
     """Returns the staging folder of an output where the configuration names none."""
     folder, name = os.path.split(real_path(out))
     return f"{folder}/.{name}.staging"
+
+
+def check_utf8(path: str | os.PathLike[str], option: str) -> None:
+    """Refuses a path that TensorFlow and JSON cannot hold.
+
+    Raises:
+        UsageError: it is not UTF-8.
+    """
+    if not is_text(os.fspath(path)):
+        raise UsageError(f"{option}: {os.fspath(path)!r} is not UTF-8. Rename the file or folder.")
 
 
 def check_not_inside(out: str | os.PathLike[str], dataset: str) -> None:

@@ -2,12 +2,20 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
 from benchmarks.__main__ import main as measure
+from shardwright.components.predictor.convert import convert
+from shardwright.components.predictor.predict import predict
+from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.export import export
+from shardwright.errors import UsageError
+from shardwright.loader import load
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands.catalog import ENTRIES
+from shardwright.pipelines.transform import transform_dataset
 
 LONG = "x" * 300
 OUTPUTS = {
@@ -207,3 +215,24 @@ def test_a_path_of_a_configuration_that_is_not_utf_8_is_named(here, capsys, wher
     path = {"images": "input.images", "labels": "input.labels.path", "cwd": "the current folder"}[where]
     assert f"shardwright: {path}: " in (message := refused(["ingest", here / "c.yaml", "--out", here / "out"], capsys))
     assert "is not UTF-8. Rename the file or folder." in message
+
+
+def test_functions_refuse_what_commands_refuse_and_load_reads_it(source, here):
+    name = "caf\udce9"
+    for call in (
+        lambda: export(ImageDataset.open(source), name),
+        lambda: transform_dataset(str(source), "{}", name),
+        lambda: predict("model", str(here), name),
+        lambda: predict(name, str(here), "out"),
+        lambda: convert("model", str(here), name, "litert"),
+    ):
+        with pytest.raises(UsageError, match=r"^(--out|model): 'caf.*' is not UTF-8. Rename the file or folder\.$"):
+            call()
+    try:
+        shutil.copytree(source, here / name)
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    expected = [part.numpy().tobytes() for part in next(iter(load(source, "train", 6)))]
+    for options in ({}, {"cache": here / f"{name}s"}):
+        found = next(iter(load(here / name, "train", 6, **options)))
+        assert [part.numpy().tobytes() for part in found] == expected
