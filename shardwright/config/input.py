@@ -57,6 +57,8 @@ _IN_FILES = {
     **dict.fromkeys(OF_TOOLS, "file or folder of the tool"),
 }
 _WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
+# Roles of columns.
+ROLES = ("image", "label", "mask", "image_label", "caption", "key")
 # Formats that state classes and masks in their own way: they have polygons and boxes, and no table with columns.
 _OBJECTS = ("coco_json", *OF_TOOLS)
 # The parts of these that have a name of the user's choice.
@@ -173,7 +175,7 @@ class LabelsConfig:
         if self.regex is not None:
             self._check_pattern(self.regex)
         for role in self.columns:
-            one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption", "key"))
+            one_of(f"input.labels.columns.{role}", role, ROLES)
             if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
                 raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove input.labels.columns.key.")
             if self.format in (*_OBJECTS, *IN_FOLDERS) and (self.format, role) not in _NAMED:

@@ -24,6 +24,7 @@ from shardwright.config.cloud import LEAST, MOST_RETRIES
 from shardwright.config.dataset import PRESETS
 from shardwright.config.parsing import NUMBER, keys_of, plain_value, section_of, units_of
 from shardwright.config.vertex import LARGEST_STEP
+from shardwright.storage.spans import ALL, NEWEST
 
 SCHEMA_FILE = "shardwright.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -139,6 +140,8 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "kubeflow.pods.*.shared_memory": (2**20, None),
     "kubeflow.jobset.max_restarts": (0, 100),
 }
+# Path of a mapping -> its keys.
+_KEYS: dict[str, tuple[str, ...]] = {"input.labels.columns": labels.ROLES}
 # Whole numbers that are written as a text.
 _PLAIN = r"^\s*[0-9]+(\.0+)?\s*$"
 _SIZE = r"^\s*[0-9]+(\.0+|\.[0-9]+(?=\s*[KMGkmg]))?\s*(([KMGkmg][Ii]?)?[Bb])?\s*$"
@@ -152,31 +155,54 @@ _PATTERNS = {
     "run.on_finish": _IMPORT_PATH,
 }
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+# A number or a color as a text, as `input.classes` takes it for a class.
+_ID = {"type": ["integer", "string"], "pattern": "^([+-]?[0-9]{1,18}|#[0-9a-fA-F]{6})$"}
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DELIVERY = {"type": ["string", "integer"], "minimum": 0, "pattern": f"^([0-9]+|{_DATE})$"}
 # Forms that the loader of the file takes besides the types of the sections.
 _FORMS: dict[str, list[dict[str, Any]]] = {
     "input.classes": [
         {"type": ["string", "null"]},
-        _TEXTS,
-        {"type": "array", "items": {"type": "object", "required": ["id", "name"]}},
-        {"type": "object", "additionalProperties": {"type": ["integer", "string"]}},
+        {**_TEXTS, "minItems": 1, "uniqueItems": True},
+        {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["id", "name"],
+                "properties": {"id": _ID, "name": {"type": "string"}},
+            },
+        },
+        {"type": "object", "minProperties": 1, "additionalProperties": _ID},
+        {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"pattern": _ID["pattern"]},
+            "additionalProperties": {"type": "string"},
+        },
     ],
     "input.labels.path": [
         {"type": ["string", "null"]},
         {"const": False},
-        _TEXTS,
-        {"type": "object", "additionalProperties": {"type": "string"}},
+        {**_TEXTS, "minItems": 1},
+        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
     ],
     "input.labels.features": [
         {"enum": ["auto", "none"]},
         _TEXTS,
         {"type": "object", "additionalProperties": {"enum": ["auto", *labels.VALUE_TYPES]}},
     ],
-    "input.span": [{"type": ["string", "integer"], "minimum": 0}, {"type": "array", "minItems": 2, "maxItems": 2}],
+    "input.span": [
+        {"enum": [NEWEST, ALL]},
+        _DELIVERY,
+        {"type": "string", "pattern": "^[0-9]+-[0-9]+$"},
+        {"type": "array", "items": _DELIVERY, "minItems": 2, "maxItems": 2},
+    ],
     "trainer.model": [
         {"enum": ["auto", *(name for names in trainer.MODELS.values() for name in names)]},
         {"type": "string", "pattern": _IMPORT_PATH},
     ],
-    "input.version": [{"type": ["string", "integer"], "minimum": 0}],
+    "input.version": [{"enum": [NEWEST]}, _DELIVERY],
 }
 
 
@@ -288,7 +314,8 @@ def _value(hint: Any, path: str) -> dict[str, Any]:
             return {**items, "minItems": len(args), "maxItems": len(args)}
         return {"anyOf": [items, items["items"]]} if args[0] is str else items
     if isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping):
-        return {"type": "object", "additionalProperties": _value(args[1], f"{path}.*")}
+        known = {"propertyNames": {"enum": list(_KEYS[path])}} if path in _KEYS else {}
+        return {"type": "object", **known, "additionalProperties": _value(args[1], f"{path}.*")}
     return _scalar(hint, path)
 
 

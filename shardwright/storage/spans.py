@@ -181,6 +181,8 @@ class Choice:
         if isinstance(raw, str) and _DATE.fullmatch(raw):
             with suppress(ValueError):  # No calendar has it: `parse` shows it as it is written.
                 return str(days(datetime.date.fromisoformat(raw)))
+        if isinstance(raw, float) and raw.is_integer():
+            return str(int(raw))
         return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
 
     @staticmethod

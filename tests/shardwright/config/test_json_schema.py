@@ -1,5 +1,6 @@
 """The JSON Schema and the reference page of the configuration: held equal to the sections."""
 
+import datetime
 import json
 import os
 import re
@@ -141,6 +142,55 @@ def test_types_and_units_are_those_of_the_sections(path: str) -> None:
         assert refused or not why, (value, why)
         if path not in ("input.classes", "input.span", "input.version"):
             assert why or not OF_TYPE.search(refused), (value, refused)
+
+
+_DAY = datetime.date(2024, 5, 1)
+_SPANNED = {"images": "x/{SPAN}/v{VERSION}"}
+# Key -> further options that it needs; all values are compared in both directions.
+_WHOLE = {
+    "input.span": _SPANNED,
+    "input.version": _SPANNED,
+    "input.classes": {},
+    "input.labels.columns": {"labels": {"path": "t.csv"}},
+    "input.labels.path": {},
+}
+_FORMS: tuple[Any, ...] = (
+    *("newest", "all", "7", "2024-05-01", "2024-13-01x", _DAY, -3, 7.5, "7-9", "7-9-11"),
+    *([3, 5], [3, "5"], [_DAY, "2024-06-01"], [3], [3, "x"], [3, 4, 5], ["a", "a"], ["a", "b"], [3, -5]),
+    *([{"id": 0, "name": "a"}], [{"id": "7", "name": "a"}], [{"id": 0, "name": 1}], [{"id": "x", "name": "a"}]),
+    *(
+        [{"id": 0}],
+        {"a": "x"},
+        {"a": "#00ff00"},
+        {1: "a"},
+        {"1": "2"},
+        {"a": True},
+        {"#00ff00": "a"},
+        {"a": 1, "b": "c"},
+    ),
+    *({"image": "a"}, {"images": "a"}, {"image": "a", "label": "b"}, {"image": 3}),
+)
+
+
+@pytest.mark.parametrize("path", _WHOLE)
+def test_what_the_schema_accepts_is_accepted_and_the_reverse(path: str) -> None:
+    for value in (*VALUES, *_FORMS):
+        raw = with_value(path, value)
+        raw["input"] = {**raw["input"], **_WHOLE[path]}
+        if path == "input.labels.columns":
+            raw["input"]["labels"] = {"path": "t.csv", "columns": value}
+        if path == "input.classes" and isinstance(value, str):
+            continue  # The path of a file.
+        if (value == _DAY or value == [_DAY, "2024-06-01"]) and _WHOLE[path] is not _SPANNED:
+            continue  # JSON has a date as a text.
+        if path == "input.version" and value == [16, 16]:
+            continue  # From a version to the same one.
+        try:
+            parse_config(raw, base="/")
+            refused = ""
+        except ConfigError as error:
+            refused = str(error)
+        assert bool(wrong(raw)) == bool(refused), (value, wrong(raw), refused)
 
 
 def test_a_section_without_a_value_has_its_defaults() -> None:
