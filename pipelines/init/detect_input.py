@@ -38,9 +38,9 @@ from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.masks_among_images import find_masks
 from shardwright.progress import counted
-from shardwright.storage import is_folder, is_remote, list_inputs
+from shardwright.storage import is_folder, is_remote, list_inputs, list_names
 from shardwright.storage.listing import has_wildcard, is_several
-from shardwright.storage.spans import NEWEST, Choice
+from shardwright.storage.spans import NEWEST, Choice, SpanPath
 
 _TASK, _IMAGES, _PATH = "task", "input.images", "input.labels.path"
 _LABELS = "input.labels."
@@ -321,15 +321,24 @@ def _in_glob(path: str | None, globs: Sequence[str | None]) -> bool:
 
 def _candidates(folder: str, labels: str | None) -> list[tuple[str, str | None]]:
     """Images and annotations to try, as paths for the configuration."""
-    if has_wildcard(folder) or "{" in folder:
+    newest = _newest_span(folder) if "{" in folder and labels is None else ""
+    if has_wildcard(folder) or ("{" in folder and not newest):
         return [(folder, labels)]
-    listing = list_inputs(_absolute(folder), one_file=True)
+    listing = list_inputs(newest or _absolute(folder), one_file=True)
     if len(listing.keys) == 1 and listing.path(0) == _absolute(folder):
         return [(folder, labels)]
     keys = listing.keys
     below = None if labels is None else _below(folder, labels)
-    found = find_candidates(keys, below)
+    # A path of spans is not a glob, too.
+    found = [one for one in find_candidates(keys, below) if not (newest and has_wildcard(one.labels or ""))]
     return [_named(folder, labels, candidate) for candidate in dict.fromkeys(found)]
+
+
+def _newest_span(folder: str) -> str:
+    """Returns the folder of the newest span, which shows how all of them look; empty if there is none."""
+    spans = None if has_wildcard(folder) else SpanPath.parse("input.images", _absolute(folder))
+    found = spans.find(list_names) if spans is not None else []
+    return found[-1].path if found and is_folder(found[-1].path) else ""
 
 
 def _named(folder: str, labels: str | None, candidate: Candidate) -> tuple[str, str | None]:

@@ -90,7 +90,7 @@ class VertexTrainer:
     topology: str | None = None
     gpu: str | None = None
     gpus: int = 0
-    max_hours: float = 168
+    max_hours: float = 168.0
     capacity: str = ON_DEMAND
     max_wait_hours: float | None = None
     reservation: str | None = None

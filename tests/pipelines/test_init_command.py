@@ -152,6 +152,10 @@ def test_a_table_below_spans_is_detected(here, column, task):
     config = load_config("c.yaml")
     assert (config.task, config.input.span, config.input.labels.path) == (task, "1", "day{SPAN}/table.csv")
     assert column == "rle" or dict(config.input.classes) == {"two": 2, "three": 3}
+    # The folder of the newest span shows what the folders of all of them contain.
+    assert init("day{SPAN}", "--out", "d.yaml", *settings) == 0
+    found = load_config("d.yaml")
+    assert (found.input, found.task) == (config.input, config.task)
 
 
 def test_other_image_formats_are_converted(here):
