@@ -142,8 +142,7 @@ def predict(
         UsageError: there is no such model, folder or layout.
         CheckFailed: no image at all could be predicted; nothing is written.
     """
-    for place, name in ((model, "model"), (out, "--out")):
-        check_utf8(place, name)
+    check_utf8(model, "model")
     target = _checked_target(out, options.form)
     source = find_source(images, options.split)
     opened = open_model(model)
@@ -328,6 +327,7 @@ def _texts(model: ExportedModel, table: str | None, source: Source) -> Texts:
 
 
 def _checked_target(out: str, form: str) -> str:
+    check_utf8(out, "--out")
     if is_remote(out):
         if form == TFRECORD and next(iter(buckets.list_names(f"{out.rstrip('/')}/")), None) is not None:
             raise UsageError(f"--out {out}: contains files already. Name another folder.")

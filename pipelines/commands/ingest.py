@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
@@ -21,8 +22,11 @@ def add(commands: Commands) -> None:
 
 def _ingest(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
+    from shardwright.errors import ShardwrightError
     from shardwright.ingest import ingest
     from shardwright.ingest.baseline import resolve_baseline
+    from shardwright.storage.mirror import local_folder
+    from shardwright.storage.paths import staging_next_to
 
     notes: list[str] = []
 
@@ -31,7 +35,13 @@ def _ingest(options: argparse.Namespace) -> int:
         print_note(note)
 
     config = resolve_baseline(load_config(options.config))
-    manifest = ingest(config, options.out, workers=options.workers, log=log)
+    try:
+        manifest = ingest(config, options.out, workers=options.workers, log=log)
+    except ShardwrightError:
+        left = local_folder(staging_next_to(options.out))
+        if config.run.staging is None and os.path.isdir(left):
+            log(f"{left} keeps what was done. The next call with this --out uses it, and deletes it in the end")
+        raise
     if options.json:
         print_json({**dataset_row(options.out, manifest), "classes": list(manifest.classes), "notes": notes})
         return 0

@@ -57,7 +57,7 @@ from shardwright.progress import SILENT, Progress
 from shardwright.staging.output import assembling
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
-from shardwright.storage.paths import check_not_inside, check_utf8
+from shardwright.storage.paths import check_not_inside, check_replaceable, check_utf8
 from shardwright.untrusted import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER, POLYGONS = "csv", "png", "none", "polygons"
@@ -209,7 +209,10 @@ def export(
 
 def _done(target: Path, known: str) -> dict[str, Any] | None:
     """Returns the result of an earlier call; `None` where there is nothing yet."""
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+    if not target.exists():
+        return None
+    if target.is_dir() and not any(target.iterdir()):
+        check_replaceable(target)
         return None
     try:
         row = parse_untrusted_json((target / RECORD_FILE).read_text(encoding="utf-8"))

@@ -38,6 +38,7 @@ from shardwright.ingest.copying import (
 )
 from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_splits import named_dataset
+from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.storage import FileHash, Listing, hash_bytes, map_threads, matches_listed, open_file, read_bytes
 from shardwright.storage.listing import KeyIndex
 
@@ -103,6 +104,11 @@ class PreviousDataset:
         """Returns the digest of its manifest."""
         return self.dataset.manifest.digest
 
+    @property
+    def _same_code(self) -> bool:
+        """Returns whether this version of the code stores the same bytes for the same options."""
+        return bool(self.dataset.manifest.recipe.get("code_format") == CODE_FORMAT)
+
     def source(self, images: Mapping[str, Any], tools: str) -> CopySource:
         """Returns what the writers of shards need to copy from it.
 
@@ -116,7 +122,7 @@ class PreviousDataset:
             shards=tuple(shard.path for shard in self.shards),
             digest=self.digest,
             encoded=manifest.stored("image/encoded"),
-            same_options=_storing(manifest.recipe.get("images", {})) == _storing(images),
+            same_options=self._same_code and _storing(manifest.recipe.get("images", {})) == _storing(images),
             tools=tools,
         )
 
@@ -231,7 +237,10 @@ class PreviousDataset:
         file = os.path.join(self.dataset.root, origins_path(self.shards[0].path)) if self.shards else ""
         try:
             with open_file(file) as lines:
-                read_stored(lines)
+                if self._same_code:
+                    read_stored(lines)
+                else:
+                    return [f"reuse_from: {self.dataset.root} is of another version, so re-encoded images are read"]
         except OSError:
             pass  # There is no such file if images are stored unchanged.
         except (ValueError, TypeError, RecursionError):

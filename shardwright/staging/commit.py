@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ from shardwright.staging.damaged import check_not_doubtful, replace_damaged
 from shardwright.staging.output import assembling, discard
 from shardwright.staging.staging import PlannedShard, ShardResult, Staging
 from shardwright.storage import buckets, durable, is_remote
+from shardwright.storage.paths import check_replaceable
 from shardwright.storage.whole_files import write_parts, write_text
 from shardwright.untrusted import inside
 
@@ -127,13 +129,24 @@ def check_output(out: str | os.PathLike[str]) -> None:
         return
     target = Path(out)
     if not target.exists():
+        _check_no_loop(target)
         return
     if not target.is_dir():
         raise UsageError(f"{target}: is not a folder. Name a folder that does not exist yet.")
     names = sorted(os.listdir(target))
+    if not names:
+        check_replaceable(target)
     if names and dataset_manifest.MANIFEST_FILE not in names:
         shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
         raise UsageError(f"{target}: is not empty ({shown}) and is not a dataset. Name another folder.")
+
+
+def _check_no_loop(target: Path) -> None:
+    try:
+        target.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UsageError(f"{target}: its links lead to each other. Name another folder.") from None
 
 
 def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:

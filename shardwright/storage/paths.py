@@ -131,6 +131,16 @@ def check_utf8(path: str | os.PathLike[str], option: str) -> None:
         raise UsageError(f"{option}: {os.fspath(path)!r} is not UTF-8. Rename the file or folder.")
 
 
+def check_replaceable(folder: str | os.PathLike[str]) -> None:
+    """Refuses the current folder where a new folder takes its place: a shell would be left in one that is gone.
+
+    Raises:
+        UsageError: it is the current folder.
+    """
+    if os.path.samefile(folder, os.curdir):
+        raise UsageError(f"{folder}: is the current folder, which cannot be replaced. Name a folder in it.")
+
+
 def check_not_inside(out: str | os.PathLike[str], dataset: str) -> None:
     """Refuses an output inside of a dataset that it is made of.
 

@@ -236,3 +236,20 @@ def test_functions_refuse_what_commands_refuse_and_load_reads_it(source, here):
     for options in ({}, {"cache": here / f"{name}s"}):
         found = next(iter(load(here / name, "train", 6, **options)))
         assert [part.numpy().tobytes() for part in found] == expected
+
+
+def test_a_failed_ingest_names_what_it_has_kept(here, image_input, capsys):
+    raw = image_input(here / "in", layout="label_csv", images=4)
+    (here / "c.yaml").write_text(json.dumps(raw))
+    files = [here / f"in/images/00{number}.jpg" for number in range(3)]
+    whole = [file.read_bytes() for file in files]
+    for file, data in zip(files, whole, strict=True):
+        file.write_bytes(data[:-200])
+    assert main(["ingest", "c.yaml", "--out", "ds"]) == 1
+    note = f"{here}/.ds.staging keeps what was done. The next call with this --out uses it, and deletes it in the end"
+    assert note in capsys.readouterr().out
+    for file, data in zip(files, whole, strict=True):
+        file.write_bytes(data)
+    assert main(["ingest", "c.yaml", "--out", "ds"]) == 0
+    assert "keeps what was done" not in capsys.readouterr().out
+    assert not (here / ".ds.staging").exists()

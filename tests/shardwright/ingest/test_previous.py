@@ -108,6 +108,16 @@ def test_other_encoders_than_this_one_make_other_bytes(months, tmp_path, monkeyp
     monkeypatch.undo()
     notes = both(months, tmp_path, tmp_path / "one", images=turned)
     assert 0 < copied_of(notes)[0] < COPIED
+    # So may another version of this code, of the same encoder.
+    monkeypatch.setattr("shardwright.ingest.recipe.CODE_FORMAT", 1)
+    run(raw_of(months / "first", images=turned), tmp_path / "old")
+    monkeypatch.undo()
+    older = run_telling(
+        {**raw_of(months / "second", images=turned), "reuse_from": str(tmp_path / "old")}, tmp_path / "x"
+    )
+    assert copied_of(older) == copied_of(notes)
+    assert tree(tmp_path / "x") == tree(tmp_path / "full")
+    assert any("old is of another version, so re-encoded images are read" in note for note in older)
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ import pytest
 from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 
+from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.export import export
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.spans import becomes_input
 
@@ -175,7 +177,7 @@ def test_a_wrong_call_is_reported_before_anything_is_written(tmp_path, image_inp
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "in", "texts"]
 
 
-def test_a_wrong_output_is_refused(tmp_path, image_input):
+def test_a_wrong_output_is_refused(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
     with pytest.raises(UsageError, match="is inside the input folder"):
         run(raw, tmp_path / "in" / "images" / "out")
@@ -189,6 +191,17 @@ def test_a_wrong_output_is_refused(tmp_path, image_input):
         run({**raw, "shards": {"records": 3}}, tmp_path / "out")
     with pytest.raises(UsageError, match=f"is inside of the dataset {tmp_path}/out"):
         run(raw, tmp_path / "out" / "below" / "it")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for call in (lambda: run(raw, "."), lambda: export(ImageDataset.open(tmp_path / "out"), ".")):
+        with pytest.raises(UsageError, match="is the current folder, which cannot be replaced"):
+            call()
+    for name, other in (("one", "other"), ("other", "one")):
+        (tmp_path / name).symlink_to(other)
+    for name in ("one", "one/below"):
+        with pytest.raises(UsageError, match="its links lead to each other"):
+            run(raw, tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "in", "one", "other", "out"]
 
 
 def test_datasets_and_runs_among_the_images_are_left_out(tmp_path, image_input):
