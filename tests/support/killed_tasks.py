@@ -43,7 +43,16 @@ finally:
         os.kill(os.getpid(), signal.SIGKILL)
 """
 # Files that name the place, the time or the process of a run.
-_OWN = ("location", "lineage.json", "training.json", "spec.json", "eval_config.json", "executor-logs-*", "events.out.*")
+_OWN = (
+    "location",
+    "build.json",
+    "lineage.json",
+    "training.json",
+    "spec.json",
+    "eval_config.json",
+    "executor-logs-*",
+    "events.out.*",
+)
 # TensorFlow numbers the functions of a graph through all that its process traces, which is less where a killed attempt
 # left finished shards. The rest of the graph is compared, and not the fingerprint of the file.
 _GRAPH, _GRAPH_FINGERPRINT = "transform_fn/saved_model.pb", "transform_fn/fingerprint.pb"
