@@ -17,6 +17,7 @@ from shardwright.dataset.manifest import MARKS, MASKS, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path
 from shardwright.display.html import plain
+from shardwright.display.numbers import plain_number
 from shardwright.progress import SILENT, Progress, counted
 from shardwright.storage import open_file
 
@@ -156,7 +157,7 @@ def _images(figures: Mapping[str, Any]) -> Iterator[str]:
     yield "## Images"
     yield f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {sizes_text(figures)}."
     rows = [
-        (measure, *(f"{value:.4g}" for value in (row["min"], row["quartiles"][1], row["max"])))
+        (measure, *(plain_number(value) for value in (row["min"], row["quartiles"][1], row["max"])))
         for measure, row in figures["measures"].items()
     ]
     yield from _table(("measure", "least", "median", "most"), rows)

@@ -12,6 +12,7 @@ from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
+from shardwright.config.trainer import BLESSED
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.schema import check_schema, render_schema, schema_file_for
@@ -131,11 +132,18 @@ def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
         "split.keep_from": config.split.keep_from,
         "gate.drift.reference": None if drift is None else drift.reference,
     }
+    pushed = push_directory_of(asked)
+    blessing = read_blessing(pushed)
     none = "no dataset yet, since no model was ever blessed"
-    if read_blessing(push_directory_of(asked)) is not None:
+    if blessing is not None:
         none = "none: the same input as the blessed model's, which makes the same dataset again"
     for path in uses_baseline(asked):
         yield f"{path}: {found[path] or none}"
+    if asked.trainer.warm_start == BLESSED:
+        begun = "no model yet, since none was ever blessed"
+        if blessing is not None:
+            begun = f"{pushed}/{blessing.model}; other first weights are a new training, also for the same images"
+        yield f"trainer.warm_start: {begun}"
 
 
 def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:

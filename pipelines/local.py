@@ -88,6 +88,8 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
             with _run_environment(run_root, config, resolved), log_to_file(log_file, verbose=verbose):
                 summary = _run(config, resolved, run_root, shown_log)
         except Exception as error:
+            if as_json:
+                print_json({"root": str(run_root), "log": shown_log, "blessed": False, "reasons": [str(error)]})
             hook.failed(error, time.monotonic() - started)
             raise
     seconds = time.monotonic() - started

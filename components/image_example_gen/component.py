@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
@@ -27,6 +28,7 @@ from shardwright.config.input import LabelsConfig
 from shardwright.errors import UsageError
 from shardwright.ingest.baseline import SPLITS, refuse_baseline, resolve_baseline
 from shardwright.ingest.identify import IngestSource
+from shardwright.storage.spans import NEWEST
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):
@@ -73,6 +75,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         verify: `header`, or `full`: every image is decoded once before it is written.
         image_options: `Images(orientation="apply")`, or a mapping: size, encoding and checks of the stored images.
         rejects: `Rejects(max_fraction=0.05)`, or a mapping: how many inputs may be rejected.
+        span: which deliveries of a path with `{SPAN}` or a date are read: `newest`, `all`, a number or a date, or a
+            list of the first and the last.
         source: the ingest itself, in place of all the above; see `from_config` and `at_run`.
 
     Outputs:
@@ -88,7 +92,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
-    @check_arguments
+    @partial(check_arguments, whole="source")
     def __init__(
         self,
         images: str | None = None,
@@ -103,6 +107,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         verify: str | None = None,
         image_options: ImagesConfig | Mapping[str, Any] | None = None,
         rejects: RejectsConfig | Mapping[str, Any] | None = None,
+        span: str | int | Sequence[Any] = NEWEST,
         source: IngestSource | None = None,
     ) -> None:
         if source is None:
@@ -115,7 +120,9 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 "features": features,
             }
             sections |= {"images": image_options, "rejects": rejects}
-            config = inline_config(images, task=task, labels=labels, classes=classes, verify=verify, **sections)
+            config = inline_config(
+                images, task=task, labels=labels, classes=classes, verify=verify, span=span, **sections
+            )
             refuse_baseline(SPLITS, config.split.keep_from)
             source = IngestSource.of(config)
         super().__init__(
@@ -139,6 +146,9 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         Args:
             resolver: lists and hashes the input when the pipeline runs, with the options that it was given.
         """
+        if not isinstance(resolver, InputResolver):
+            problem = f"{resolver!r} is not an InputResolver"
+            raise UsageError(f"ImageExampleGen.at_run: resolver: {problem}. Give the component itself.")
         found = {name: output.future()[0].value for name, output in resolver.outputs.items()}
         recipe = found.get(SETTLED_RECIPE, resolver.exec_properties[RECIPE])
         return cls(source=IngestSource(found[FINGERPRINT], recipe, found[LOCATION]))

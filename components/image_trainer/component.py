@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -119,7 +120,11 @@ class ImageTrainer(tfx.components.Trainer):
             read; only one of `base_model` and `warm_start="blessed"` is given.
     """
 
-    @check_arguments
+    @partial(
+        check_arguments,
+        whole="recipe",
+        allowed=("run_options", "custom_job", "custom_config", "run_fn", "module_file"),
+    )
     def __init__(
         self,
         examples: BaseChannel,

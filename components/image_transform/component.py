@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
@@ -72,7 +73,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageTransformSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
-    @check_arguments
+    @partial(check_arguments, whole="recipe")
     def __init__(
         self,
         examples: BaseChannel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
@@ -14,7 +15,7 @@ from tfx.types import Channel, component_spec, standard_artifacts
 from shardwright.components.input_resolver import executor
 from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
-from shardwright.config.inline import inline_config
+from shardwright.config.inline import inline_config, read_span
 from shardwright.config.input import LabelsConfig
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError, UsageError
@@ -91,7 +92,7 @@ class InputResolver(base_component.BaseComponent):
     Args:
         images: folder or glob of images below `data_root`.
         data_root: folder or URL that relative paths start from, or a RuntimeParameter with a default.
-        span: the span of paths with `{SPAN}` or a date, `newest` by default; may be a RuntimeParameter.
+        span: the span of paths with `{SPAN}` or a date, as ImageExampleGen takes it; may be a RuntimeParameter.
         labels: see ImageExampleGen.
         task: see ImageExampleGen.
         classes: see ImageExampleGen. Without them the input is listed now, to find their names.
@@ -106,13 +107,13 @@ class InputResolver(base_component.BaseComponent):
     SPEC_CLASS = InputResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    @check_arguments
+    @partial(check_arguments, whole="request", allowed=("data_root", "span"))
     def __init__(
         self,
         images: str | None = None,
         *,
         data_root: str | RuntimeParameter,
-        span: str | RuntimeParameter = NEWEST,
+        span: str | int | Sequence[Any] | RuntimeParameter = NEWEST,
         labels: LabelsConfig | None = None,
         task: str = "segmentation",
         classes: Sequence[str] | Mapping[str, int] | str | None = None,
@@ -121,6 +122,8 @@ class InputResolver(base_component.BaseComponent):
     ) -> None:
         _check_runtime("data_root", data_root)
         _check_runtime("span", span)
+        if not isinstance(span, RuntimeParameter):
+            span = read_span("InputResolver: span", span)
         if request is None:
             if images is None:
                 raise UsageError("InputResolver: images is missing. Give a folder of images below data_root.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
@@ -72,7 +73,7 @@ class Report(base_component.BaseComponent):
     SPEC_CLASS = ReportSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    @check_arguments
+    @partial(check_arguments, whole="checks")
     def __init__(
         self,
         examples: BaseChannel,

@@ -25,10 +25,15 @@ _Init = TypeVar("_Init", bound=Callable[..., None])
 _SCALARS = (str, int, float, bool)
 
 
-def check_arguments(init: _Init) -> _Init:
+def check_arguments(init: _Init, *, whole: str = "", allowed: Sequence[str] = ()) -> _Init:
     """Makes the constructor of a component refuse values of wrong types, with a message that states what to write.
 
     Options may be written as in YAML: `"5%"` is a number, and a mapping is a section.
+
+    Args:
+        init: the constructor.
+        whole: an option that stands for all others, next to which none of them may be given.
+        allowed: options that may be given with it, as the channels may.
     """
     signature = inspect.signature(init)
     hinted = {one.name: one.annotation for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD}
@@ -44,6 +49,15 @@ def check_arguments(init: _Init) -> _Init:
         for name, hint in hints.items():
             bound.arguments[name] = _checked(hint, bound.arguments[name], name, component)
             _check_artifacts(type(self).SPEC_CLASS.INPUTS.get(name), bound.arguments[name], name, component)
+        for name, value in bound.kwargs.items():
+            if name not in hinted:
+                _refuse_late(value, name, component)
+        if bound.arguments.get(whole) is not None:
+            free = {"self", whole, *allowed, *type(self).SPEC_CLASS.INPUTS}
+            for name, value in {**bound.arguments, **bound.kwargs}.items():
+                if name not in free and value not in (None, {}):
+                    problem = f"{whole} is given, too, which stands for all options"
+                    raise UsageError(f"{component}: {name}: {problem}. Leave one of them out.")
         init(*bound.args, **bound.kwargs)
 
     return cast(_Init, checked)
@@ -69,13 +83,10 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
         raise ConfigError(
             f"{component}: {name}", f"the component {type(value).__name__} is not an option", "Remove it."
         )
-    for late in (RuntimeParameter, Placeholder):
-        if isinstance(value, late):
-            if late in kinds:
-                return value
-            problem = f"is not a {'runtime parameter' if late is RuntimeParameter else 'placeholder'}"
-            fix = "Its value is needed when the pipeline is constructed: give the value itself."
-            raise ConfigError(f"{component}: {name}", problem, fix)
+    if isinstance(value, (RuntimeParameter, Placeholder)):
+        if any(isinstance(value, kind) for kind in kinds if kind in (RuntimeParameter, Placeholder)):
+            return value
+        _refuse_late(value, name, component)
     if isinstance(value, os.PathLike) and str in kinds:
         return os.fspath(value)
     section = section_of(hint)
@@ -98,7 +109,15 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
     raise ConfigError(f"{component}: {name}", f"{value!r} has the wrong type", f"Give {expected}.")
 
 
-_NAMED = {str: "a text", Mapping: "a mapping", Sequence: "a list"}
+def _refuse_late(value: Any, name: str, component: str) -> None:
+    """Refuses a value that is known only when the pipeline runs."""
+    if isinstance(value, (RuntimeParameter, Placeholder)):
+        problem = f"is not a {'runtime parameter' if isinstance(value, RuntimeParameter) else 'placeholder'}"
+        fix = "Its value is needed when the pipeline is constructed: give the value itself."
+        raise ConfigError(f"{component}: {name}", problem, fix)
+
+
+_NAMED = {str: "a text", int: "a number", Mapping: "a mapping", Sequence: "a list"}
 
 
 def _check_artifacts(wanted: Any, value: Any, name: str, component: str) -> None:

@@ -46,6 +46,8 @@ def _diff(options: argparse.Namespace) -> int:
         print_json(found.to_dict())
     else:
         print(_text(found))
+        if page is not None:
+            print(f"{options.html}: open it in a browser")
     return 1 if found.any else 0
 
 

@@ -101,13 +101,15 @@ def _between_splits(options: argparse.Namespace, alpha: float) -> list[DriftChec
 
 
 def _text(comparison: Comparison) -> str:
+    from shardwright.display.numbers import plain_number
     from shardwright.drift.compare import LEAST
 
-    rows: list[tuple[str, ...]] = [("measure", "verdict", "difference", "chance", "before", "now")]
+    # The last column is for --ignore, and for gate.drift.ignore.
+    rows: list[tuple[str, ...]] = [("measure", "verdict", "difference", "chance", "before", "now", "name")]
     for finding in comparison.findings:
-        means = ["-" if mean is None else f"{mean:.4g}" for mean in (finding.reference, finding.current)]
+        means = ["-" if mean is None else plain_number(mean) for mean in (finding.reference, finding.current)]
         verdict = "CHANGED" if finding.drifted else "as before"
-        rows.append((finding.words, verdict, f"{finding.distance:.3f}", f"{finding.p:.2g}", *means))
+        rows.append((finding.words, verdict, f"{finding.distance:.3f}", f"{finding.p:.2g}", *means, finding.measure))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     count = len(comparison.drifted)

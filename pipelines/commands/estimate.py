@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 from typing import TYPE_CHECKING
 
 from shardwright.pipelines.commands.parsers import Commands
@@ -50,15 +49,11 @@ def _estimate(options: argparse.Namespace) -> int:
 
 def _listed(config: Config) -> tuple[int, int]:
     """Returns number and bytes of the images of an input; of all its files where none has the ending of an image."""
-    from shardwright.formats.candidates import IMAGE_ENDINGS
+    from shardwright.images.header import has_image_ending
     from shardwright.ingest import locate
     from shardwright.ingest.spans import read_spans
 
     found = read_spans(locate(config), config.input.on_conflict).listing
-    sizes = [
-        size
-        for name, size in zip(found.names, found.sizes, strict=True)
-        if os.path.splitext(name)[1].lower() in IMAGE_ENDINGS
-    ]
+    sizes = [size for name, size in zip(found.names, found.sizes, strict=True) if has_image_ending(name)]
     sizes = sizes or list(found.sizes)
     return len(sizes), int(sum(sizes))

@@ -79,7 +79,8 @@ def _init(options: argparse.Namespace) -> int:
     if isinstance(labels, (list, dict)):
         given = {_PATH: labels, **given}
     resolved = resolve_input(_detect(options.folder, labels if isinstance(labels, str) else None, given))
-    call = shlex.join(["shardwright", "init", options.folder, *options.labels])
+    given_again = [*(["--task", options.task] if options.task else []), *(f"--set={text}" for text in options.set)]
+    call = shlex.join(["shardwright", "init", options.folder, *options.labels, *given_again])
     header = [schema_line(), f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
         header.append(f"# {_UNTRAINED.get(resolved.config.input.labels.format, _NOTHING)}")

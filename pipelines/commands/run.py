@@ -12,7 +12,9 @@ def add(commands: Commands) -> None:
     run = commands.add("run")
     run.add_argument("config", metavar="CONFIG", help="YAML file")
     run.add_argument("--root", metavar="DIR", help="folder of the run (default: run.root of the configuration)")
-    run.add_argument("--json", action="store_true", help="print the verdict and the figures as JSON")
+    run.add_argument(
+        "--json", action="store_true", help="print the verdict and the figures as JSON, also if a check fails"
+    )
     run.add_argument("-v", "--verbose", action="store_true", help="show all messages of TFX, Beam and TensorFlow")
     run.set_defaults(command=_run)
 

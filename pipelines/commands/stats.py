@@ -89,6 +89,7 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
 
 def _lines(figures: dict[str, Any]) -> list[str]:
     from shardwright.display.html import plain
+    from shardwright.display.numbers import plain_number
     from shardwright.pipelines.cards import sizes_text
 
     splits = ", ".join(f"{plain(split)} {count}" for split, count in figures["images"].items())
@@ -105,7 +106,7 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     for name, measure in figures["measures"].items():
         low, middle, high = measure["quartiles"]
         if not math.isnan(middle):
-            mean, least, most = map(_format_number, (measure["mean"], low, high))
+            mean, least, most = map(plain_number, (measure["mean"], low, high))
             rows.append((name, f"mean {mean}, middle half {least} to {most}"))
     groups = ", ".join(
         f"{name.replace('_', ' ')} {'not searched for' if value is None else value}"
@@ -114,8 +115,3 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     rows.append(("duplicates", groups))
     width = max(len(label) for label, _ in rows) + 2
     return [f"{label:<{width}}{value}" for label, value in rows]
-
-
-def _format_number(value: float) -> str:
-    """Returns four digits, without an exponent for large numbers of pixels or bytes."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

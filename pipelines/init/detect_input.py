@@ -20,7 +20,7 @@ from shardwright.config.input import TFRECORD
 from shardwright.config.load import label_options, parse_config
 from shardwright.config.split import split_word
 from shardwright.errors import Reading, ShardwrightError, UsageError
-from shardwright.formats.candidates import IMAGE_ENDINGS, Candidate, find_candidates
+from shardwright.formats.candidates import Candidate, find_candidates
 from shardwright.formats.detect import (
     BY_FOLDER,
     CLASS_FOLDERS,
@@ -32,6 +32,7 @@ from shardwright.formats.detect import (
 )
 from shardwright.formats.split_files import find_files
 from shardwright.formats.table_formats import NUMBERS
+from shardwright.images.header import has_image_ending
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.spans import read_spans
 from shardwright.ingest.survey import SurveyedInput, survey_input
@@ -452,9 +453,7 @@ def _task(options: Mapping[str, Any]) -> tuple[str | None, str]:
 def _has_images(images: str) -> bool:
     if "{" in images:
         return True
-    return any(
-        os.path.splitext(key)[1].lower() in IMAGE_ENDINGS for key in list_inputs(_absolute(images), one_file=True).keys
-    )
+    return any(has_image_ending(key) for key in list_inputs(_absolute(images), one_file=True).keys)
 
 
 def _several(folder: str, paths: list[str]) -> UsageError:

@@ -50,13 +50,13 @@ class RunSummary:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the result for programs; lines that continue another one are in a list with it."""
+        """Returns the result for programs: all facts, and the table, where lines that continue one are with it."""
         rows: dict[str, list[str]] = {}
         label = ""
         for row, value in self.rows:
             label = row or label
             rows.setdefault(label, []).append(value)
-        return {"blessed": self.blessed, "reasons": list(self.reasons), "summary": rows}
+        return {"blessed": self.blessed, "reasons": list(self.reasons), **self.facts, "summary": rows}
 
     def table(self) -> str:
         """Returns the rows as aligned lines."""
@@ -128,9 +128,10 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _anomalies(decision: dict[str, object]) -> str:
+def _anomalies(decision: dict[str, Any]) -> str:
     count = decision["anomalies"]
-    return f"{count} allowed by gate.allow_anomalies" if count else "none"
+    kinds = ", ".join(sorted({str(row["kind"]) for row in decision["allowed"]}))
+    return f"{count} allowed by gate.allow_anomalies: {kinds}" if count else "none"
 
 
 def _training_rows(model_run: str) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ from shardwright.config.parsing import check_keys, keys_of, parse_section, plain
 from shardwright.config.split import SplitConfig
 from shardwright.config.transform import TextConfig
 from shardwright.errors import ConfigError, UsageError
+from shardwright.storage.spans import NEWEST, Choice
 
 _Section = TypeVar("_Section")
 # Keys of `input.labels` that a constructor sets itself.
@@ -293,6 +294,16 @@ def as_section(section: type[Any], value: object, name: str) -> Any:
     raise ConfigError(name, f"{value!r} is not a section", f"Write {written}.")
 
 
+def read_span(option: str, span: object) -> str:
+    """Returns a span as `input.span` holds it: `newest`, `all`, `7` or `7-9`.
+
+    Raises:
+        ConfigError: it is something else than `input.span` in YAML may be.
+    """
+    written = Choice.written(list(span) if isinstance(span, tuple) else span)
+    return Choice.parse(option, written if isinstance(written, str) else repr(written)).text
+
+
 def inline_config(
     images: str,
     /,
@@ -302,6 +313,7 @@ def inline_config(
     classes: Sequence[str] | Mapping[str, int] | str | None = None,
     verify: str | None = None,
     base: str | None = None,
+    span: object = NEWEST,
     **sections: Any,
 ) -> Config:
     """Makes a configuration of values and sections.
@@ -314,6 +326,7 @@ def inline_config(
             those of the annotations.
         verify: `images.verify`, in place of that of the section `images`.
         base: folder that relative paths start from; by default the working directory.
+        span: as `input.span` in YAML.
         **sections: sections of the configuration by their name in YAML, such as `split` or `shards`: an object of this
             module, or a mapping of the keys.
 
@@ -336,6 +349,9 @@ def inline_config(
     if "evaluator" not in made and EvaluatorConfig().split not in names:
         made["evaluator"] = EvaluatorConfig(split=names[0])
     source = InputConfig(
-        images, labels or LabelsConfig(), None if classes is None else read_classes(plain_value(classes), base)
+        images,
+        labels or LabelsConfig(),
+        None if classes is None else read_classes(plain_value(classes), base),
+        span=read_span("input.span", span),
     )
     return Config(name="examples", task=task, input=source, base=base, **made)

@@ -143,6 +143,11 @@ def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1e}"
 
 
+def plain_number(value: float) -> str:
+    """Formats a number for a terminal: four digits, without an exponent for large numbers of pixels or bytes."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def percent(value: float) -> str:
     """Formats a share as a percentage."""
     if value <= 0:

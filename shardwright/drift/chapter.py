@@ -40,6 +40,8 @@ from shardwright.storage import read_bytes
 # The lines of the two samples have the colors of these splits.
 _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
+# Measures that a finding names.
+_NAMED = 5
 
 # Renders an image of a sample, given its row, with a line below it.
 Tile = Callable[[Sample, int, str], Markup]
@@ -99,7 +101,8 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     findings = [] if comparison.enough else [("warn", join([chapter, ": too few images for a verdict."]))]
     findings += [("warn", join([chapter, ": ", isolate(text), "."])) for text in comparison.unreadable]
     if drifted:
-        changed = join([isolate(finding.words) for finding in drifted[:5]], ", ")
+        more = [f"{len(drifted) - _NAMED} more"] if len(drifted) > _NAMED else []
+        changed = join([*(isolate(finding.words) for finding in drifted[:_NAMED]), *more], ", ")
         verb = "has" if len(drifted) == 1 else "have"
         findings.append(("bad", Markup("{}: {} {} changed.").format(chapter, changed, verb)))
     return Chapter(

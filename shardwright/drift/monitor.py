@@ -14,6 +14,7 @@ from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import document, finding_list, isolate, join, section
+from shardwright.display.numbers import plain_number
 from shardwright.drift.chapter import Heading, Tile, drift_chapter
 from shardwright.drift.compare import LEAST, Comparison, compare
 from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder, shared_contents
@@ -51,11 +52,13 @@ class DriftCheck:
             return []
         changes = []
         for finding in drifted[:_LISTED]:
-            moved = "" if finding.reference is None else f" {finding.reference:.4g} -> {finding.current:.4g}"
+            means = [plain_number(mean) for mean in (finding.reference, finding.current) if mean is not None]
+            moved = f" {' -> '.join(means)}" if means else ""
             changes.append(f"{finding.words}{moved} (p {finding.p:.2g})")
         more = f" and {len(drifted) - _LISTED} more" if len(drifted) > _LISTED else ""
+        new = "new " if self.comparison.current_known else ""
         what = (
-            f"{self.comparison.current_images} images against {self.comparison.reference_images} of "
+            f"{self.comparison.current_images} {new}images against {self.comparison.reference_images} of "
             f"{self.comparison.reference}: {'; '.join(changes)}{more}"
         )
         where = "images" if self.kind == DRIFT else f"split {self.current.name}"
@@ -203,7 +206,13 @@ def _names(*places: str) -> list[str]:
     """Returns names of paths: as many of their last parts as make them distinct."""
     parts = [[part for part in place.split("/") if part] for place in places]
     most = max(map(len, parts))
-    count = next((n for n in range(1, most) if len({tuple(way[-n:]) for way in parts}) == len(parts)), most)
+
+    def distinct(count: int) -> bool:
+        ends = {tuple(way[-count:]) for way in parts}
+        # The folders of a run's datasets are numbers, which next to numbers of images mean nothing.
+        return len(ends) == len(parts) and not any("".join(end).isdecimal() for end in ends)
+
+    count = next(filter(distinct, range(1, most)), most)
     return ["/".join(way[-count:]) for way in parts]
 
 
@@ -216,7 +225,7 @@ def sample_of(
         place: the dataset or folder.
         images: most images of the sample.
         shown: advances with every image.
-        reference: a dataset whose images are left out of the sample of a dataset, see `check_drift`.
+        reference: a dataset whose images are left out, see `check_drift`.
 
     Raises:
         DatasetError: the dataset is damaged.
@@ -226,11 +235,19 @@ def sample_of(
     try:
         read_bytes(os.path.join(name, MANIFEST_FILE))
     except OSError:
-        return sample_folder(name if is_remote(name) else os.path.abspath(name), size=images, shown=shown)
+        return _sample_new_files(name if is_remote(name) else os.path.abspath(name), reference, images, shown)
     dataset = ImageDataset.open(name)
     if reference is None:
         return sample_dataset(dataset, size=images, name=name, shown=shown)
     return _sample_new(dataset, reference, images, name, shown)
+
+
+def _sample_new_files(folder: str, reference: ImageDataset | None, images: int, shown: Progress) -> Sample:
+    """Samples the files that the reference was not made of, or all where these are too few for a verdict."""
+    sample = sample_folder(folder, size=images, known_to=reference, shown=shown)
+    if not sample.known or sample.total >= LEAST:
+        return sample
+    return sample_folder(folder, size=images, shown=shown)
 
 
 def _sample_new(

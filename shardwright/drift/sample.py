@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.checksum import checksum_of
 from shardwright.dataset.example_view import ExampleReader, sampling_hash
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset, LocatedShard, contents_of
 from shardwright.dataset.shard_names import facts_path
 from shardwright.drift.measures import EMBEDDING, NUMBERS, ImageMeasures, measure_image
 from shardwright.errors import DatasetError
-from shardwright.images.header import ImageError
+from shardwright.images.header import ImageError, has_image_ending
 from shardwright.images.read_header import read_header
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import list_inputs, map_threads, read_bytes, readers
@@ -175,34 +176,80 @@ def _contents(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
     return found[found > 0]
 
 
-def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progress = SILENT) -> Sample:
+def sample_folder(
+    folder: str,
+    *,
+    size: int = SIZE,
+    seed: int = 0,
+    known_to: ImageDataset | None = None,
+    shown: Progress = SILENT,
+) -> Sample:
     """Samples and measures images of a folder or a glob, such as the inputs of a served model.
 
     Args:
         folder: absolute folder, glob or URL.
         size: most images of the sample.
         seed: seed of the sample.
+        known_to: a dataset whose images are left out. A file of the same key and size counts as the same image; of
+            other files, those that are read are compared by their bytes.
         shown: advances with every image.
 
     Raises:
         EmptyListing: there are no files.
+        DatasetError: the facts of the dataset are damaged.
     """
     listing = list_inputs(folder)
-    order = heapq.nsmallest(size, ((sampling_hash(key, seed), i) for i, key in enumerate(listing.keys)))
-    sample = Sample(os.path.basename(os.path.normpath(folder)), len(listing.keys))
+    files = [i for i, key in enumerate(listing.keys) if has_image_ending(key) or not os.path.splitext(key)[1]]
+    files = files or list(range(len(listing.keys)))
+    known = _KnownFiles(known_to)
+    new = [i for i in files if not known.has(listing.keys[i], listing.sizes[i])]
+    sample = Sample(os.path.basename(os.path.normpath(folder)), len(new), known=len(files) - len(new))
     builder = _Builder(sample)
-    for _, number in order:
-        shown.advance()
+    for _, number in sorted((sampling_hash(listing.keys[i], seed), i) for i in new):
+        if len(sample.keys) + len(sample.unreadable) == size:
+            break
         try:
             data = read_bytes(listing.path(number))
+            if known.has_content(data):
+                sample.known += 1
+                sample.total -= 1
+                continue
             header = read_header(data, max_pixels=MOST_PIXELS)
             row = measure_image(data, header)
         except (ImageError, OSError):
             sample.unreadable.append(listing.keys[number])
             continue
+        finally:
+            shown.advance()
         sample.files.append(listing.path(number))
         builder.add(listing.keys[number], row, header.format, (header.height, header.width), header.channels)
     return builder.done()
+
+
+class _KnownFiles:
+    """The files that a dataset was made of, as far as its facts name them.
+
+    Args:
+        dataset: the dataset; without one, nothing is known.
+    """
+
+    def __init__(self, dataset: ImageDataset | None) -> None:
+        self._sizes: dict[str, int] = {}
+        self._contents: set[int] = set()
+        self._algorithm = ""
+        if dataset is None or not len(contents := _contents(dataset)):
+            return
+        self._contents = set(contents.tolist())
+        self._algorithm = dataset.manifest.image_checksum
+        for shard in (shard for split in dataset.splits for shard in dataset.shards(split)):
+            sizes = dataset.facts(shard).numbers["bytes"].tolist()
+            self._sizes.update(zip((key for key, _ in dataset.entries(shard)), sizes, strict=True))
+
+    def has(self, key: str, size: int) -> bool:
+        return self._sizes.get(key) == size
+
+    def has_content(self, data: bytes) -> bool:
+        return bool(self._contents) and int(checksum_of(data, self._algorithm)[:16], 16) in self._contents
 
 
 class _Builder:

@@ -30,12 +30,12 @@ from typing import Any
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
-from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.formats.table_values import class_readings
 from shardwright.formats.tables import IMAGE, LABEL, MASK, Table, TableRow, choose_role, reduce_header, shown_header
 from shardwright.images.boxes import Box
+from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.progress import counted
 
 _EDGES = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))

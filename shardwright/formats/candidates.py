@@ -29,14 +29,8 @@ from shardwright.dataset.outputs import is_below, output_folders
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
 from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
+from shardwright.images.header import has_image_ending
 
-# Files with these endings count as images; of other files the header decides.
-IMAGE_ENDINGS = frozenset(
-    (
-        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
-        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo", ".ppm", ".pgm", ".pnm"),
-    )
-)
 _LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml", ".parquet")
 # A tool writes one of these for each image.
@@ -79,7 +73,9 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
     outputs = output_folders(keys)
     keys = [key for key in keys if not is_below(key, outputs)] if outputs else keys
     masks = sorted(_mask_folders(keys))
-    images = [key for key in keys if _is_image(key) and not is_below(key, [*masks, *([labels] if labels else [])])]
+    images = [
+        key for key in keys if has_image_ending(key) and not is_below(key, [*masks, *([labels] if labels else [])])
+    ]
     if labels is not None:
         # Images next to masks come first: the set may have parts, each with masks.
         folders = [
@@ -96,7 +92,7 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
         # Images elsewhere, such as those to predict, have no masks.
         whole = _common_folder([f"{key.rsplit('/', 2)[0]}/" for key in inside])
         return [Candidate(whole, whole)]
-    pictures = [key for key in keys if _is_image(key)]
+    pictures = [key for key in keys if has_image_ending(key)]
     parallel = parallel_folders(pictures)
     if parallel and all(is_below(folder, masks) for folder in parallel):
         whole = _common_folder([key for key in pictures if key.rpartition("/")[0] in {*parallel, *parallel.values()}])
@@ -127,7 +123,7 @@ def _without_annotations(keys: Sequence[str]) -> str:
     if exports:
         return _join(exports[0], IMAGES) if len(exports) == 1 else ""
     # The only folder in a folder is not a class: the folders in it may be.
-    images = [key for key in keys if _is_image(key)]
+    images = [key for key in keys if has_image_ending(key)]
     whole = _common_folder(images)
     return "" if any(os.path.dirname(key) == whole for key in images) else whole
 
@@ -194,12 +190,12 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     """Returns the highest folders that are called after masks and have lossless images alone, next to other images."""
     kinds: dict[str, bool] = {}
     for key in keys:
-        if _is_image(key):
+        if has_image_ending(key):
             for folder in _folders(key):
                 kinds[folder] = kinds.get(folder, True) and key.lower().endswith(_LOSSLESS)
     named = {folder for folder, lossless in kinds.items() if lossless and _MASK_WORDS.search(folder.split("/")[-1])}
     highest = {folder for folder in named if not any(above in named for above in _folders(folder))}
-    others = any(_is_image(key) and not is_below(key, highest) for key in keys)
+    others = any(has_image_ending(key) and not is_below(key, highest) for key in keys)
     return {_deepest(folder, keys) for folder in highest} if others else set()
 
 
@@ -207,7 +203,7 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
     """Returns a folder `masks` of JPEGs next to images of the same names, so that its files are refused by name."""
     stems: dict[str, set[str]] = {}
     for key in keys:
-        if _is_image(key):
+        if has_image_ending(key):
             folder, _, name = key.rpartition("/")
             stems.setdefault(folder, set()).add(os.path.splitext(name)[0])
     named = [folder for folder in stems if re.search("masks?$", folder, re.IGNORECASE)]
@@ -216,7 +212,7 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
 
 def _deepest(masks: str, keys: Sequence[str]) -> str:
     """Returns the folder in a folder of masks that has them all, if it is called after masks, too, and not a class."""
-    inside = _common_folder([key for key in keys if _is_image(key) and is_below(key, [masks])])
+    inside = _common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
     return inside if all(map(_MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
 
 
@@ -247,7 +243,3 @@ def _folders(key: str) -> list[str]:
 
 def _join(*parts: str) -> str:
     return "/".join(filter(None, parts))
-
-
-def _is_image(key: str) -> bool:
-    return os.path.splitext(key)[1].lower() in IMAGE_ENDINGS

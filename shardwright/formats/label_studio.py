@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from shardwright.errors import UsageError
-from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.object_values import (
     ObjectError,
     load_json,
@@ -40,6 +39,7 @@ from shardwright.formats.object_values import (
 )
 from shardwright.formats.objects import Content, Entry, ObjectTable, Thing, ellipse, polygon, rectangle, shape
 from shardwright.images.boxes import Box
+from shardwright.images.header import IMAGE_ENDINGS
 
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
 _SHAPES = ("rectangle", "polygon", "ellipse", "brush")

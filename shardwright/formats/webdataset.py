@@ -28,7 +28,6 @@ from typing import IO, Any, cast
 
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import UsageError
-from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.sample_features import (
     CLASS_TEXT,
     MASK_FOLDER,
@@ -39,6 +38,7 @@ from shardwright.formats.sample_features import (
     texts,
     value_feature,
 )
+from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.tfrecords.encode import FeatureValue, RecordError, encode_example
 from shardwright.tfrecords.records import frame
 from shardwright.tfrecords.scan import is_compressed, unpacked_start

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
+# Files with these endings count as images; of other files the header decides.
+IMAGE_ENDINGS = frozenset(
+    (
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
+        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo", ".ppm", ".pgm", ".pnm"),
+    )
+)
 EMPTY_FILE = "empty_file"
 NOT_AN_IMAGE = "not_an_image"
 UNSUPPORTED_FORMAT = "unsupported_format"
@@ -18,6 +26,11 @@ MOST_PIXELS = 2**29 - 1
 _LONGEST_SIDE = {"jpeg": 65_500, "png": 1_000_000}
 # The name of the property in XMP, which may be an element or an attribute.
 XMP_GPS = b"exif:GPSLatitude"
+
+
+def has_image_ending(name: str) -> bool:
+    """Returns whether a file is named like an image."""
+    return os.path.splitext(name)[1].lower() in IMAGE_ENDINGS
 
 
 class ImageError(ValueError):

@@ -29,7 +29,6 @@ from shardwright.formats.base import (
     Survey,
     counted_endings,
 )
-from shardwright.formats.candidates import IMAGE_ENDINGS
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_or_mask import without_masks
@@ -39,7 +38,7 @@ from shardwright.formats.split_files import Opening, SplitFile, SplitFiles, find
 from shardwright.formats.tables import Spans
 from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
-from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
+from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError, has_image_ending
 from shardwright.images.read_header import read_header
 from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
@@ -330,7 +329,7 @@ def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listin
         return ""
     if recipe.input.labels.format != "auto" or location.labels is not None:
         return None
-    images = any(os.path.splitext(key)[1].lower() in IMAGE_ENDINGS for key in files.keys)
+    images = any(has_image_ending(key) for key in files.keys)
     return None if images else holds_records(files) or None
 
 
@@ -384,7 +383,7 @@ def _within(listing: Listing, most: int) -> Listing:
 
 
 def _not_images(listing: Listing) -> dict[int, Refusal]:
-    unsure = [i for i, key in enumerate(listing.keys) if os.path.splitext(key)[1].lower() not in IMAGE_ENDINGS]
+    unsure = [i for i, key in enumerate(listing.keys) if not has_image_ending(key)]
     reasons = map_threads(
         lambda i: _why_no_image(listing.path(i), listing.pin(i)), unsure, readers(listing.root), lambda _: _LOOK_INTO
     )

@@ -112,7 +112,7 @@ def statistics(found: Collected, duplicates: Duplicates) -> Markup:
             _KINDS.get(found.dataset.manifest.labels, "with masks"),
         ),
         ("Splits", number(len(found.images)), " / ".join(plain(s, 20) for s in sorted(found.images))),
-        ("Same or alike", number(alike), "groups" if duplicates.exact is not None else "not known"),
+        ("Same or alike", number(alike), groups(alike).split()[-1] if duplicates.exact is not None else "not known"),
         ("Size", size_text(size), f"in {number_of(len(found.shards), 'shard')}"),
     ]
     return stats(rows)

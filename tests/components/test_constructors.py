@@ -269,8 +269,17 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
         (lambda: DataGate(anomalies, examples, schema, "DRIFT"), "'DRIFT' is not a list. Write allow=['DRIFT']."),
         (lambda: ImageTrainer(examples, text=7), "trainer.text: 7 is not a list"),
         (lambda: ImageEvaluator(examples, channel("Model"), min_dice="much"), "min_dice: 'much' is not a number"),
-        (lambda: InputResolver("images", data_root=str(photographs), span=7), "span: 7 has the wrong type. "
-                                                                              "Give a text or RuntimeParameter."),
+        (lambda: InputResolver("images", data_root=str(photographs), span=0.5),
+         "InputResolver: span: 0.5 has the wrong type. Give a text or a number or a list or RuntimeParameter."),
+        (lambda: InputResolver("images", data_root=str(photographs), span="latest"),
+         "InputResolver: span: 'latest' is not a known value. Write newest, all, a number, a date or [first, last]."),
+        (lambda: ingest(span=[2, 1]), "input.span: 2-1 ends before it begins"),
+        (lambda: ingest(source=ingest), "ImageExampleGen: source: "),
+        (lambda: ImageExampleGen.at_run("resolver"), "at_run: resolver: 'resolver' is not an InputResolver."),
+        (lambda: ImageExampleGen("x", source=IngestSource("", "{}", "{}")),
+         "ImageExampleGen: images: source is given, too, which stands for all options. Leave one of them out."),
+        (lambda: ImageTransform(examples, recipe="{}", quality=80), "ImageTransform: quality: recipe is given, too"),
+        (lambda: Report(examples, anomalies, schema, checks="", skew=Skew()), "Report: skew: checks is given, too"),
         (lambda: Predictor(channel("Model"), str(photographs / "images"), batch_size=0),
          "Predictor: batch_size: 0 is too small. Use at least 1."),
         (lambda: StatisticsGen.from_config({"input": {}}, examples),
@@ -281,6 +290,8 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
     for make, message in wrong:
         with pytest.raises(UsageError, match=re.escape(message)):
             make()
+    for given, text in ((3, "3"), ("3", "3"), ((1, 3), "1-3"), (["2026-01-01", "2026-01-02"], "20454-20455")):
+        assert InputResolver("images", data_root=".", classes=["a"], span=given).exec_properties["span"] == text
     of_paths = ImageExampleGen(photographs / "images", task="classification", labels=labels)
     assert plain(of_paths) == plain(ingest())
     # An ingest without a split `train` is meant so.
@@ -299,7 +310,7 @@ def test_runtime_parameters_are_for_the_options_that_name_them(photographs):
         (lambda: ImageTransform(examples, size=number), "ImageTransform: size: is not a runtime parameter."),
         (lambda: ImageEvaluator(examples, model, split=text), "ImageEvaluator: split: is not a runtime parameter."),
         (lambda: ImageEvaluator(examples, text), "ImageEvaluator: model: "),
-        (lambda: ImageTrainer(examples, epochs=number), "trainer.epochs"),
+        (lambda: ImageTrainer(examples, epochs=number), "ImageTrainer: epochs: is not a runtime parameter."),
         (lambda: BaselineResolver(input_of("x")), "BaselineResolver: push_directory: is not a placeholder."),
         (lambda: InputResolver(data_root=RuntimeParameter("p", str), **needed),
          "InputResolver: data_root: the RuntimeParameter 'p' has no default. Write RuntimeParameter('p', str, "),

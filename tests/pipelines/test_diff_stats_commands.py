@@ -13,12 +13,12 @@ from damage import name_indexes
 from ingesting import ledger, run
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.numbers import Histogram, Scale
+from shardwright.display.numbers import Histogram, Scale, plain_number
 from shardwright.edit.diff import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cards import _images
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.commands.stats import _format_number, _lines, figures_of
+from shardwright.pipelines.commands.stats import _lines, figures_of
 from shardwright.tfrecords.encode import ints
 
 
@@ -211,7 +211,7 @@ def test_the_part_of_a_single_pixel_is_not_zero():
 
 
 def test_large_figures_are_written_out():
-    assert [_format_number(value) for value in (0.04, 12.3456, 999.94, 40_000.4, 2_940_000)] == [
+    assert [plain_number(value) for value in (0.04, 12.3456, 999.94, 40_000.4, 2_940_000)] == [
         "0.04",
         "12.35",
         "999.9",

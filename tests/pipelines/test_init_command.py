@@ -244,7 +244,8 @@ def test_the_run_has_the_name_of_the_file(here):
     assert init("data", "--out", "my steel.yaml") == 0
     assert yaml.safe_load((here / "my steel.yaml").read_text())["name"] == "my-steel"
     assert init("data", "--out", "other.yml", "--set", "name=chosen") == 0
-    assert yaml.safe_load((here / "other.yml").read_text())["name"] == "chosen"
+    assert yaml.safe_load(text := (here / "other.yml").read_text())["name"] == "chosen"
+    assert "# Written by `shardwright init data --set=name=chosen`." in text
 
 
 @pytest.mark.parametrize(

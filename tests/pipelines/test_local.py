@@ -54,6 +54,14 @@ def test_a_full_disk_is_reported_before_any_work(
     assert made["summary"] == {"anomalies": ["none"], "model": ["NOT BLESSED", "dice 0.1"]}
     assert made["root"] == str(tmp_path / "run")
 
+    def shut(*arguments: Any) -> RunSummary:
+        raise CheckFailed("The data gate is shut: 1 anomaly.")
+
+    monkeypatch.setattr(local, "_run", shut)
+    assert main(["run", "full.yaml", "--root", "run", "--json"]) == 1
+    made = json.loads(capsys.readouterr().out)
+    assert (made["blessed"], made["reasons"]) == (False, ["The data gate is shut: 1 anomaly."])
+
 
 def test_the_blessed_dataset_is_looked_up_and_the_root_checked_when_a_run_starts(
     tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch
@@ -67,7 +75,14 @@ def test_the_blessed_dataset_is_looked_up_and_the_root_checked_when_a_run_starts
     prepared = resolve_inputs(config, tmp_path / "x.yaml")
     assert prepared.config.split.keep_from is None
     assert "split.keep_from: no dataset yet, since no model was ever blessed" in prepared.notes
+    warm = replace(config, trainer=replace(config.trainer, warm_start="blessed"))
+    assert (
+        "trainer.warm_start: no model yet, since none was ever blessed"
+        in resolve_inputs(warm, tmp_path / "x.yaml").notes
+    )
     monkeypatch.setattr(inputs, "read_blessing", lambda folder: Blessing("1", "digest"))
+    (begun,) = (note for note in resolve_inputs(warm, tmp_path / "x.yaml").notes if note.startswith("trainer."))
+    assert begun.endswith("/pushed/1; other first weights are a new training, also for the same images")
     again = resolve_inputs(config, tmp_path / "x.yaml").notes
     # The files of a run below the images would be images of the next one, unless names with a dot hide them.
     images = Path(config.resolve(config.input.images))

@@ -12,9 +12,10 @@ from shardwright.checksum import checksum_of
 from shardwright.config.evaluation import DriftConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.drift.compare import Comparison, compare
-from shardwright.drift.monitor import check_drift, compare_datasets
+from shardwright.drift.monitor import _names, check_drift, compare_datasets
 from shardwright.drift.sample import sample_dataset, sample_folder
 from shardwright.errors import DatasetError
+from shardwright.tfrecords.records import find_feature
 
 
 def scene(number, size=(96, 64)):
@@ -115,10 +116,42 @@ def test_images_that_both_datasets_have_do_not_hide_that_the_new_ones_differ(sma
         assert ("brightness" in {one.measure for one in found.drifted}) == (current == second)
     assert found.known == "Left out: 150 images of second/dataset that first/dataset has, too"
     assert found.known in found._repr_html_()
+    # A folder that grows: some of its files have other names than the images of the dataset.
+    folder = tmp_path / "folder"
+    for number, data in enumerate(images_of(second)):
+        file = folder / (f"{number:04d}" if number % 2 else f"more/{number}.jpg")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    served = compare_datasets(first, folder)
+    assert (served.current_known, served.current_images) == (150, 20)
+    assert served.known == "Left out: 150 images of folder that dataset has, too"
+    assert "brightness" in {one.measure for one in served.drifted}
     # In a sample, the rest of the dataset is the whole.
     checked = check_drift(ImageDataset.open(second), DriftConfig(str(first)), ImageDataset.open(first).manifest.digest)
     assert checked.comparison.findings == found.findings
     assert (checked.current.total, checked.current.known) == (20, 150)
+
+
+def images_of(dataset):
+    """The stored images of a dataset."""
+    opened = ImageDataset.open(dataset)
+    for split in opened.splits:
+        for _, payload in opened.records(split):
+            yield find_feature(payload, "image/encoded")[0]
+
+
+@pytest.mark.parametrize(
+    ("places", "names"),
+    [
+        (("runs/examples/2", "runs/examples/27"), ["examples/2", "examples/27"]),
+        (("ds/2026/10", "ds/2026/11"), ["ds/2026/10", "ds/2026/11"]),
+        (("/a/october", "/a/november"), ["october", "november"]),
+        (("/2", "/3"), ["2", "3"]),
+        (("/a/ds", "/b/ds"), ["a/ds", "b/ds"]),
+    ],
+)
+def test_names_of_sides_are_distinct_and_no_mere_numbers(places, names):
+    assert _names(*places) == names
 
 
 def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path):
@@ -134,14 +167,13 @@ def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path
     folder = tmp_path / "folder"
     reader = {key: data for split in root.splits for key, data in root.records(split)}
     for key in train.keys:
-        from shardwright.tfrecords.records import find_feature
-
         file = folder / f"{key}.jpg"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(find_feature(reader[key], "image/encoded")[0])
     (folder / "broken.jpg").write_bytes(b"no image")
+    (folder / "labels.csv").write_text("image,label\n")
     files = sample_folder(str(folder))
-    assert files.total == 14
+    assert (files.total, files.unreadable) == (14, ["broken.jpg"])
     order = np.argsort(files.keys)
     assert np.array_equal(files.numbers[order], train.numbers[np.argsort(train.keys)])
     assert compare(train, files).drifted == ()
