@@ -21,11 +21,13 @@ from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import ConfigError, CredentialsError, UsageError
 from shardwright.ingest.baseline import REFERENCE, SPLITS, BaselineRequest
-from shardwright.ingest.recipe import InputLocation, location_json, relative_places
+from shardwright.ingest.recipe import InputLocation, absolute_places, location_json, relative_places
+from shardwright.ingest.spans import becomes_input
 from shardwright.lineage.record import IMAGE_VARIABLE
 from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.processes import gc_paused
 from shardwright.staging.staging import STAGING_VARIABLE
+from shardwright.storage.listing import has_wildcard
 from shardwright.storage.paths import scheme_of
 from shardwright.storage.spans import NEWEST
 
@@ -142,6 +144,19 @@ def _check_weights(config: Config) -> None:
             )
 
 
+def _check_places(target: Target, images: str) -> None:
+    """Refuses folders of the pipeline's files that the next run would list as images.
+
+    Nothing is asked of another bucket than that of the input.
+    """
+    if target.data_root is not None and (has_wildcard(images) or "{" in images):
+        return
+    for key, place in (("pipeline_root", target.pipeline_root), ("push_directory", target.push_directory)):
+        if becomes_input(place, images):
+            what = f"{place} is inside the input folder {images} and would become input"
+            raise ConfigError(f"{target.section}.{key}", what, "Name a folder outside of it.")
+
+
 def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     """Compiles a configuration.
 
@@ -162,6 +177,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
             f"{target.section}.data_root."
         ) from None
     own_root, locations = relative_places(resolved.location)
+    _check_places(target, absolute_places(target.data_root or own_root, locations).images)
     defaults = {DATA_ROOT: target.data_root or own_root, SPAN: config.input.span}
     baseline = BaselineRequest.of(config, target.push_directory)
     options = () if baseline is None else baseline.options

@@ -4,14 +4,16 @@ The documents are the golden ones, which `test_compile` holds to what is compile
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from shardwright.config import parse_config
+from shardwright.errors import ConfigError
 from shardwright.pipelines import kubeflow, vertex
-from shardwright.pipelines.cloud.compile import staging_notes
+from shardwright.pipelines.cloud.compile import Target, _check_places, staging_notes
 
 GOLDEN = Path(__file__).parent / "golden"
 (_VERTEX,) = yaml.safe_load_all((GOLDEN / "vertex.yaml").read_text(encoding="utf-8"))
@@ -73,3 +75,14 @@ def test_run_staging_is_used_or_noted(kind, own, used):
     assert kind._staging(config) == used
     notes = staging_notes(config, used, "no bucket")
     assert [f"run.staging: '{own}'" in note for note in notes] == ([] if own.startswith(used) else [True])
+
+
+def test_folders_of_the_pipeline_may_not_become_input():
+    target = Target("vertex", "image", "gs://b/photos/runs", None, "gs://b/pushed", lambda step: "")
+    for images, data_root in (("gs://b/photos", None), ("gs://b/photos", "gs://b"), ("gs://b", None)):
+        with pytest.raises(ConfigError, match=r"^vertex\.pipeline_root: gs://b/photos/runs is inside the input folder"):
+            _check_places(replace(target, data_root=data_root), images)
+    with pytest.raises(ConfigError, match=r"^vertex\.push_directory: gs://b/pushed is inside the input folder"):
+        _check_places(target, "gs://b/pushed")
+    for images, data_root in (("gs://b/other", None), ("gs://b/photos/*.jpg", "gs://b"), ("/data", None)):
+        _check_places(replace(target, data_root=data_root), images)
