@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.dataset import same_dataset
 from shardwright.dataset.host_sharding import RecordRange
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import ImageDataset
@@ -56,7 +57,7 @@ def stream(root, split="train", **options):
 
 
 @pytest.mark.parametrize("scheme", ["gs", "s3"])
-def test_records_are_read_in_ranges(place, local, scheme, tmp_path):
+def test_records_are_read_in_ranges(place, local, scheme, stores, small_dataset, tmp_path, monkeypatch):
     url = place(scheme)
     expected = stream(local)
     assert stream(url, copies=False) == expected
@@ -67,6 +68,13 @@ def test_records_are_read_in_ranges(place, local, scheme, tmp_path):
     opened = ImageDataset.open(url)
     access = RandomAccess(opened.shards("train"))
     assert access.read_range(2, 1, 2) == [payload for _, payload in opened.records("train")][6:8]
+    monkeypatch.setattr(same_dataset, "_SECONDS_BETWEEN_REQUESTS", 0.0)
+    assert stream(url, copies=False) == expected
+    access = RandomAccess(opened.shards("train"))
+    other = small_dataset(tmp_path, counts={"train": [5, 0, 4], "eval": [2]}, change=lambda number, example: example)
+    stores.copy_of(other, url)
+    with pytest.raises(DatasetError, match=f"{url}: contains another dataset now than when it was loaded"):
+        access.read_range(2, 1, 2)
 
 
 def test_copies_are_made_once_and_only_of_what_is_read(place, local, stores, tmp_path):
