@@ -181,7 +181,11 @@ class DatasetPart:
     number: int
 
     def read(self, model: ExportedModel) -> Iterator[ReadImage]:
-        """Reads the images of the shard."""
+        """Reads the images of the shard.
+
+        Raises:
+            DatasetError: it is damaged, or the folder contains another dataset than the one that was opened.
+        """
         dataset = self.source.dataset
         shards = [shard for split in self.source.splits for shard in dataset.shards(split)]
         reader, names = ExampleReader(dataset.manifest), [dataset.manifest.stored(name) for _, name in model.texts]
@@ -199,7 +203,7 @@ class DatasetPart:
                 return _failed(key, "undecodable", str(error))
             return _served(key, data, options, [" ".join(view.example.texts(name)).encode() for name in names])
 
-        return map_threads(read, dataset.placed_records(shards[self.number]))
+        return map_threads(read, dataset.placed_records(shards[self.number], proven=True))
 
 
 Source = FolderSource | DatasetSource

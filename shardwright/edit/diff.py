@@ -17,6 +17,7 @@ from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.ledger import WRITTEN
 from shardwright.dataset.random_access import records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
+from shardwright.dataset.same_dataset import SameDataset
 from shardwright.display.html import card, code, document, isolate, join, more, paragraph, section, stats, table
 from shardwright.display.numbers import number, number_of
 from shardwright.edit.compared_features import ComparedFeatures
@@ -164,20 +165,20 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
         shown: counts the records of the other.
 
     Raises:
-        DatasetError: one of them is damaged.
+        DatasetError: one of them is damaged, or is replaced meanwhile.
     """
     shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
     held = {key: _Location(shards[0][frame[0]].split, frame) for key, frame in _frames(one, shards[0])}
     new: dict[str, _Location] = {}
     counts = len(held), sum(shard.records for shard in shards[1])
     readers = ExampleReader(one.manifest), ExampleReader(other.manifest)
-    comparison = _Comparison(one, other)
+    comparison, same = _Comparison(one, other), SameDataset(shards[0])
     # This runs ahead of the comparison below, which removes keys.
     wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
     earlier = records_at([shard.file for shard in shards[0]], ((held[key].frame, key) for key in wanted))
     both, contents = 0, dict[str, int]()
     for position, shard in enumerate(shards[1]):
-        for key, offset, payload in other.placed_records(shard):
+        for key, offset, payload in other.placed_records(shard, proven=True):
             shown.advance()
             before, view = held.get(key), readers[1].read(key, payload)
             if before is None:
@@ -195,6 +196,7 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
     )
     for former, view in zip(*views, strict=True):
         comparison.compare(former, view, (held.pop(former.key).split, new.pop(view.key).split))
+    same.check()
     reasons = _not_written(one, new), _not_written(other, held)
     for key, place in new.items():
         comparison.note(Difference(key, ADDED, reasons[0].get(key, ""), place.split))

@@ -24,7 +24,7 @@ from shardwright.components.predictor import sources
 from shardwright.components.predictor.predict import PredictOptions, predict, write_part
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import StorageError, UsageError
+from shardwright.errors import DatasetError, StorageError, UsageError
 from shardwright.evaluation.thresholds import Thresholds
 from shardwright.ingest import ingest
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
@@ -405,7 +405,15 @@ def test_the_limit_of_pixels_is_that_of_the_training_for_files_and_none_for_data
     files = sources.find_source(str(pictures[0]))
     reasons = {image.failure.reason.partition("; ")[2] for image in files.part(0).read(model)}
     assert reasons == {"images.max_pixels is 100"}
-    stored = sources.find_source(str(small_dataset(tmp_path, counts={"train": [3]})))
+    made = {"task": "classification", "classes": ("cat", "dog"), "counts": {"train": [3]}}
+    folder = small_dataset(tmp_path, **made)
+    stored = sources.find_source(str(folder))
     assert [image.failure for image in stored.part(0).read(model)] == [None] * 3
     model.ingested = {"max_pixels": 10_000}
     assert [image.failure for image in files.part(0).read(model)] == [None] * 4
+    # Another dataset of the same names and sizes takes its place.
+    other = small_dataset(tmp_path / "b", change=lambda i, one: {**one, "image/class/label": 1 - i % 2}, **made)
+    folder.rename(tmp_path / "old")
+    other.rename(folder)
+    with pytest.raises(DatasetError, match="differs from the manifest: damaged, or changed since"):
+        list(stored.part(0).read(model))
