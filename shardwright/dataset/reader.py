@@ -392,12 +392,18 @@ def iter_records(file: str, checksum: str | None) -> Iterator[tuple[int, bytes]]
         checksum: the manifest's; `None` to check single records only.
 
     Raises:
-        DatasetError: it is damaged, or, after the last record, not that of the manifest.
+        DatasetError: it is damaged or missing, or, after the last record, not that of the manifest.
     """
     try:
         yield from read_records(file, checksum=checksum)
+    except FileNotFoundError:
+        raise _missing(file) from None
     except RecordError as error:
         raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
+
+
+def _missing(file: str) -> DatasetError:
+    return DatasetError(f"{file}: named by the manifest, but missing. Re-create the dataset.")
 
 
 def _dataset_inside(root: str) -> str:
@@ -436,7 +442,7 @@ def _size(shard: LocatedShard) -> int | None:
 
 def _check_size(shard: LocatedShard, size: int | None) -> None:
     if size is None:
-        raise DatasetError(f"{shard.file}: named by the manifest, but missing. Re-create the dataset.")
+        raise _missing(shard.file)
     if size != shard.bytes:
         raise DatasetError(
             f"{shard.file}: {size} bytes instead of the manifest's {shard.bytes}. Re-create the dataset."

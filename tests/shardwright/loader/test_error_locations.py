@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.dataset.random_access import RandomAccess
-from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.reader import ImageDataset, iter_records
 from shardwright.dataset.same_dataset import SameDataset
 from shardwright.dataset.source import source
 from shardwright.errors import DatasetError, StorageError
@@ -188,7 +188,9 @@ def test_another_dataset_is_noticed_at_the_end_of_an_epoch_and_by_random_access(
     # It was replaced after its manifest was read, and before anything else was.
     with pytest.raises(DatasetError, match="contains another dataset now"):
         SameDataset(opened.shards("train"))
-    items = source(root, "train")
+    items, opened = source(root, "train"), ImageDataset.open(root)
     root.rename(tmp_path / "gone")
+    with pytest.raises(DatasetError, match="named by the manifest, but missing"):
+        list(iter_records(opened.shards("train")[0].file, None))
     with pytest.raises(DatasetError, match="the dataset was deleted while it was read"):
         items[0]
