@@ -6,11 +6,11 @@ import dataclasses
 import os
 from collections.abc import Collection, Iterable, Iterator
 
-from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
-from shardwright.errors import StorageError, UsageError
+from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
+from shardwright.errors import ShardwrightError, UsageError
 from shardwright.progress import counted
-from shardwright.storage import Listing, buckets, is_remote
-from shardwright.storage.paths import real_path, split_url
+from shardwright.storage import Listing, buckets, is_remote, read_bytes
+from shardwright.storage.paths import real_path
 
 # Files that a dataset of ours has, and a run (`shardwright.lineage.places`).
 _OUTPUTS = (frozenset((MANIFEST_FILE, BUILD_FILE)), frozenset(("metadata.sqlite",)))
@@ -69,16 +69,18 @@ def check_not_in_dataset(out: str) -> None:
 
 def _parents(place: str) -> Iterator[str]:
     folder = os.path.dirname(place)
-    while folder != place and (not is_remote(folder) or split_url(folder)[1]):
+    while folder != place and is_remote(folder) == is_remote(place):
         yield folder
         place, folder = folder, os.path.dirname(folder)
 
 
 def _is_dataset(folder: str) -> bool:
-    files = [f"{folder}/{name}" for name in (MANIFEST_FILE, BUILD_FILE)]
-    if not is_remote(folder):
-        return all(map(os.path.isfile, files))
+    file = f"{folder}/{MANIFEST_FILE}"
     try:
-        return all(buckets.stat(file) is not None for file in files)
-    except StorageError:
-        return False  # An account may be allowed to read the folder of the output only.
+        if is_remote(folder) and buckets.stat(file) is None:
+            return False
+        Manifest.from_json(read_bytes(file).decode("utf-8"), file)
+    except (OSError, ShardwrightError, UnicodeDecodeError):
+        # The file of another program. Or the account has rights to the folder of the output only.
+        return False
+    return True

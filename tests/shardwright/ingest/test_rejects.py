@@ -191,6 +191,9 @@ def test_a_wrong_output_is_refused(tmp_path, image_input, monkeypatch):
         run({**raw, "shards": {"records": 3}}, tmp_path / "out")
     with pytest.raises(UsageError, match=f"is inside of the dataset {tmp_path}/out"):
         run(raw, tmp_path / "out" / "below" / "it")
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "manifest.json").write_text('{"name": "of another program"}')
+    assert run(raw, tmp_path / "web" / "out") == first
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     for call in (lambda: run(raw, "."), lambda: export(ImageDataset.open(tmp_path / "out"), ".")):
@@ -201,7 +204,7 @@ def test_a_wrong_output_is_refused(tmp_path, image_input, monkeypatch):
     for name in ("one", "one/below"):
         with pytest.raises(UsageError, match="its links lead to each other"):
             run(raw, tmp_path / name)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "in", "one", "other", "out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "in", "one", "other", "out", "web"]
 
 
 def test_datasets_and_runs_among_the_images_are_left_out(tmp_path, image_input):

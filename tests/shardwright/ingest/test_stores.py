@@ -16,6 +16,7 @@ from ingesting import changed, run, tree
 from object_stores import SCHEMES
 
 from shardwright.config import parse_config
+from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
 from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, tasks, write_shard
@@ -301,7 +302,7 @@ def test_of_two_datasets_for_one_output_the_first_wins_whole(stores, tmp_path, i
 
 
 @both
-def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, scheme):
+def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, scheme, monkeypatch):
     raw = image_input(tmp_path / "in")
     bucket = stores.bucket(scheme)
     stores.fill(bucket, {"file": b"", "full/a": b"", "full/b/c": b""})
@@ -318,6 +319,18 @@ def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, sc
     there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
     with pytest.raises(UsageError, match="is inside the input folder"):
         run(there, f"{bucket}/data/images/out")
+    with pytest.raises(UsageError, match=f"is inside of the dataset {bucket}/other"):
+        run(raw, f"{bucket}/other/below")
+    stat = buckets.stat
+
+    def only_below(url):
+        """An account with rights to one folder of the bucket."""
+        if url.startswith(f"{bucket}/other/") or url == f"{bucket}/manifest.json":
+            raise UsageError(f"{bucket}: no permission to read objects")
+        return stat(url)
+
+    monkeypatch.setattr(buckets, "stat", only_below)
+    check_not_in_dataset(f"{bucket}/other/below")
 
 
 @both
