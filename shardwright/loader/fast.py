@@ -124,9 +124,10 @@ def _interleaved(
 
     if shuffle_seed is not None and ranges:
         files = files.shuffle(len(ranges), seed=shuffle_seed)
-    # No record of a shard again: the dataset is checked when all shards have been opened.
-    nothing = tuple(tf.constant([0], tf.int64) for _ in range(3))
-    files = files.concatenate(tf.data.Dataset.from_tensor_slices(nothing))
+    if ranges:
+        # No record of a shard again: the dataset is checked when all shards have been opened.
+        nothing = tuple(tf.constant([0], tf.int64) for _ in range(3))
+        files = files.concatenate(tf.data.Dataset.from_tensor_slices(nothing))
     cycle = max(1, min(len(ranges), _SHARDS_AT_ONCE))
     return files.interleave(records_of, cycle_length=cycle, block_length=_IN_A_ROW)
 

@@ -60,6 +60,10 @@ def test_a_seed_fixes_an_order_in_which_every_record_comes_once(many_shards):
     assert found != positions(many_shards, 4)
 
 
+def test_a_split_without_shards_has_no_records():
+    assert list(read_ranges([], [], None)) == []
+
+
 @pytest.mark.parametrize("order", ["fast", "exact"])
 def test_nothing_is_optimized_again_for_a_shard_or_an_iterator(many_shards, order):
     found = load(many_shards.root, "train", 4, order=order, shuffle=True, seed=1, repeat=True)
