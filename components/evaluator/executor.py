@@ -145,6 +145,10 @@ def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
 
 
 def _check_split(examples: ImageDataset, splits: list[str], left_out: list[str]) -> None:
+    for split in splits:
+        if split not in examples.splits:
+            fix = f"Use one of: {', '.join(examples.splits)}, by ImageEvaluator(split=…) or evaluator.split."
+            raise UsageError(f"ImageEvaluator: examples: {examples.root} has no split {split!r}. {fix}")
     if sum(examples.num_records(split) for split in splits) <= len(left_out):
         raise CheckFailed(
             f"the split {', '.join(splits)} of {examples.root} has no image that can be decoded, so nothing can be "

@@ -14,7 +14,7 @@ from tfx import v1 as tfx
 from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel
 
-from shardwright.components.image_trainer.executor import Executor
+from shardwright.components.image_trainer.executor import Executor, OwnExecutor
 from shardwright.components.image_trainer.models.custom import check_defines, source_digest
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
@@ -173,8 +173,8 @@ class ImageTrainer(tfx.components.Trainer):
             from shardwright.components.image_trainer.custom_job import Executor as CustomJobExecutor
 
             self.executor_spec = executor_spec.ExecutorClassSpec(CustomJobExecutor)
-        elif run_fn or module_file:
-            self.executor_spec = executor_spec.ExecutorClassSpec(Executor)
+        else:
+            self.executor_spec = executor_spec.ExecutorClassSpec(OwnExecutor if run_fn or module_file else Executor)
 
     @classmethod
     def from_config(
@@ -262,6 +262,9 @@ def _check_module_file(file: str) -> None:
     if not Path(file).is_file():
         raise UsageError(f"{option}: {file} is not a file. Give a Python file with a function run_fn.")
     check_defines(file, "run_fn", option=option)
+    if importlib.util.find_spec("pip") is None:
+        fix = "Install pip, for example by `uv pip install pip`, or give run_fn"
+        raise UsageError(f"{option}: TFX installs the file with pip, which this environment does not have. {fix}.")
 
 
 def _run_options(config: Config) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from google.api_core.exceptions import GoogleAPICallError, RetryError, ServerError
 from google.cloud.aiplatform import gapic
-from tfx.components.trainer import executor as trainer_executor
 from tfx.dsl.components.base import base_executor
 from tfx.extensions.google_cloud_ai_platform.constants import VERTEX_REGION_KEY
 from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
@@ -51,7 +50,7 @@ class Executor(base_executor.BaseExecutor):
         client = VertexJobClient(region)
         # The model of a user's function gets its lineage from our executor; our own function writes it itself.
         ours = exec_properties.get("run_fn") == RUN_FN
-        trains = name_utils.get_full_name(trainer_executor.GenericExecutor if ours else executor.Executor)
+        trains = name_utils.get_full_name(executor.Executor if ours else executor.OwnExecutor)
         job = client.create_training_job(input_dict, output_dict, exec_properties, trains, described, None, {})
         run_custom_job(client, region, project, job)
 

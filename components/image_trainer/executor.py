@@ -1,23 +1,46 @@
-"""The executor of an ImageTrainer with a user's function: TFX's own, then the lineage of the model."""
+"""The executors of ImageTrainer: TFX's own, and for a user's function the lineage of the model after it."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from tfx.components.trainer import executor as trainer_executor
 from tfx.types import artifact_utils
-from tfx.types.standard_component_specs import EXAMPLES_KEY, MODEL_KEY
+from tfx.types.standard_component_specs import EVAL_ARGS_KEY, EXAMPLES_KEY, MODEL_KEY, TRAIN_ARGS_KEY
 from tfx.utils import json_utils, path_utils
 
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
 
 
 class Executor(trainer_executor.GenericExecutor):
+    """TFX's executor of a Trainer, which refuses examples without the splits of the training by their names."""
+
+    @flushed_outputs
+    def Do(
+        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
+    ) -> None:
+        """See the base class.
+
+        Raises:
+            UsageError: the examples have no such split.
+        """
+        examples = artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY])
+        known = artifact_utils.decode_split_names(examples.split_names)
+        for key, fix in ((TRAIN_ARGS_KEY, ""), (EVAL_ARGS_KEY, " Or write eval_split=False.")):
+            for split in json.loads(exec_properties[key]).get("splits", ()):
+                if split not in known:
+                    problem = f"there is no split {split!r}, only {', '.join(known)}"
+                    raise UsageError(f"ImageTrainer: examples: {problem}. Make it with ImageExampleGen(split=…).{fix}")
+        super().Do(input_dict, output_dict, exec_properties)
+
+
+class OwnExecutor(Executor):
     """Calls the user's `run_fn`, and writes `lineage.json` where the function wrote none."""
 
     @flushed_outputs

@@ -151,9 +151,9 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "trains_mine.py").write_text("def run_fn(fn_args): ...\n")
     ours = ImageTrainer(examples, graph)
-    assert ours.executor_spec.class_path.startswith("tfx.components.trainer.executor")
+    assert ours.executor_spec.class_path == "shardwright.components.image_trainer.executor.Executor"
     theirs = ImageTrainer(examples, graph, run_fn="trains_mine:run_fn", epochs=4, custom_config={"levels": 3})
-    assert theirs.executor_spec.class_path == "shardwright.components.image_trainer.executor.Executor"
+    assert theirs.executor_spec.class_path == "shardwright.components.image_trainer.executor.OwnExecutor"
     assert theirs.exec_properties["run_fn"] == "trains_mine.run_fn"
     custom = plain(theirs)["custom_config"]
     assert (custom["levels"], TrainRecipe.from_dict(custom["recipe"]).trainer.epochs) == (3, 4)
@@ -174,6 +174,16 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
         with pytest.raises(UsageError, match=message):
             ImageTrainer(examples, graph, **options)
     assert ImageTrainer(examples, graph, module_file=str(tmp_path / "trains_mine.py")).exec_properties["module_file"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="TFX installs the file with pip, which this environment does not have"):
+        ImageTrainer(examples, graph, module_file=str(tmp_path / "trains_mine.py"))
+    monkeypatch.undo()
+    without = standard_artifacts.Examples()
+    without.split_names = '["train"]'
+    given = {name: ours.exec_properties[name] for name in ("train_args", "eval_args")}
+    message = r"there is no split 'eval', only train\. Make it with ImageExampleGen\(split=…\)\. Or write eval_split"
+    with pytest.raises(UsageError, match=message):
+        ours.executor_spec.executor_class().Do({"examples": [without]}, {}, given)
     with pytest.raises(UsageError, match="run_fn and module_file are both given"):
         ImageTrainer(examples, graph, run_fn="mine.run_fn", module_file="mine.py")
 
