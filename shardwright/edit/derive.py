@@ -302,7 +302,8 @@ def _plan(
     """Returns the plan of a derived dataset, of `images` records and `rows` inputs that were not written."""
     first = sources[0].manifest
     parents = [source.manifest.digest for source in sources]
-    recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
+    derived = {"operation": how.operation, "shards": _cut(shards), **how.options}
+    recipe = {**first.recipe, **_largest_limit(sources), "derived": derived}
     plan = DatasetPlan(
         kind=first.kind,
         task=first.task,
@@ -319,6 +320,13 @@ def _plan(
         further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
     )
     return dataclasses.replace(plan, **how.changes)
+
+
+def _largest_limit(sources: Sequence[ImageDataset]) -> dict[str, Any]:
+    """Returns the recipe's `images`, where another dataset than the first may have images of more pixels."""
+    each = [source.manifest.recipe.get("images", {}) for source in sources]
+    limits = [images.get("max_pixels", ImagesConfig.max_pixels) for images in each]
+    return {} if limits[0] == max(limits) else {"images": {**each[0], "max_pixels": max(limits)}}
 
 
 def _kept_files(sources: Sequence[ImageDataset], images: int) -> dict[str, str]:
