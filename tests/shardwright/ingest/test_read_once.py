@@ -72,6 +72,17 @@ def test_workers_and_measures_make_no_difference(tmp_path, settled, verify):
     assert expected.totals["inputs"] == 27
 
 
+def test_files_of_one_size_and_the_same_times_are_not_copies(tmp_path, settled, monkeypatch):
+    raw = folders(tmp_path / "in")
+    settled(NEVER)
+    expected = run(raw, tmp_path / "hashed", workers=1)
+    settled(AT_ONCE)
+    # As after `tar -x`: times of whole seconds, and the clock has not ticked between two files.
+    monkeypatch.setattr(file_pins, "state_text", lambda file: f"{file.st_size} 0 0")
+    assert run(raw, tmp_path / "out", workers=1) == expected
+    assert tree(tmp_path / "out") == tree(tmp_path / "hashed")
+
+
 def test_a_file_that_changes_before_it_is_written_ends_the_run(tmp_path, settled, monkeypatch):
     raw = folders(tmp_path / "in")
     settled(AT_ONCE)
