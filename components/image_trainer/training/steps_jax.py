@@ -6,9 +6,11 @@ outside Keras's variables, as arrays that a step takes and returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -28,6 +30,11 @@ from shardwright.loader.error_context import with_plain_errors
 
 _BATCH = "batch"
 _PART = 1 << 30
+# Batches that are on their way to the devices, or wait there.
+_AHEAD = 2
+_END = object()
+
+_Item = TypeVar("_Item")
 
 
 def connect(placement: Placement, place: HostPlace) -> int:
@@ -82,6 +89,8 @@ class JaxSteps:
         self._everywhere = NamedSharding(mesh, PartitionSpec())
         self._split = NamedSharding(mesh, PartitionSpec(_BATCH))
         self._state: dict[str, list[Any]] = {}
+        # Launching a step keeps the main thread busy for most of its time on a GPU.
+        self._ahead = place.count == 1 and devices[0].platform != "cpu"
         self._store = CoordinatorStore(place) if place.count > 1 and devices[0].platform == "cpu" else None
         self.restore({})
         # A CPU cannot use donated buffers, and old versions warn about it at every step.
@@ -90,9 +99,16 @@ class JaxSteps:
         self._predict = jax.jit(self._forward, out_shardings=self._split)
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """See `Backend.batches`. Images go to the devices; targets and weights of examples stay on the host."""
-        for images, targets, *others in with_plain_errors(data.as_numpy_iterator()):
-            yield jax.tree.map(self.spread, images), targets, *others
+        """See `Backend.batches`. Images go to the devices; weights of examples stay on the host.
+
+        A thread reads batches ahead for a GPU or a TPU of this host alone. It copies the targets to the device, too.
+        """
+        placed = map(self._placed, with_plain_errors(data.as_numpy_iterator()))
+        return read_ahead(placed, _AHEAD) if self._ahead else placed
+
+    def _placed(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
+        images, targets, *others = batch
+        return jax.tree.map(self.spread, images), self.spread(targets) if self._ahead else targets, *others
 
     def spread(self, part: npt.NDArray[Any]) -> Any:
         """Returns a batch on all devices, from this host's part of it, split along its first axis."""
@@ -188,3 +204,16 @@ class JaxSteps:
 
     def _forward(self, weights: list[Any], others: list[Any], images: Any) -> Any:
         return self._model.stateless_call(weights, others, self._prepare.images(images), training=False)[0]
+
+
+def read_ahead(items: Iterable[_Item], count: int) -> Iterator[_Item]:
+    """Yields items that a thread reads, up to `count` of them ahead; an error is raised in the place of its item."""
+    iterator = iter(items)
+    thread = ThreadPoolExecutor(1)
+    try:
+        ready = deque(thread.submit(next, iterator, _END) for _ in range(count))
+        while (item := ready.popleft().result()) is not _END:
+            ready.append(thread.submit(next, iterator, _END))
+            yield item  # type: ignore[misc]
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
