@@ -33,6 +33,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT, _IN_ONE_HEAP = 64 << 20, 32 << 20
 # TensorFlow's allocator for GPUs, for the CPU too. Its limit, in MB, would be 64 GB; this is more than any host has.
 _TENSORS = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(1 << 24)}
+# It has one lock. From so many processors on, drawing masks waits longer for it than the system takes to clear pages.
+_MANY = 8
 
 
 def trim_heap() -> None:
@@ -56,8 +58,8 @@ def keep_heap() -> None:
         set_option(_MMAP_THRESHOLD, _IN_ONE_HEAP)
 
 
-def keep_tensors(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns variables by which TensorFlow keeps the memory of deleted tensors for its next ones.
+def keep_tensors(environment: Mapping[str, str], processors: int | None = None) -> dict[str, str]:
+    """Returns variables by which TensorFlow keeps the memory of deleted tensors for its next ones; none for many cores.
 
     Otherwise a batch of more than 32 MB is new memory each time, of which the system has to clear every page: more work
     than decoding its images. TensorFlow reads the variables when it makes the first tensor of a process. The process
@@ -65,7 +67,10 @@ def keep_tensors(environment: Mapping[str, str]) -> dict[str, str]:
 
     Args:
         environment: `os.environ`; values that it has remain.
+        processors: those that threads share; by default those of this machine.
     """
+    if (processors or os.cpu_count() or 1) >= _MANY:
+        return {}
     return {name: environment.get(name, value) for name, value in _TENSORS.items()}
 
 

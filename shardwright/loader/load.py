@@ -3,8 +3,8 @@
 The loader reads the shards that the manifest lists. It compares the sizes of their files with the manifest before the
 first record, so that a truncated shard is refused at once and by name. Records are shuffled while they are still
 encoded: a buffer of a thousand JPEGs is tens of megabytes, of decoded images gigabytes. Until a batch is complete,
-pixels stay bytes and masks bits; they are normalized and unpacked in one pass over the batch. The number of batches in
-progress is fixed, so that memory does not grow with the number of processors.
+pixels stay bytes and masks bits; they are normalized and unpacked in one pass over the batch. No more than four batches
+are finished at the same time, so that memory does not grow with the number of processors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shardwright.loader.augment import apply_augmentations
 from shardwright.loader.error_context import ErrorContext, Record, no_autograph
 from shardwright.loader.exact import read_exact
 from shardwright.loader.fast import read_fast
-from shardwright.loader.memory import cache_examples
+from shardwright.loader.memory import cache_examples, finished_at_once
 from shardwright.loader.options import LoaderOptions, ResolvedOptions
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.postprocess import Postprocess
@@ -34,8 +34,8 @@ from shardwright.version import __version__
 
 Tensor = Any
 
-# Batches that are finished concurrently (as many may wait afterwards), and further ones that wait.
-_AT_ONCE, _AHEAD = 2, 1
+# Batches that wait besides those of `finished_at_once`.
+_AHEAD = 1
 _TUNED_BYTES = 512 << 20
 # Like `shuffle` and `repeat`, but the buffer is filled with records of the next epoch while those of the last one leave
 # it. Otherwise it runs empty first, and nothing is decoded until it is full again. TensorFlow fuses the two
@@ -209,7 +209,8 @@ def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
         augmented = _mixed(examples, options).enumerate().map(no_autograph(augment), tf.data.AUTOTUNE)
         batches = augmented.batch(options.batch_size, drop_remainder=options.fixed)
     finish = no_autograph(Postprocess(dataset.manifest, options).__call__)
-    return batches.map(finish, _AT_ONCE).prefetch(_AHEAD).with_options(_tf_options(options))
+    at_once = finished_at_once(len(os.sched_getaffinity(0)))
+    return batches.map(finish, at_once).prefetch(_AHEAD).with_options(_tf_options(options))
 
 
 def _with_copies(dataset: ImageDataset, options: ResolvedOptions) -> ImageDataset:

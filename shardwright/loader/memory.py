@@ -25,14 +25,23 @@ from shardwright.storage.locks import lock_file
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
 # The loader's work in progress: shards read concurrently, with a read buffer each; encoded records on their way to a
-# decoder; batches of them that `order: exact` reads ahead; batches that are filled, are finished or wait; decoded
-# images of each thread that wait for their batch.
+# decoder; batches of them that `order: exact` reads ahead; a batch that is filled, besides those that are finished or
+# wait; decoded images of each thread that wait for their batch.
 _SHARDS_AT_ONCE = 16
 _READ_BUFFER = 256 << 10
 _UNDER_WAY, _UNDER_WAY_A_PROCESSOR = 64, 2
 _READ_AHEAD = 4
-_BATCHES = 5
+_FILLED = 1
 _IMAGES_A_THREAD = 4
+
+
+# Batches that are finished concurrently; as many may wait afterwards. One thread converts a batch to float32.
+_FEW, _MORE, _MANY_PROCESSORS = 2, 4, 8
+
+
+def finished_at_once(processors: int) -> int:
+    """Returns how many batches are normalized and unpacked at the same time: two, or four on eight processors."""
+    return _MORE if processors >= _MANY_PROCESSORS else _FEW
 
 
 @dataclass(frozen=True)
@@ -85,12 +94,13 @@ def loader_memory(
     height, width = size
     # While a batch is normalized to float32, its uint8 form is still in memory.
     one = batch * height * width * (3 * _FLOAT + 3 + channels)
+    batches = 2 * finished_at_once(processors) + _FILLED
     waiting = max(_UNDER_WAY, _UNDER_WAY_A_PROCESSOR * processors) + _READ_AHEAD * batch
     return LoaderMemory(
         libraries=_LIBRARIES,
         readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
         shuffle=int((shuffle_buffer + waiting) * record),
-        batches=_BATCHES * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
+        batches=batches * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
         kept=kept,
     )
 

@@ -314,6 +314,9 @@ def test_what_is_under_way_follows_batch_and_processors():
     given = {"record": 1e4, "shuffle_buffer": 1, "size": (8, 8), "channels": 0, "shards": 1}
     found = [loader_memory(batch=b, processors=p, **given).shuffle for b, p in ((4, 1), (4096, 1), (4, 100))]
     assert found == [10_000 * records for records in (1 + 64 + 16, 1 + 64 + 4 * 4096, 1 + 200 + 16)]
+    # From eight processors on, four batches are finished at the same time, and four may wait.
+    batches = [loader_memory(batch=10, processors=p, **given).batches // (64 * 15) for p in (7, 8)]
+    assert batches == [5 * 10 + 4 * 7 * 3 // 15, 9 * 10 + 4 * 8 * 3 // 15]
 
 
 def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset):

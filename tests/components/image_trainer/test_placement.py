@@ -97,7 +97,8 @@ def test_a_tpu_behind_vfio_is_detected_by_its_pci_numbers(tmp_path, groups, pci,
     assert (seen.tpu or seen.idle_tpu) is found
 
 
-def test_the_environment_of_a_worker():
+def test_the_environment_of_a_worker(monkeypatch):
+    monkeypatch.setattr("shardwright.processes.os.cpu_count", lambda: 2)
     assert Placement("cpu", "tensorflow").to_environment({}) == {
         "KERAS_BACKEND": "tensorflow",
         "CUDA_VISIBLE_DEVICES": "-1",

@@ -66,10 +66,11 @@ def test_what_is_kept_is_used_again_without_asking_the_system():
 
 def test_a_batch_gets_the_memory_of_an_earlier_one():
     """Without the variables each of these batches costs 39,000 pages."""
-    environment = {**os.environ, **keep_tensors({})}
+    environment = {**os.environ, **keep_tensors({}, processors=2)}
     command = [sys.executable, "-c", BATCHES]
     asked = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment).stdout
     assert int(asked) < 10_000
+    assert [bool(keep_tensors({}, processors=count)) for count in (7, 8)] == [True, False]
 
 
 def test_without_glibc_nothing_happens(monkeypatch):
