@@ -155,9 +155,7 @@ def predict(
     ):
         work = PredictionWork(os.path.abspath(model), source, options, texts, staging)
         if run_parts is None:
-            with progress(source.images, "predicting", quiet=quiet) as shown:
-                for number in range(source.parts):
-                    write_part(number, work, shown)
+            _write_parts(work, source, quiet=quiet)
         else:
             run_parts(work, source.parts)
         result = _result(work, target, rows.name if rows else "")
@@ -176,6 +174,17 @@ def predict(
                 f"--out {out}: cannot be written ({error.strerror}). Make room, or give another path."
             ) from None
     return result
+
+
+def _write_parts(work: PredictionWork, source: Source, *, quiet: bool) -> None:
+    """Predicts all parts in this process."""
+    try:
+        with progress(source.images, "predicting", quiet=quiet) as shown:
+            for number in range(source.parts):
+                write_part(number, work, shown)
+    finally:
+        # TensorFlow's functions complain if they are deleted after its modules, at the exit of the process.
+        _opened.cache_clear()
 
 
 @contextmanager

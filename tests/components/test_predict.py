@@ -21,7 +21,7 @@ from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
 from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.components.image_transform.text import Text
 from shardwright.components.predictor import sources
-from shardwright.components.predictor.predict import PredictOptions, predict, write_part
+from shardwright.components.predictor.predict import PredictOptions, _opened, predict, write_part
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, StorageError, UsageError
@@ -284,6 +284,8 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(s
     (tmp_path / "sample.csv").write_text("ImageId,ClassId,EncodedPixels\nx,1,\n")
     arguments = ["predict", str(segmenter.parent), str(pictures[0]), "--out", str(tmp_path / "out.csv")]
     assert main([*arguments, "--like", str(tmp_path / "sample.csv")]) == 0
+    # No model is left for the exit of the process, where TensorFlow prints that it cannot delete its functions.
+    assert _opened.cache_info().currsize == 0
     assert "4 images, 8 rows in the layout of severstal" in capsys.readouterr().out
     assert rows_of(tmp_path / "out.csv")[1][:2] == ["a,x.png", "1"]
 
