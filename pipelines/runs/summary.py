@@ -16,7 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from shardwright.components.data_gate.executor import DECISION_FILE
-from shardwright.components.evaluator.summary import read_details, read_evaluation
+from shardwright.components.evaluator.summary import EvaluationSummary, read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history, read_summary
 from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.dataset.reader import ImageDataset
@@ -86,8 +86,7 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
             evaluation.metrics, evaluation.baseline, first=headline(manifest.task, multi=manifest.labels == MULTI)
         )
     )
-    rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
-    rows.extend(("", reason) for reason in evaluation.reasons)
+    rows.extend(_verdict_rows(evaluation))
     paths = _places(record, push_directory, pushed=evaluation.blessed)
     rows.extend((label, str(run_root / uri)) for label, uri in paths.items())
     facts = {
@@ -145,6 +144,16 @@ def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: s
     for name, value in sorted(metrics.items(), key=lambda item: (item[0] != first, "/" in item[0], item[0])):
         before = f"   last blessed {baseline[name]:.4f}" if name in baseline else ""
         rows.append((name, f"{value:.4f}{before}"))
+    return rows
+
+
+def _verdict_rows(evaluation: EvaluationSummary) -> list[tuple[str, str]]:
+    rows = [("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed")]
+    rows.extend(("", reason) for reason in evaluation.reasons)
+    # Means may be high enough without them.
+    never = [name.removeprefix("f1/") for name, value in evaluation.metrics.items() if name[:3] == "f1/" and value == 0]
+    if never:
+        rows.append(("", f"it finds these classes in no image that shows them: {', '.join(never)}"))
     return rows
 
 
