@@ -35,7 +35,7 @@ class Executor(trainer_executor.GenericExecutor):
         for key, fix in ((TRAIN_ARGS_KEY, ""), (EVAL_ARGS_KEY, " Or write eval_split=False.")):
             for split in json.loads(exec_properties[key]).get("splits", ()):
                 if split not in known:
-                    problem = f"there is no split {split!r}, only {', '.join(known)}"
+                    problem = f"the split {split!r} is missing; the splits are {', '.join(known)}"
                     raise UsageError(f"ImageTrainer: examples: {problem}. Make it with ImageExampleGen(split=…).{fix}")
         super().Do(input_dict, output_dict, exec_properties)
 

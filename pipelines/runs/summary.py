@@ -151,7 +151,7 @@ def _verdict_rows(evaluation: EvaluationSummary) -> list[tuple[str, str]]:
     rows = [("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed")]
     rows.extend(("", reason) for reason in evaluation.reasons)
     # Means may be high enough without them.
-    never = [name.removeprefix("f1/") for name, value in evaluation.metrics.items() if name[:3] == "f1/" and value == 0]
+    never = [name[3:] for name, value in evaluation.metrics.items() if name.startswith("f1/") and value == 0]
     if never:
         rows.append(("", f"it finds these classes in no image that shows them: {', '.join(never)}"))
     return rows

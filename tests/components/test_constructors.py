@@ -181,7 +181,7 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
     without = standard_artifacts.Examples()
     without.split_names = '["train"]'
     given = {name: ours.exec_properties[name] for name in ("train_args", "eval_args")}
-    message = r"there is no split 'eval', only train\. Make it with ImageExampleGen\(split=…\)\. Or write eval_split"
+    message = r"'eval' is missing; the splits are train\. Make it with ImageExampleGen\(split=…\)\. Or write eval_split"
     with pytest.raises(UsageError, match=message):
         ours.executor_spec.executor_class().Do({"examples": [without]}, {}, given)
     with pytest.raises(UsageError, match="run_fn and module_file are both given"):

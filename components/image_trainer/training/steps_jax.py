@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TypeVar
 
 import jax
@@ -32,7 +33,6 @@ _BATCH = "batch"
 _PART = 1 << 30
 # Batches that are on their way to the devices, or wait there.
 _AHEAD = 2
-_END = object()
 
 _Item = TypeVar("_Item")
 
@@ -209,11 +209,15 @@ class JaxSteps:
 def read_ahead(items: Iterable[_Item], count: int) -> Iterator[_Item]:
     """Yields items that a thread reads, up to `count` of them ahead; an error is raised in the place of its item."""
     iterator = iter(items)
+
+    def read() -> list[_Item]:
+        return list(islice(iterator, 1))
+
     thread = ThreadPoolExecutor(1)
     try:
-        ready = deque(thread.submit(next, iterator, _END) for _ in range(count))
-        while (item := ready.popleft().result()) is not _END:
-            ready.append(thread.submit(next, iterator, _END))
-            yield item  # type: ignore[misc]
+        ready = deque(thread.submit(read) for _ in range(count))
+        while found := ready.popleft().result():
+            ready.append(thread.submit(read))
+            yield found[0]
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
