@@ -182,7 +182,7 @@ def test_a_recipe_survives_json_and_holds_no_path(tmp_path, image_input):
     assert recipe == IngestRecipe.of(config(raw))
     assert list(recipe.input.classes) == ["Fish", "Sugar"]
     with pytest.raises(ValueError, match="code format 99"):
-        IngestRecipe.from_json(text.replace('"code_format":5', '"code_format":99'))
+        IngestRecipe.from_json(text.replace('"code_format":6', '"code_format":99'))
 
 
 @pytest.mark.shared_data
