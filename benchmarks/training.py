@@ -141,26 +141,22 @@ def _round(steps: Any, ways: dict[str, Iterator[Any]]) -> Round:
 
 
 def _turn(steps: Any, batches: Iterable[Any], count: int, *, idle: bool = False) -> Turn:
-    """Times some steps; with `idle`, after the loader has become idle and one step that does not count.
-
-    As in a training, the next batch is fetched while the device works.
-    """
-    from shardwright.components.image_trainer.training.loop import AT_ONCE
+    """Times some steps, as a training does them; with `idle`, after the loader has become idle and one other step."""
+    from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight
 
     batches = iter(batches)
     if idle:
         _wait_for_the_loader()
         _train(steps, next(batches))
+    in_flight = StepsInFlight(steps)
     batch = next(batches)
     begun, used, waited = time.perf_counter(), time.process_time(), 0.0
-    for _ in range(count):
-        result = steps.train(batch[0], batch[1])
-        dispatched = time.perf_counter()
-        batch = next(batches)
-        fetched = time.perf_counter()
-        float(result)
-        waited += fetched - dispatched if time.perf_counter() - fetched < AT_ONCE else 0.0
-    return Turn(time.perf_counter() - begun, time.process_time() - used, waited)
+    for number in range(count):
+        batch = in_flight.start(batch, batches)
+        waited += sum(step.waited for step in in_flight.finished(WAITING if number < count - 1 else 0))
+    taken = Turn(time.perf_counter() - begun, time.process_time() - used, waited)
+    in_flight.close()
+    return taken
 
 
 def _wait_for_the_loader() -> None:

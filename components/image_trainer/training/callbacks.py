@@ -23,6 +23,8 @@ from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.errors import UsageError
 
 _OPTION = "trainer.callbacks"
+# Keras's own methods of a batch call the older ones without `train`.
+_BATCH_METHODS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 
 
 class CallbackRunner:
@@ -39,6 +41,11 @@ class CallbackRunner:
 
     def __bool__(self) -> bool:
         return bool(self._callbacks)
+
+    @property
+    def each_batch(self) -> bool:
+        """True if a callback does something with every batch."""
+        return any(map(_has_batch_methods, self._callbacks))
 
     @property
     def stop_training(self) -> bool:
@@ -106,6 +113,13 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         callback.set_model(model)
     model.optimizer, model.stop_training = optimizer, False
     return CallbackRunner(path, callbacks, model)
+
+
+def _has_batch_methods(callback: Any) -> bool:
+    import keras
+
+    usual = keras.callbacks.Callback
+    return any(getattr(type(callback), name, None) is not getattr(usual, name, None) for name in _BATCH_METHODS)
 
 
 def _accepted(function: Any, given: dict[str, Any]) -> dict[str, Any]:

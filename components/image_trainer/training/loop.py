@@ -22,6 +22,7 @@ from shardwright.components.image_trainer.training.checkpoints import (
     encode_checkpoint,
 )
 from shardwright.components.image_trainer.training.evaluate import evaluate, keys_at, shown
+from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight
 from shardwright.components.image_trainer.training.progress import Preemption, Progress, Rate
 from shardwright.components.image_trainer.training.steps import Backend
 from shardwright.components.image_trainer.training.weights import weights_of
@@ -30,8 +31,6 @@ from shardwright.evaluation.metrics import better
 
 # After so many steps, or batches of an evaluation, the hosts exchange whether one of them received a signal to stop.
 _AGREE_EVERY = 10
-# Seconds. A loss available sooner was not waited for: the devices were idle.
-AT_ONCE = 1e-3
 _BEST = "best/"
 TRAIN = "train"
 
@@ -91,6 +90,7 @@ class Loop:
     ) -> None:
         self.work = work
         self._steps, self._folder = steps, folder
+        self._in_flight = StepsInFlight(steps)
         self._preemption, self._send = preemption, send
         self._callbacks = callbacks
         self._saved = -1
@@ -126,6 +126,8 @@ class Loop:
             if out_of_memory(error):
                 raise ShardwrightError(self._no_memory()) from None
             raise
+        finally:
+            self._in_flight.close()
         if not self.best:
             with self._steps.evaluated():
                 self.best = weights_of(self._steps.state())
@@ -138,11 +140,12 @@ class Loop:
         self._counted = 0
         end = (progress.epochs + 1) * work.steps_per_epoch
         self._callbacks.call("on_epoch_begin", progress.epochs)
-        while progress.step < end:
+        for started in range(progress.step + 1, end + 1):
             batch = self._step(batch, batches)
-            self._stop_if_asked(progress.step)
-            if progress.step % work.spec.running.every == 0 and progress.step < end:
+            self._stop_if_asked(started)
+            if started % work.spec.running.every == 0 and started < end:
                 self._save()
+        self._finish_all()
         metrics = self._evaluate()
         # Before the epoch is recorded: a training that resumes from here evaluates again.
         self._stop_if_asked()
@@ -158,27 +161,41 @@ class Loop:
         return batch
 
     def _step(self, batch: tuple[Any, ...], batches: Any) -> tuple[Any, ...]:
-        """Does one step; the next batch is fetched while the devices work."""
-        steps, traces, begun = self._steps, self._steps.traces, time.perf_counter()
-        images, targets, self._positions = batch
-        number = self.progress.step % self.work.steps_per_epoch
+        """Starts a step, finishes the one before it while the devices work, and returns the next batch.
+
+        Callbacks that are called for every batch see its loss before the next step starts.
+        """
+        begun, traces, waited = time.perf_counter(), self._steps.traces, self._waited
+        number = (self.progress.step + len(self._in_flight)) % self.work.steps_per_epoch
         self._callbacks.call("on_train_batch_begin", number)
-        result = steps.train(images, targets)
-        dispatched = time.perf_counter()
-        following = next(batches)
-        fetched = time.perf_counter()
-        loss = float(result)
-        done = time.perf_counter()
-        if steps.traces == traces:
-            self._worked += done - begun
-            self._waited += fetched - dispatched if done - fetched < AT_ONCE else 0.0
+        following = self._in_flight.start(batch, batches)
+        traced = self._steps.traces != traces
+        self._finish_steps(0 if traced or self._callbacks.each_batch else WAITING)
+        if traced:
+            # The compiler's time is no measure of the training.
+            self._waited = waited
+        else:
+            self._worked += time.perf_counter() - begun
             self._counted += self.work.batch_size
-        if not math.isfinite(loss):
-            raise self._end(self._not_finite(loss))
-        self.progress.step += 1
-        self.progress.epoch_loss += loss
-        self._callbacks.call("on_train_batch_end", number, {"loss": loss})
-        return tuple(following)
+        return following
+
+    def _finish_steps(self, left: int = 0) -> None:
+        """Records steps in their order, until `left` of them are in flight."""
+        for step in self._in_flight.finished(left):
+            self._positions = step.positions
+            if not math.isfinite(step.loss):
+                raise self._end(self._not_finite(step.loss))
+            number = self.progress.step % self.work.steps_per_epoch
+            self._waited += step.waited
+            self.progress.step += 1
+            self.progress.epoch_loss += step.loss
+            self._callbacks.call("on_train_batch_end", number, {"loss": step.loss})
+
+    def _finish_all(self) -> None:
+        """Records all steps in flight: what follows needs the state after them."""
+        begun = time.perf_counter()
+        self._finish_steps()
+        self._worked += time.perf_counter() - begun
 
     def _begin_callbacks(self) -> None:
         """Calls the callbacks before the first step, with the weights that the training begins or resumes with."""
@@ -243,6 +260,7 @@ class Loop:
 
     def _save(self) -> None:
         """Writes the state on host 0; the others wait, so that no host ends before it is stored."""
+        self._finish_all()
         if self._saved == self.progress.step:
             return
         arrays = self._steps.state()
@@ -307,8 +325,9 @@ class Loop:
         )
 
     def _no_memory(self) -> str:
+        step = self.progress.step + len(self._in_flight) + 1
         return (
-            f"out of memory at step {self.progress.step + 1}: a batch of {self.work.batch_size} images needs about "
+            f"out of memory at step {step}: a batch of {self.work.batch_size} images needs about "
             f"{readable(self.work.memory)} on each of {self._steps.devices} devices. "
             "Lower trainer.batch_size, trainer.base_filters or transform.size."
         )

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 
+import keras
 import numpy as np
 import pytest
 from recipes import changed, train_recipe
@@ -188,6 +189,61 @@ def test_callbacks_are_called_as_keras_calls_them_and_may_end_the_training(make)
     loop.run()
     assert (loop.progress.epochs, again.calls) == (2, [])
     assert folder.steps()[-1] == 6
+
+
+class Late:
+    """A loss that notes when it is read."""
+
+    def __init__(self, step, events):
+        self._step, self._events = step, events
+
+    def __float__(self):
+        self._events.append(f"loss {self._step}")
+        return 1.0
+
+
+def test_the_next_step_waits_on_the_device_before_the_loss_is_recorded(make):
+    events, started = [], threading.Event()
+
+    class Waits(Late):
+        # Its loss is there once the second step has started: a loop that reads it before that would never start it.
+        def __float__(self):
+            assert started.wait(60)
+            return super().__float__()
+
+    def loss(step):
+        if step == 2:
+            started.set()
+        return (Waits if step == 1 else Late)(step, events)
+
+    loop, _, folder = make(loss, every=3)
+    loop.run()
+    assert events == [f"loss {step}" for step in range(1, 16)]
+    assert folder.steps() == [3, 6, 9, 12, 15]
+
+
+@pytest.mark.parametrize("method", ["on_train_batch_begin", "on_train_batch_end", "on_batch_end", None])
+def test_only_callbacks_of_a_batch_see_one_step_at_a_time(make, method):
+    events = []
+    own = {method: lambda self, batch, logs=None: events.append(f"call {batch}")} if method else {}
+    callback = type("Mine", (keras.callbacks.Callback,), own)()
+    callbacks = CallbackRunner("mine:callbacks", [callback], Model())
+
+    def loss(step):
+        events.append(f"start {step}")
+        return 1.0
+
+    loop, _, _ = make(loss, recipe=changed(RECIPE, epochs=1), callbacks=callbacks)
+    loop.run()
+    calls = [f"call {number}" for number in range(3)]
+    starts = [f"start {step}" for step in range(1, 4)]
+    assert callbacks.each_batch == bool(method)
+    if method is None:
+        assert events == starts
+    elif method == "on_train_batch_begin":
+        assert events == [event for pair in zip(calls, starts, strict=True) for event in pair]
+    else:
+        assert events == [event for pair in zip(starts, calls, strict=True) for event in pair]
 
 
 def test_an_error_in_a_callback_names_it(make):
