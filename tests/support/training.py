@@ -39,7 +39,7 @@ def work(spec):
             parts = [list(shard.data.shape) for shard in images.addressable_shards]
             worker.send({"parts": parts, "whole": list(images.shape), "spread": str(images.sharding.spec)})
         found = step(self, batch, batches)
-        if self.progress.step == at:
+        if self.progress.step + len(self._in_flight) == at:
             os.kill(os.getpid(), number)
         return found
 
@@ -73,7 +73,7 @@ def spec_of(folder: Path, dataset: Path, recipe=RECIPE, **running) -> TrainSpec:
 
 
 def start(spec: TrainSpec, *, end_at: int = -1, by: int = signal.SIGKILL, **environment: str) -> subprocess.Popen:
-    """Starts a training; after step `end_at` it gets the signal `by`."""
+    """Starts a training; when step `end_at` has started, it gets the signal `by`."""
     file = Path(spec.output, "spec.json")
     spec.write(file)
     command = [sys.executable, "-c", _PROGRAM, str(end_at), str(int(by)), "--spec", str(file)]
