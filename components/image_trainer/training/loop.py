@@ -172,7 +172,7 @@ class Loop:
         traced = self._steps.traces != traces
         self._finish_steps(0 if traced or self._callbacks.each_batch else WAITING)
         if traced:
-            # The time of compiling says nothing about the speed.
+            # Compiling is not part of the speed.
             self._waited = waited
         else:
             self._worked += time.perf_counter() - begun
