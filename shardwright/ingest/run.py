@@ -213,11 +213,13 @@ def _write(
 
 def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: int | None) -> Iterator[ShardResult]:
     """Writes the shards that are not finished yet; yields each as it is done."""
+    cores = workers or os.cpu_count() or 1
     workers = min(_processes(plan.total_bytes, workers), len(missing))
     if workers > 1:
         # The longest first, so that the last ones to be written are short and no worker waits long for another.
         missing = sorted(missing, key=lambda number: -plan.shard_bytes[number])
-    return map_processes(partial(write_shard, plan=plan, staging=staging), missing, workers, _LOST)
+    write = partial(write_shard, plan=plan, staging=staging, cores=cores, processes=max(1, workers))
+    return map_processes(write, missing, workers, _LOST)
 
 
 def _processes(total: int, workers: int | None) -> int:

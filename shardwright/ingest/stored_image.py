@@ -19,6 +19,12 @@ from shardwright.images.orientation import UPRIGHT, displayed_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
 
 
+def may_decode(options: ImagesConfig) -> bool:
+    """Returns whether any image is decoded before it is stored."""
+    changed = options.size is not None or options.encoding != KEEP or options.orientation == "apply"
+    return options.verify == FULL or changed or options.unsupported_formats != "reject"
+
+
 def prepare(
     data: bytes, options: ImagesConfig, header: ImageHeader | None = None
 ) -> tuple[bytes, ImageHeader, CoordinateFrame]:

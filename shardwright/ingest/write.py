@@ -1,15 +1,18 @@
 """Writing one shard, a pure function of its number for Beam and for the command line's processes, and the commit.
 
 Each image is read once. While its bytes are in memory, they are compared with the content ID of the plan. They are
-hashed if the plan has only a store's checksum. With `images.verify: full` they are decoded and measured.
+hashed if the plan has only a store's checksum. With `images.verify: full` they are decoded and measured. Threads decode
+and encode the images of one shard where there are more cores than shards.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import google_crc32c
@@ -22,14 +25,14 @@ from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manif
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
-from shardwright.images.header import ImageError, ImageHeader
+from shardwright.images.header import ImageError
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, Image, Stored, StoredRecord, images_of, probe_json
 from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
 from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.read import UNREADABLE, probe_of_values, row_values
-from shardwright.ingest.stored_image import prepare
+from shardwright.ingest.stored_image import may_decode, prepare
 from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
@@ -45,13 +48,15 @@ from shardwright.storage import (
 from shardwright.storage.listing import key_of
 
 
-def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
+def write_shard(number: int, plan: IngestPlan, staging: Staging, cores: int = 1, processes: int = 1) -> ShardResult:
     """Writes a shard of a plan into staging, unless it is finished already.
 
     Args:
         number: position in `plan.dataset.shards`.
         plan: the plan.
         staging: its staging folder, where its task files are.
+        cores: those that the images of all shards may be decoded on.
+        processes: those that write shards at the same time.
 
     Raises:
         CheckFailed: an image has changed since it was hashed or listed.
@@ -61,9 +66,13 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
     options = plan.recipe.images
     kept = INPUTS_FILE in plan.dataset.kept
     checked = _checked(_images(tasks, plan.examples, plan.source, options), options.checksum, with_crc32c=kept)
-    images = _measured(checked, options)
+    # The last process to end is the one with the largest shard.
+    share = max(1 / processes, plan.shard_bytes[number] / max(1, plan.total_bytes))
+    threads = math.ceil(cores * share) if may_decode(options) else 1
+    prepared = map_threads(partial(_prepared, options=options), checked, threads, _weight)
+    images = _measured(prepared) if options.verify == FULL else (image for image, _ in prepared)
     inputs = staging.sorter() if plan.recorded else None
-    results = _results(images, plan.examples, options, plan.tools, inputs)
+    results = _results(images, plan.examples, plan.tools, inputs)
     name = inputs_of(planned)
     further = () if inputs is None else (name,)
     if inputs is not None:
@@ -97,14 +106,14 @@ class _Checked(NamedTuple):
         task: what to write; its content ID is known, but for a file that cannot be read.
         image: the image.
         row: the results of decoding it, where it was decoded here.
-        header: of the file, where it was decoded here.
+        stored: what is stored of it.
         error: why it is rejected, if it is.
     """
 
     task: Task
     image: Image
     row: ProbeRow | None = None
-    header: ImageHeader | None = None
+    stored: Stored | None = None
     error: ImageError | None = None
 
 
@@ -173,15 +182,31 @@ def _checked(images: Iterator[tuple[Task, Image]], algorithm: str, *, with_crc32
             yield _Checked(task._replace(file=hashed), image)
 
 
-def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Checked]:
-    """Decodes and measures the images that no earlier pass has decoded, several together."""
-    if options.verify != FULL:
-        yield from images
-        return
-    for checked, row in measured(_decoded(checked, options) for checked in images):
-        if isinstance(row, ImageError):
-            yield checked._replace(error=row)
-        elif row is None:
+def _weight(checked: _Checked) -> int:
+    return checked.task.sample.size
+
+
+def _prepared(checked: _Checked, options: ImagesConfig) -> tuple[_Checked, Decoded | ProbeRow | None]:
+    """Returns an image with what is stored of it, or with the error; and its picture, where it is to be measured."""
+    if checked.error is not None:
+        return checked, None
+    data, header, decoded = checked.image.data or b"", None, None
+    try:
+        if options.verify == FULL and checked.image.data is not None and not checked.task.file.probed:
+            header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
+            decoded = decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
+            if isinstance(decoded, ProbeRow):
+                return checked, decoded
+        stored = checked.image.stored or Stored(*prepare(data, options, header))
+    except ImageError as error:
+        return checked._replace(error=error), None
+    return checked._replace(stored=stored), decoded
+
+
+def _measured(images: Iterator[tuple[_Checked, Decoded | ProbeRow | None]]) -> Iterator[_Checked]:
+    """Measures the images that were decoded, several together."""
+    for checked, row in measured(images):
+        if row is None:
             yield checked
         elif row.hashes is None:
             yield checked._replace(error=ImageError(row.code, row.reason))
@@ -191,21 +216,8 @@ def _measured(images: Iterator[_Checked], options: ImagesConfig) -> Iterator[_Ch
             yield checked._replace(task=checked.task._replace(sample=replace(sample, values=values)), row=row)
 
 
-def _decoded(checked: _Checked, options: ImagesConfig) -> tuple[_Checked, Decoded | ProbeRow | ImageError | None]:
-    """Returns an image with its header, and its picture or why it has none; nothing for one that was decoded before."""
-    data = checked.image.data
-    if data is None or checked.task.file.probed:
-        return checked, None
-    try:
-        header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
-        decoded = decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
-    except ImageError as error:
-        return checked, error
-    return checked._replace(header=header), decoded
-
-
 def _results(
-    images: Iterator[_Checked], spec: ExampleSpec, options: ImagesConfig, tools: str, inputs: RowSorter | None
+    images: Iterator[_Checked], spec: ExampleSpec, tools: str, inputs: RowSorter | None
 ) -> Iterator[RecordResult]:
     """Makes the record of each image, or its ledger row where the image or a mask is broken."""
     for checked in images:
@@ -215,8 +227,8 @@ def _results(
         try:
             if checked.error is not None:
                 raise checked.error
-            assert image.stored is not None or image.data is not None
-            stored, header, frame = image.stored or Stored(*prepare(image.data or b"", options, checked.header))
+            assert checked.stored is not None
+            stored, header, frame = checked.stored
             how = _with_fetched(spec, task)
             encoded = encode_sample(how, sample, stored, task.file.content_id, header, frame)
             marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(how, sample, frame)))

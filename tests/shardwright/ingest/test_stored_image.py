@@ -1,9 +1,11 @@
 """The stored bytes of one image, by every option; it is decoded only where an option requires it."""
 
 import io
+import threading
 
 import numpy as np
 import pytest
+from ingesting import run, tree
 from picturing import DISPLAYED, GPS, pillow_exif
 from PIL import Image, ImageOps
 
@@ -13,6 +15,7 @@ from shardwright.images.exif import only_orientation
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
 from shardwright.ingest import stored_image as prepare_module
+from shardwright.ingest import write
 from shardwright.ingest.stored_image import prepare
 
 MANY = 200_000_000
@@ -236,3 +239,29 @@ def test_no_hostile_file_ends_the_run(shared_data, options):
         "too_large" if "unsupported_formats" in options else "unsupported_format"
     )
     assert taken > (80 if "unsupported_formats" in options else 60)
+
+
+@pytest.mark.parametrize("images", [{"verify": "full"}, {"size": [8, 8], "resize": "stretch"}, {}])
+def test_where_cores_are_left_threads_decode_the_images_of_a_shard(tmp_path, monkeypatch, images):
+    random = np.random.default_rng(3)
+    for i in range(24):
+        file = tmp_path / "in" / f"{i:02}.png"
+        file.parent.mkdir(exist_ok=True)
+        Image.fromarray(random.integers(0, 256, (16, 24, 3), np.uint8)).save(file)
+    # One is damaged: it is rejected in its place.
+    file.write_bytes(file.read_bytes()[:-40])
+    prepared, found = write._prepared, {}
+    raw = {"input": {"images": str(tmp_path / "in"), "labels": {"format": "none"}}, "task": "classification"}
+    for cores in (1, 4):
+        callers = set()
+
+        def noted(checked, options, callers=callers):
+            callers.add(threading.get_ident())
+            return prepared(checked, options)
+
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(write, "_prepared", noted)
+        run({**raw, "images": images}, tmp_path / f"out{cores}")
+        found[cores] = tree(tmp_path / f"out{cores}")
+        assert (threading.get_ident() in callers) == (cores == 1 or not images)
+    assert found[1] == found[4]

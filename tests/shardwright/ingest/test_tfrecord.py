@@ -88,11 +88,11 @@ def test_a_run_over_compressed_files_goes_on_where_it_was_ended(tmp_path, monkey
     run(raw, tmp_path / "whole")
     written = []
 
-    def interrupted(number, plan, staging):
+    def interrupted(number, plan, staging, **cores):
         if len(written) == 2:
             raise KeyboardInterrupt
         written.append(number)
-        return write(number, plan, staging)
+        return write(number, plan, staging, **cores)
 
     write = ingest_write.write_shard
     monkeypatch.setattr(ingest_run, "write_shard", interrupted)
@@ -351,9 +351,9 @@ def test_an_input_that_changes_while_it_is_read_ends_the_run(tmp_path, monkeypat
     file = write_records(tmp_path / "in/a.rec", labeled(5))
     write = ingest_write.write_shard
 
-    def late(number, plan, staging):
+    def late(number, plan, staging, **cores):
         write_records(file, labeled(5, 50))
-        return write(number, plan, staging)
+        return write(number, plan, staging, **cores)
 
     monkeypatch.setattr(ingest_run, "write_shard", late)
     with pytest.raises(CheckFailed, match=r"a\.rec, bytes \d+ to \d+: the file has changed"):
