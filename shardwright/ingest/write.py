@@ -48,15 +48,17 @@ from shardwright.storage import (
 from shardwright.storage.listing import key_of
 
 
-def write_shard(number: int, plan: IngestPlan, staging: Staging, cores: int = 1, processes: int = 1) -> ShardResult:
+def write_shard(
+    number: int, plan: IngestPlan, staging: Staging, cores: int | None = None, processes: int = 1
+) -> ShardResult:
     """Writes a shard of a plan into staging, unless it is finished already.
 
     Args:
         number: position in `plan.dataset.shards`.
         plan: the plan.
         staging: its staging folder, where its task files are.
-        cores: those that the images of all shards may be decoded on.
-        processes: those that write shards at the same time.
+        cores: those that images may be decoded on; by default all of this machine.
+        processes: those of this machine that write shards at the same time.
 
     Raises:
         CheckFailed: an image has changed since it was hashed or listed.
@@ -68,7 +70,7 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging, cores: int = 1,
     checked = _checked(_images(tasks, plan.examples, plan.source, options), options.checksum, with_crc32c=kept)
     # The last process to end is the one with the largest shard.
     share = max(1 / processes, plan.shard_bytes[number] / max(1, plan.total_bytes))
-    threads = math.ceil(cores * share) if may_decode(options) else 1
+    threads = math.ceil((cores or os.cpu_count() or 1) * share) if may_decode(options) else 1
     prepared = map_threads(partial(_prepared, options=options), checked, threads, _weight)
     images = _measured(prepared) if options.verify == FULL else (image for image, _ in prepared)
     inputs = staging.sorter() if plan.recorded else None
