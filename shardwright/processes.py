@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import connection, forkserver, resource_tracker, util
 from multiprocessing.context import BaseContext
-from multiprocessing.synchronize import Event
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from shardwright.errors import ShardwrightError
@@ -77,12 +77,6 @@ def keep_tensors(environment: Mapping[str, str], processors: int | None = None) 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
-# Each worker imports the caller's main module: a script that calls without a guard calls again there.
-_NONE_BEGAN = (
-    'No worker process could begin. A script that starts them needs `if __name__ == "__main__":` around its work; if '
-    "it has that, the machine has too little memory for them."
-)
-
 # Packages that start threads or keep connections open.
 _CLIENTS = {"boto3", "botocore", "google.cloud.storage", "grpc", "requests", "urllib3"}
 _THREADED = _CLIENTS | {"apache_beam", "cv2", "jax", "pyarrow", "tensorflow", "torch"}
@@ -104,29 +98,27 @@ def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers
         lost: message of the error when a process dies, e.g. because of too little memory.
 
     Raises:
-        ShardwrightError: a process has died, or none could begin; as results are taken.
+        ShardwrightError: a process has died; as results are taken.
     """
     if workers <= 1:
         return map(function, items)
     warm_up(function)
-    context = _context()
-    begun = context.Event()
-    pool = ProcessPoolExecutor(workers, context, partial(_start, dict(os.environ), begun))
+    pool = ProcessPoolExecutor(workers, _context(), partial(_start, dict(os.environ)))
     calls: set[Future[_Out]] = set()
     with suppress(BrokenProcessPool):  # The calls before, of which there is at least one, fail with it.
         for item in items:
-            with _uninterrupted():
+            with _uninterrupted(), _without_main():
                 calls.add(pool.submit(function, item))
-    return _results(pool, calls, begun, lost)
+    return _results(pool, calls, lost)
 
 
-def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], begun: Event, lost: str) -> Iterator[_Out]:
+def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], lost: str) -> Iterator[_Out]:
     with pool:
         try:
             for future in as_completed(calls):
                 yield future.result()
         except BrokenProcessPool:
-            raise ShardwrightError(lost if begun.is_set() else _NONE_BEGAN) from None
+            raise ShardwrightError(lost) from None
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -162,6 +154,19 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Lets the processes that start in the block import no main module: no function of a worker is in it.
+
+    A script without `if __name__ == "__main__":` would otherwise run again in each of them.
+    """
+    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def _context() -> BaseContext:
     """Returns the way to start workers.
 
@@ -186,12 +191,11 @@ def _can_fork() -> bool:
     return len(os.listdir("/proc/self/task")) <= max(1, os.cpu_count() or 1)
 
 
-def _start(environment: Mapping[str, str], begun: Event) -> None:
+def _start(environment: Mapping[str, str]) -> None:
     """Prepares a worker.
 
     Args:
         environment: of the calling process; the server may have been started with another one.
-        begun: is set here.
     """
     # An interruption ends a worker at once, without a traceback: it is one of the kills that leave no half shard.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -202,7 +206,6 @@ def _start(environment: Mapping[str, str], begun: Event) -> None:
     sys.stderr = escaping(sys.stderr)  # Warnings of libraries may quote the content of a file.
     keep_heap()
     gc.freeze()  # Pages that a fork shares with its parent stay shared: no collection writes into them.
-    begun.set()
 
 
 def _end_with_parent() -> None:

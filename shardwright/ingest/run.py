@@ -284,9 +284,6 @@ def make_dataset(
 ) -> ImageDataset:
     """Makes a dataset, as `shardwright ingest` does.
 
-    Workers are processes that import the main module: a script that calls this needs the usual
-    `if __name__ == "__main__"`.
-
     Args:
         config: a YAML file, or the same as a mapping: `{"input": {"images": "photos"}}`; relative paths start from the
             current folder. Values may be those of Python, too: a `Path`, and a tuple for a list.

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import csv
-import multiprocessing
 import os
 import shutil
-import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +13,7 @@ from pathlib import Path
 
 from shardwright.errors import NO_ROOM, UsageError, unwritable
 from shardwright.masks import rle
+from shardwright.processes import map_processes
 from shardwright.progress import progress
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
@@ -30,6 +28,8 @@ SMALLEST, LARGEST = 64, 65_535
 
 _WORKER_PAYS_PIXELS = 8_000_000
 """With fewer pixels per process, which take seconds to draw, starting another process does not pay."""
+
+_LOST = "A process that was drawing images has died; out of memory? Ask for fewer pixels or workers."
 
 
 @dataclass(frozen=True)
@@ -128,29 +128,6 @@ def _check_new(out: Path) -> None:
         raise UsageError(f"{out}: the path is {what}. Give a new or an empty folder.")
 
 
-def _can_spawn() -> bool:
-    """Returns whether new processes can import the main module, which they cannot if it comes from standard input."""
-    main = sys.modules["__main__"]
-    file = getattr(main, "__file__", None)
-    return file is None or getattr(main, "__spec__", None) is not None or os.path.exists(file)
-
-
-def _draw_all(draw: partial[_Drawn], images: int, workers: int, *, quiet: bool) -> list[_Drawn]:
-    with progress(images, "drawing images", quiet=quiet) as shown:
-        drawn = []
-        if workers == 1 or not _can_spawn():
-            for index in range(images):
-                drawn.append(draw(index))
-                shown.advance()
-            return drawn
-        # Not by fork: the caller may hold threads and locks (TensorFlow's, for one).
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-            for one in pool.map(draw, range(images), chunksize=max(1, min(8, images // (4 * workers)))):
-                drawn.append(one)
-                shown.advance()
-        return drawn
-
-
 def write_sample(
     out: str | os.PathLike[str],
     *,
@@ -166,7 +143,6 @@ def write_sample(
     `OUT/train_images/*.jpg` and `OUT/train.csv` (columns `Image_Label`, `EncodedPixels`; four rows an image, the second
     field empty where a kind is absent; run lengths column by column from 1). The same seed gives the same bytes
     with any number of workers. An image does not depend on their number. The CSV is the same on every stack.
-    Workers are spawned: a script that calls this needs the usual `if __name__ == "__main__"`.
 
     Args:
         out: folder to create; it must be new or empty.
@@ -191,7 +167,12 @@ def write_sample(
         folder = staging / IMAGE_FOLDER
         folder.mkdir()
         draw = partial(_draw_one, folder=str(folder), height=height, width=width, seed=seed)
-        drawn = sorted(_draw_all(draw, images, min(workers, images), quiet=quiet), key=lambda one: one.name)
+        drawn, results = [], map_processes(draw, range(images), min(workers, images), _LOST)
+        with progress(images, "drawing images", quiet=quiet) as shown:
+            for one in results:
+                drawn.append(one)
+                shown.advance()
+        drawn.sort(key=lambda one: one.name)
         with open(staging / LABEL_FILE, "w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, lineterminator="\n")
             table.writerow(HEADER)

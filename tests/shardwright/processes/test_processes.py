@@ -33,19 +33,20 @@ def test_a_worker_that_dies_is_an_error_of_ours():
         list(map_processes(die, [3, 3], 2, "it was lost"))
 
 
-def test_a_script_without_a_guard_gets_an_explanation(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from asked import state\nfrom shardwright.errors import ShardwrightError\n"
-        "import threading\n"
-        "from shardwright.processes import map_processes\n"
-        "threading.Thread(target=threading.Event().wait, daemon=True).start()  # So it is not forked.\n"
-        "try:\n    list(map_processes(state, ['HOME'] * 2, 2, 'lost'))\n"
-        "except ShardwrightError as error:\n    print(error)\n"
+@pytest.mark.parametrize("source", ["file", "standard input"])
+@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+def test_a_script_needs_no_guard(tmp_path, source, context):
+    program = (
+        "import multiprocessing\nfrom asked import state\nfrom shardwright import processes\n"
+        f"processes._context = lambda: multiprocessing.get_context({context!r})\n"
+        "print([inside for _, _, inside in processes.map_processes(state, ['HOME'] * 2, 2, 'lost')], __name__)\n"
     )
+    script = tmp_path / "script.py"
+    script.write_text(program)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("No worker process could begin. A script that starts them needs `if __name__")
+    call = {"args": [sys.executable, script]} if source == "file" else {"args": [sys.executable], "input": program}
+    done = subprocess.run(**call, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[True, True] __main__\n", "")
 
 
 def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
