@@ -152,28 +152,34 @@ class _LowestMasks:
     """The masks of the records whose keys have the lowest hashes."""
 
     count: int
-    kept: list[tuple[float, int, list[list[Any]]]] = field(default_factory=list)
+    kept: list[tuple[float, int, list[tuple[int, bytes]]]] = field(default_factory=list)
     limit: float = math.inf
 
     def offer(self, view: ExampleView, record: int, names: Sequence[str]) -> None:
         drawn = sampling_hash(view.key)
         if drawn > self.limit:
             return
-        packed = [(label, view.example.packed(name)) for label, name in enumerate(names)]
-        for label, data in packed:
+        masks = []
+        for label, name in enumerate(names):
+            data = view.example.packed(name)
+            if data:
+                masks.append((label, data))
             # A mask without pixels, and one in another layout or left out for its size, both have no packed numbers.
-            if data is None and view.areas is not None and view.areas[label]:
+            elif data is None and view.areas is not None and view.areas[label]:
                 return
-        if sum(len(data) for _, data in packed if data) > _MOST_MASK_BYTES:
+        if sum(len(data) for _, data in masks) > _MOST_MASK_BYTES:
             return
-        texts = [[label, base64.b64encode(data).decode("ascii")] for label, data in packed if data]
-        self.kept.append((drawn, record, texts))
+        self.kept.append((drawn, record, masks))
         if len(self.kept) >= 2 * self.count + 16:
             self._prune()
 
     def rows(self) -> list[list[Any]]:
         self._prune()
-        return [[record, texts] for _, record, texts in sorted(self.kept, key=lambda row: row[1])]
+        rows = sorted(self.kept, key=lambda row: row[1])
+        return [
+            [record, [[label, base64.b64encode(data).decode("ascii")] for label, data in masks]]
+            for _, record, masks in rows
+        ]
 
     def _prune(self) -> None:
         self.kept = sorted(self.kept, key=lambda row: row[:2])[: self.count]

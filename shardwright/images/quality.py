@@ -67,8 +67,9 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
         luma: the same in mode `L`.
     """
     count = picture.width * picture.height
-    colors = np.frombuffer(picture.tobytes(), np.uint8).reshape(-1, 3)
-    planes = [*colors.T, np.frombuffer(luma.tobytes(), np.uint8)]
+    # Each channel in one piece: numpy converts it in a quarter of the time that every third byte takes.
+    channels = [*(picture.tobytes("raw", color) for color in "RGB"), luma.tobytes()]
+    planes = [np.frombuffer(channel, np.uint8) for channel in channels]
     (r, g, b, level), (rr, gg, bb, squares), (rg, gb, rb) = _sums(planes)
     # The opponent axes: red against green, and yellow (twice, to keep whole) against blue.
     red_green = _variance(count, r - g, rr + gg - 2 * rg)

@@ -89,6 +89,7 @@ class PartitionedWriter:
 
 _FOLDER = "tasks"
 _DIGITS = 16
+_TOGETHER = 1 << 17
 # Folder of a machine that did not write them: those of the shards that it writes, fetched from a bucket.
 _FETCHED = "fetched"
 _BLOCK = 512
@@ -341,7 +342,8 @@ class Annotated:
 
 def _read_block(file: Path) -> Annotated:
     block = Annotated()
-    with file.open(encoding="utf-8") as lines:
+    # Lines of masks have kilobytes, which a file opened as text would read in small pieces.
+    with file.open("rb", buffering=_TOGETHER) as lines:
         for line in lines:
             index, label, row, text, *further = json.loads(line)
             values = further[0] if further else {}

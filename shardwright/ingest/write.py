@@ -39,6 +39,7 @@ from shardwright.staging.staging import RecordResult, ShardResult, Staging
 from shardwright.storage import (
     check_not_encrypted,
     file_changed,
+    in_groups,
     is_remote,
     map_threads,
     matches_listed,
@@ -72,7 +73,7 @@ def write_shard(
     share = max(1 / processes, plan.shard_bytes[number] / max(1, plan.total_bytes))
     threads = math.ceil((cores or os.cpu_count() or 1) * share) if may_decode(options) else 1
     prepared = map_threads(partial(_prepared, options=options), checked, threads, _weight)
-    images = _measured(prepared) if options.verify == FULL else (image for image, _ in prepared)
+    images = _measured(prepared) if options.verify == FULL else in_groups((image for image, _ in prepared), _weight)
     inputs = staging.sorter() if plan.recorded else None
     results = _results(images, plan.examples, plan.tools, inputs)
     name = inputs_of(planned)

@@ -38,7 +38,7 @@ from shardwright.dataset.ledger import LedgerRow, RowSorter, merged
 from shardwright.dataset.manifest import ShardInfo, origins_path
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.fingerprint import canonical_json, checksummed_lines
-from shardwright.storage import buckets, durable, is_remote, map_threads, readers
+from shardwright.storage import buckets, durable, in_groups, is_remote, map_threads, readers
 from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import locked_folder
 from shardwright.storage.mirror import Mirror, working_folder
@@ -82,6 +82,11 @@ class RecordResult(NamedTuple):
     copied: bool = False
     damaged: bool = False
     values: Mapping[str, FeatureValue] | None = None
+
+    @property
+    def pieces(self) -> Sequence[bytes]:
+        """The serialized example in pieces; none where there is no example."""
+        return (self.payload,) if isinstance(self.payload, bytes) else self.payload or ()
 
     @property
     def row(self) -> tuple[str, str, str, str]:
@@ -150,7 +155,6 @@ class ShardResult:
 class _Written:
     """The records of a shard while they are written."""
 
-    facts: FactsCollector | None = None
     count: int = 0
     first: str | None = None
     last: str | None = None
@@ -163,20 +167,27 @@ class _Written:
         """Writes the record of an input and its line of the index; returns its number, `None` without a record."""
         self.copied += outcome.copied
         self.damaged += outcome.damaged
-        key, payload, number = outcome.key, outcome.payload, self.count
-        if payload is None:
+        key, number = outcome.key, self.count
+        if outcome.payload is None:
             return None
-        if self.facts is not None:
-            self.facts.add(key, payload, outcome.values)
-        offset, length = data.write(*((payload,) if isinstance(payload, bytes) else payload))
-        line = canonical_json({"key": key, "offset": offset, "length": length})
-        index.write(line.encode("utf-8") + b"\n")
+        offset, length = data.write(*outcome.pieces)
+        # As `canonical_json` writes it, in a fifth of the time.
+        index.write(f'{{"key":{canonical_json(key)},"length":{length},"offset":{offset}}}\n'.encode())
         self.first, self.last = self.first if number else key, key
         self.count += 1
-        self.marks.update(outcome.marks)
+        for mark in outcome.marks:
+            self.marks[mark] += 1
         if outcome.origin:
             self.origins.append(f"[{offset},{outcome.origin}]\n")
         return number
+
+
+def _collected(outcomes: Iterable[RecordResult], facts: FactsCollector | None) -> Iterator[RecordResult]:
+    """Yields results, and adds the facts of their records."""
+    for outcome in outcomes:
+        if facts is not None and outcome.payload is not None:
+            facts.add(outcome.key, outcome.payload, outcome.values)
+        yield outcome
 
 
 def _label_facts(facts: FactsCollector | None) -> dict[str, Any]:
@@ -310,12 +321,12 @@ class Staging:
             return finished
         # A row of an earlier attempt would declare the new files finished before they are flushed.
         durable.remove(self.path(_done(planned)))
-        rows, written = RowSorter(self._scratch()), _Written(facts)
+        rows, written = RowSorter(self._scratch()), _Written()
         shard = shard_names.shard_path(*planned)
         index = shard_names.index_path(shard)
         with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
             writer = RecordWriter(data)
-            for outcome in outcomes:
+            for outcome in in_groups(_collected(outcomes, facts), lambda outcome: sum(map(len, outcome.pieces))):
                 number = written.add(outcome, writer, positions)
                 rows.add(LedgerRow(*outcome.row, planned.split, planned.number, number))
         rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)

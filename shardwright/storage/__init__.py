@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from typing import IO, TypeVar
+from typing import IO, TextIO, TypeVar
 
 import google_crc32c
 import numpy as np
@@ -22,7 +22,7 @@ from shardwright.storage.file_pins import KEY_BYTES, check_state, file_changed, 
 from shardwright.storage.hash_cache import FileHash, cached_hashes, hash_cached
 from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
 from shardwright.storage.listing import EmptyListing, Listing, Refusal, StringArray
-from shardwright.storage.parallel import map_threads, prefetch
+from shardwright.storage.parallel import in_groups, map_threads, prefetch
 from shardwright.storage.paths import Part, display_path, is_remote, part_path, split_part
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "file_states",
     "hash_bytes",
     "hash_file",
+    "in_groups",
     "is_folder",
     "is_remote",
     "list_inputs",
@@ -95,7 +96,7 @@ def is_folder(path: str) -> bool:
     return remote.is_folder(path) if is_remote(path) else os.path.isdir(path)
 
 
-def open_table(path: str, most: int | None = None) -> IO[str]:
+def open_table(path: str, most: int | None = None) -> TextIO:
     """Opens a CSV as UTF-8 text without a byte-order mark, line ends as they are.
 
     Args:

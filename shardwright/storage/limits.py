@@ -8,10 +8,11 @@ They are far above what the formats need. `images.max_bytes` is an option; the o
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, TextIO
 
 # Protocol buffers end at 2 GiB, so no larger file can become a record, and no larger record can be read.
 MOST_BYTES = 2**31 - 1
@@ -39,7 +40,7 @@ class LineTooLong(ValueError):
     """A line of a table has no end within `LONGEST_LINE`; `line` is its number, from 1."""
 
     def __init__(self, line: int, most: int) -> None:
-        super().__init__(f"line {line} is longer than {most:,} characters")
+        super().__init__(f"line {line} is longer than {most:,} bytes")
         self.line = line
 
 
@@ -108,15 +109,20 @@ def check_size(path: str, size: int, most: int | None) -> None:
         raise TooLarge(path, size, most)
 
 
-def bounded_lines(file: IO[str]) -> Iterator[str]:
-    """Yields the lines of a text with their ends.
+def bounded_lines(file: TextIO) -> Iterator[str]:
+    """Yields the lines of a text file that was just opened (`open_table`), with their ends.
+
+    They are decoded here: the file's own reader of lines takes three times as long.
 
     Raises:
         LineTooLong: one is longer than any that a table needs.
     """
     most, number = LONGEST_LINE, 0
-    while line := file.readline(most + 1):
-        number += 1
-        if len(line) > most:
-            raise LineTooLong(number, most)
-        yield line
+    while data := file.buffer.readline(most + 1):
+        if len(data) > most:
+            raise LineTooLong(number + 1, most)
+        line = data.decode("utf-8" if number else "utf-8-sig")
+        # A carriage return alone ends a line, too.
+        for part in io.StringIO(line, newline="") if "\r" in line.removesuffix("\r\n") else (line,):
+            number += 1
+            yield part

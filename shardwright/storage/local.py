@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from typing import IO
+from typing import TextIO
 
 from shardwright.errors import UsageError
 from shardwright.storage.limits import TooLarge, check_size, regular
@@ -23,6 +23,9 @@ from shardwright.storage.listing import (
     split_glob,
 )
 
+# Bytes of a table that are read together. A row of masks has kilobytes: more than the usual buffer.
+_TOGETHER = 1 << 17
+
 
 def list_files(images: str, leave_out: str | None, one_file: bool) -> Listing:
     """See `shardwright.storage.list_inputs`."""
@@ -39,10 +42,10 @@ def list_names(folder: str) -> list[str]:
     return sorted(entry.name for entry in found if not (entry.is_symlink() and os.path.isdir(entry.path)))
 
 
-def open_text(path: str, most: int | None) -> IO[str]:
+def open_text(path: str, most: int | None) -> TextIO:
     """See `shardwright.storage.open_table`."""
     try:
-        file = open(path, encoding="utf-8-sig", newline="", opener=regular)  # noqa: SIM115 (it is returned)
+        file = open(path, encoding="utf-8-sig", newline="", buffering=_TOGETHER, opener=regular)  # noqa: SIM115 (it is returned)
     except FileNotFoundError:
         raise UsageError(f"input.labels.path: {path} does not exist. Check the path.") from None
     except IsADirectoryError:

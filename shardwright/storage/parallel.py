@@ -58,6 +58,31 @@ def map_threads(
                 future.cancel()
 
 
+# Items that `in_groups` takes together, and their bytes.
+_GROUP, _GROUP_BYTES = 16, 32 << 20
+
+
+def in_groups(items: Iterable[_In], weigh: Callable[[_In], int]) -> Iterator[_In]:
+    """Takes several items together, and yields them one by one.
+
+    Each pass over the bytes of an image empties the processor's caches. If the steps before take several images in one
+    go, and then those after, each step finds its code and small values in the caches, and takes half the time.
+
+    Args:
+        items: what to yield.
+        weigh: bytes that an item takes; fewer are taken together when they weigh much.
+    """
+    group: list[_In] = []
+    size = 0
+    for item in items:
+        group.append(item)
+        size += weigh(item)
+        if len(group) == _GROUP or size > _GROUP_BYTES:
+            yield from group
+            group, size = [], 0
+    yield from group
+
+
 _AHEAD = 8
 
 _Item = TypeVar("_Item")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import IO
+from typing import TextIO
 
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.storage import buckets
@@ -75,7 +75,7 @@ def list_names(folder: str) -> list[str]:
     return sorted(name for name in found if name and not name.startswith("."))
 
 
-def open_text(path: str, most: int | None) -> IO[str]:
+def open_text(path: str, most: int | None) -> TextIO:
     """See `shardwright.storage.open_table`."""
     try:
         info = buckets.stat(path) if most is not None else None

@@ -16,8 +16,7 @@ VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 _WORTH_A_TABLE = 8
 # Bytes of numbers that are treated as words of 32 bits.
 _IN_A_WORD = 4
-# By the number of bytes: the continuation bits of such a word, and its other bits.
-_MORE_FOLLOW = np.array([0, 0, 0x80, 0x8080, 0x808080], np.uint32)
+# By the number of bytes: the bits of such a word that are not continuation bits.
 _OF_BYTES = np.array([0, 0x7F, 0x7F7F, 0x7F7F7F, 0x7F7F7F7F], np.uint32)
 
 
@@ -49,48 +48,42 @@ def varint(value: int) -> bytes:
 
 def pack_int64(values: npt.NDArray[np.int64]) -> bytes:
     """Writes numbers as varints, all at once."""
-    if len(values) < _WORTH_A_TABLE:  # Most features are one number; this is ten times as fast for them.
-        return b"".join([varint(value & 0xFFFFFFFFFFFFFFFF) for value in values.tolist()])
-    return _pack(values)[0]
+    return pack_int64_lists([values])[0]
 
 
 def pack_int64_lists(lists: Sequence[npt.NDArray[np.int64]]) -> list[bytes]:
     """Writes several lists of numbers as varints, in one pass."""
-    if sum(map(len, lists)) < _WORTH_A_TABLE:
-        return [pack_int64(values) for values in lists]
-    octets, sizes = _pack(np.concatenate(lists))
-    counts = [*map(len, lists)]
-    ends = [0]
-    for begin, end in itertools.pairwise(itertools.accumulate(counts, initial=0)):
-        ends.append(ends[-1] + int(sizes[begin:end].sum(dtype=np.int64)))
-    return [octets[begin:end] for begin, end in itertools.pairwise(ends)]
-
-
-def _pack(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.uint8]]:
-    """Returns the varints of some numbers, one after the other, and how many bytes each has."""
-    least, largest = int(values.min()), int(values.max())
-    if least >= 0 and largest < 1 << 7 * _IN_A_WORD:
-        # Runs of masks, nearly always: four groups of seven bits, spread over four bytes.
-        words = values.astype("<u4")
-        spread, sizes = words & np.uint32(0x7F), np.ones(len(words), np.uint8)
-        for group in range(1, -(-largest.bit_length() // 7)):
-            spread |= (words & np.uint32(0x7F << 7 * group)) << np.uint32(group)
-            sizes += words >= np.uint32(1 << 7 * group)
-        spread |= _MORE_FOLLOW[sizes]
-        if least:
-            # Only a byte that is not used is zero.
-            return spread.tobytes().translate(None, b"\0"), sizes
-        octets = spread.view(np.uint8).reshape(-1, _IN_A_WORD)
-        return octets[np.arange(_IN_A_WORD, dtype=np.uint8) < sizes[:, None]].tobytes(), sizes
-    # A column for every seven bits, of which those in use are kept.
-    numbers = values.astype(np.uint64)
-    columns = -(-int(numbers.max()).bit_length() // 7)
-    groups = numbers[:, None] >> (np.arange(columns, dtype=np.uint64) * np.uint64(7))
-    used = groups > 0
+    if sum(map(len, lists)) < _WORTH_A_TABLE:  # Most features are one number; this is ten times as fast for them.
+        return [b"".join([varint(value & 0xFFFFFFFFFFFFFFFF) for value in values.tolist()]) for values in lists]
+    values = np.concatenate(lists)
+    octets = _octets(values.view(np.uint64))
+    parts = itertools.pairwise(itertools.accumulate(map(len, lists), initial=0))
+    if values.all():
+        # Only a byte that is not used is zero.
+        return [octets[begin:end].tobytes().translate(None, b"\0") for begin, end in parts]
+    used = octets != 0
     used[:, 0] = True
-    octets = (groups & np.uint64(0x7F)).astype(np.uint8)
-    octets[:, :-1] |= used[:, 1:].view(np.uint8) << np.uint8(7)
-    return octets[used].tobytes(), used.sum(axis=1, dtype=np.uint8)
+    return [octets[begin:end][used[begin:end]].tobytes() for begin, end in parts]
+
+
+def _octets(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    """Returns the varint of each number, uint8 (n, bytes of the longest); bytes that are not used are 0."""
+    columns = -(-int(numbers.max()).bit_length() // 7)
+    if columns > _IN_A_WORD:
+        groups = numbers[:, None] >> (np.arange(columns, dtype=np.uint64) * np.uint64(7))
+        octets = (groups & np.uint64(0x7F)).astype(np.uint8)
+        octets[:, :-1] |= (groups[:, 1:] > 0).view(np.uint8) << np.uint8(7)
+        return octets
+    # Runs of masks, nearly always. Two groups of 14 bits are moved apart, and in each of them two of 7 bits.
+    words = numbers.astype("<u4")
+    words = words & np.uint32(0x3FFF) | (words & np.uint32(0xFFFC000)) << np.uint32(2)
+    words = words & np.uint32(0x7F007F) | (words & np.uint32(0x3F803F80)) << np.uint32(1)
+    # The bytes that follow each byte, joined: it goes on if any of them is not 0.
+    following = words >> np.uint32(8)
+    following |= following >> np.uint32(8)
+    following |= following >> np.uint32(16)
+    words |= following + np.uint32(0x7F7F7F7F) & np.uint32(0x80808080)
+    return words.view(np.uint8).reshape(-1, _IN_A_WORD)
 
 
 def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ from shardwright.formats.tables import Table
 from shardwright.ingest import example, split_inputs
 from shardwright.masks.polygons import PolygonError, rasterize_centers, read_polygon
 from shardwright.pipelines.cli import main
-from shardwright.storage import limits, open_file, read_bytes, read_each
+from shardwright.storage import limits, open_file, open_table, read_bytes, read_each
 from shardwright.storage.mirror import working_folder
 
 GIB = 1 << 30
@@ -129,10 +129,10 @@ LONG = "x" * 5000
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (f"image,{LONG}\na,b\n", "line 1 is longer than 4,000 characters"),
-        (f"image,label\na,b\nc,{LONG}\n", "line 3 is longer than 4,000 characters"),
+        (f"image,{LONG}\na,b\n", "line 1 is longer than 4,000 bytes"),
+        (f"image,label\na,b\nc,{LONG}\n", "line 3 is longer than 4,000 bytes"),
         ('image,label\na,"b\n' + "c,d\n" * 2000, "line 2 is not CSV"),
-        ("\0" * 5000, "line 1 is longer than 4,000 characters"),
+        ("\0" * 5000, "line 1 is longer than 4,000 bytes"),
         ("\n" * 5000, "the file is empty"),
     ],
 )
@@ -141,6 +141,15 @@ def test_fields_and_lines_without_an_end(tmp_path, monkeypatch, text, problem):
     (tmp_path / "labels.csv").write_text(text)
     with pytest.raises(UsageError, match=problem):
         list(Table.open(str(tmp_path / "labels.csv")).rows())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "a\r", "a\rb", "a\r\nb\r\n", "a\r\r\n\rb\n", "\ufeffa\n\ufeffb\x85c\u2028\x0b\n", "\r\r"]
+)
+def test_lines_end_as_those_of_a_text_file(tmp_path, text):
+    (tmp_path / "labels.csv").write_text(text, encoding="utf-8", newline="")
+    with open_table(str(tmp_path / "labels.csv")) as lines, open_table(str(tmp_path / "labels.csv")) as file:
+        assert list(limits.bounded_lines(file)) == list(lines)
 
 
 def test_a_header_with_a_long_field_is_read(tmp_path):

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from shardwright.storage import map_threads, parallel
+from shardwright.storage import in_groups, map_threads, parallel
 
 
 def test_what_weighs_much_is_not_held_together(monkeypatch):
@@ -64,3 +64,18 @@ def test_an_error_in_the_items_comes_through():
     results = map_threads(lambda number: number, items())
     with pytest.raises(KeyError, match="lost"):
         list(results)
+
+
+@pytest.mark.parametrize("size", [1, 12 << 20, 1 << 30])
+def test_groups_keep_the_order_and_their_limits(size):
+    taken, held = [], []
+    for item in in_groups(taken_of(range(50), taken), lambda _: size):
+        held.append(len(taken) - item)
+    assert held[0] == max(held) == {1: 16, 12 << 20: 3, 1 << 30: 1}[size]
+    assert taken == list(range(50))
+
+
+def taken_of(items, taken):
+    for item in items:
+        taken.append(item)
+        yield item
