@@ -49,7 +49,10 @@ RUN tools/image/install shardwright /opt/code && install -m 755 tools/image/entr
 # The packages change with the lock only, the code with every commit: gigabytes that registries and nodes have already,
 # and a few megabytes that they have not.
 FROM system
-COPY --from=packages /opt/shardwright /opt/shardwright
+# COPY would read all packages twice at every build, for their checksum. Buildah does not see that what is mounted has
+# changed: it sees a new stamp.
+COPY --from=packages /opt/shardwright/stamp /opt/shardwright/
+RUN --mount=type=bind,from=packages,source=/opt/shardwright,target=/mnt cp -a /mnt/. /opt/shardwright/
 COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
 COPY --from=code /opt/code /opt/shardwright
 ARG REVISION=unknown

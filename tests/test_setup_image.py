@@ -136,6 +136,14 @@ def test_packages_do_not_wait_for_code() -> None:
     )
 
 
+def test_packages_that_were_installed_again_are_taken_again() -> None:
+    """Buildah keeps a layer whose command is the same, whatever is mounted: a new stamp is copied before it."""
+    stamp, taken = "COPY --from=packages /opt/shardwright/stamp ", "RUN --mount=type=bind,from=packages,"
+    assert 0 < LAST.index(stamp) < LAST.index(taken)
+    install = (CHECKOUT / "tools/image/install").read_text(encoding="utf-8")
+    assert 'cat /proc/sys/kernel/random/uuid >"$venv/stamp"' in install.partition("    shardwright)")[0]
+
+
 def test_labels_and_arguments() -> None:
     assert "org.opencontainers.image.revision" in LAST
     arguments = {name.partition("=")[0] for name in instructions(DOCKERFILE, "ARG")}
