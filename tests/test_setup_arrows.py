@@ -88,9 +88,15 @@ def package_of(module: str) -> str:
     return below.partition(".")[0] or "shardwright"
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of every module that a file imports, wherever in it; ours by their own names."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -189,9 +195,8 @@ def test_modules_have_a_readable_length() -> None:
 def functions() -> Iterator[tuple[str, str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Place, name (with the class of a method) and node of every function."""
     for path in MODULES.values():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        owner = {inner: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for inner in node.body}
-        for node in ast.walk(tree):
+        owner = {inner: node.name for node in nodes(path) if isinstance(node, ast.ClassDef) for inner in node.body}
+        for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 name = f"{owner[node]}.{node.name}" if node in owner else node.name
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", name, node

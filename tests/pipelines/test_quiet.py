@@ -102,7 +102,8 @@ def test_what_libraries_print_at_work_is_dropped(tmp_path: Path, command: str) -
     (tmp_path / "c.yaml").write_text("input: {images: x, classes: [a, b]}\n")
     module, name = modules[command]
     script = (
-        "import os, sys\n"
+        # A program that names `shardwright.components` is started as a fork.
+        "import os, sys, shardwright.components\n"
         f"import {module} as module\n"
         "from shardwright.errors import UsageError\n"
         "from shardwright.pipelines.cli import main\n"

@@ -1,7 +1,7 @@
 """Compares batches that a step prepares on the device with those that the loader finishes; `KERAS_BACKEND` decides.
 
-Called with a dataset, its number of classes and whether it ignores pixels, it prints the largest difference of pixels
-for each normalization, and whether the masks are equal.
+Called with a dataset, its number of classes, whether it ignores pixels and normalizations, it prints the largest
+difference of pixels for each normalization, and whether the masks are equal.
 """
 
 import json
@@ -11,11 +11,10 @@ import sys
 STATISTICS = {"mean": (100.0, 120.0, 90.0), "std": (50.0, 40.0, 0.0)}
 
 
-def compare(dataset: str, jit, **spec) -> dict:
+def compare(dataset: str, jit, methods, **spec) -> dict:
     import numpy as np
 
     from shardwright.components.image_trainer.training.device_input import DeviceInput
-    from shardwright.config.loader import NORMALIZATIONS
     from shardwright.loader import load
 
     def first(**options):
@@ -24,7 +23,7 @@ def compare(dataset: str, jit, **spec) -> dict:
     found = {}
     few = first(normalize="none", dtype="uint8", masks="bits")
     assert (few[0].dtype, few[1].dtype) == (np.uint8, np.uint8)
-    for method in NORMALIZATIONS:
+    for method in methods:
         whole = first(normalize=method, statistics=STATISTICS)
         prepare = DeviceInput(method, *STATISTICS.values(), **spec)
         images, masks = jit(prepare.images)(few[0]), jit(prepare.targets)(few[1])
@@ -43,4 +42,5 @@ if __name__ == "__main__":
     import jax
 
     assert os.environ["KERAS_BACKEND"] == "jax"
-    print(json.dumps(compare(sys.argv[1], jax.jit, classes=int(sys.argv[2]), ignore=sys.argv[3] == "ignore")))
+    spec = {"classes": int(sys.argv[2]), "ignore": sys.argv[3] == "ignore"}
+    print(json.dumps(compare(sys.argv[1], jax.jit, sys.argv[4:], **spec)))

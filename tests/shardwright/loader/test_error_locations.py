@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import tries
 
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import ImageDataset, iter_records
@@ -86,6 +87,7 @@ def test_iterators_of_one_dataset_do_not_meet(one_shard):
     assert len(list(dataset)) == 10
 
 
+@tries(12)
 @given(
     st.integers(0, 60),
     st.none() | st.integers(1, 12),

@@ -108,8 +108,8 @@ def test_epochs_of_a_repeated_stream_differ(clouds: Path) -> None:
 
 
 def test_without_a_seed_two_streams_differ(clouds: Path) -> None:
-    orders = {tuple(stream(loader.load(clouds, "train", 13, shuffle=True))) for _ in range(4)}
-    assert len(orders) > 1
+    orders = {tuple(stream(loader.load(clouds, "train", 13, shuffle=True))) for _ in range(2)}
+    assert len(orders) == 2
 
 
 def test_masks_follow_the_augmentation(squares: Path) -> None:

@@ -40,7 +40,7 @@ print(faults() - begun)
 
 BATCHES = """
 import resource
-import tensorflow as tf
+import tensorflow as tf  # In a fork, since it names shardwright.components.
 
 faults = []
 for count in range(6):
