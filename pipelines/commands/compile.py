@@ -7,7 +7,7 @@ import importlib
 import os
 from pathlib import Path
 
-from shardwright.pipelines.commands.files import add_force, check_free
+from shardwright.pipelines.commands.files import add_force, check_free, compiled_pipeline
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note
@@ -40,8 +40,12 @@ def _compile(options: argparse.Namespace) -> int:
         raise UsageError(f"--out: there is no folder {out.absolute().parent}. Make it first.")
     if out.absolute().resolve() == config_file.resolve():
         raise UsageError(f"--out: {out} is the configuration, which would be overwritten. Name another file.")
-    check_free("--out", options.out, force=options.force)
+    earlier = compiled_pipeline(options.out)
+    if earlier is None:
+        check_free("--out", options.out, force=options.force)
     config = load_config(options.config)
+    if earlier != config.name:
+        check_free("--out", options.out, force=options.force)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():
         from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, containers

@@ -33,7 +33,10 @@ def _diff(options: argparse.Namespace) -> int:
     from shardwright.progress import progress
 
     one, other = ImageDataset.open(options.one), ImageDataset.open(options.other)
-    page = None if options.html is None else new_page("--html", options.html, one.root, other.root, force=options.force)
+    page = None
+    if options.html is not None:
+        title = "Differences of two datasets"
+        page = new_page("--html", options.html, one.root, other.root, force=options.force, title=title)
     total = sum(shard.records for shard in other.manifest.shards)
     with progress(total, "comparing records", quiet=options.json) as shown:
         found = find_differences(one, other, shown)

@@ -41,7 +41,7 @@ def _drift(options: argparse.Namespace) -> int:
     page = None
     if options.html is not None:
         datasets = [path for path in (options.reference, options.current) if path and contains(path, MANIFEST_FILE)]
-        page = new_page("--html", options.html, *datasets, force=options.force)
+        page = new_page("--html", options.html, *datasets, force=options.force, title=r"Have the images changed\?")
     alpha = ALPHA if options.alpha is None else options.alpha
     checks = _between_splits(options, alpha) if options.current is None else [_between_datasets(options, alpha)]
     found = [one.comparison for one in checks]

@@ -1,15 +1,29 @@
-"""The file that a command writes where the user asks: it replaces another one only with `--force`."""
+"""The file that a command writes where the user asks: without `--force`, it replaces only one of its own."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
+
+# The first lines of a page, up to its title.
+_HEAD = r"""<!DOCTYPE html>
+<html lang="en">
+<head>
+(?:<meta [^\n]*>\n)+<title>{}</title>
+<style>
+"""
+_HEAD_BYTES = 2000
+# The command of a task, and the name of the pipeline, in a compiled document.
+_OUR_COMMAND = "shardwright.components.runtime.container"
+_PIPELINE = re.compile(r"""["']?pipelineInfo["']?:\s*\{?\s*["']?name["']?:\s*["']?([^"'\n]+)""")
+_DOCUMENT_BYTES = 16 << 20
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Adds the option that permits to replace a file."""
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    parser.add_argument("--force", action="store_true", help="replace any existing file")
 
 
 def check_free(option: str, file: str, *, force: bool) -> None:
@@ -36,10 +50,36 @@ def check_free(option: str, file: str, *, force: bool) -> None:
         raise UsageError(f"{option}: {file} exists already. Name another file, or replace it with --force.")
 
 
-def new_page(option: str, file: str, *datasets: str, force: bool) -> Path:
-    """Returns the absolute path of a page to write, checked as `page_file` and `check_free` do."""
+def new_page(option: str, file: str, *datasets: str, force: bool, title: str | None = None) -> Path:
+    """Returns the absolute path of a page to write, checked as `page_file` and `check_free` do.
+
+    Args:
+        option: the option that names the file, for messages.
+        file: path of the page.
+        datasets: datasets that must not contain it.
+        force: whether any file may be replaced.
+        title: a pattern for the titles of the command's pages; a page with such a title is replaced without `force`.
+    """
     from shardwright.report.page import page_file
 
     target = page_file(file, option, *datasets)
-    check_free(option, file, force=force)
+    own = title is not None and re.match(_HEAD.format(title), _start_of(target, _HEAD_BYTES)) is not None
+    check_free(option, file, force=force or own)
     return target
+
+
+def compiled_pipeline(file: str) -> str | None:
+    """Returns the name of the pipeline in a file that `shardwright compile` wrote; `None` for any other file."""
+    text = _start_of(Path(file), _DOCUMENT_BYTES)
+    found = _PIPELINE.search(text) if _OUR_COMMAND in text else None
+    return found[1].strip() if found else None
+
+
+def _start_of(file: Path, size: int) -> str:
+    """Returns the beginning of a file as text; an empty text for a link, and where there is no file to read."""
+    from shardwright.storage import read_start
+
+    try:
+        return "" if file.is_symlink() else read_start(str(file), size).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -33,7 +33,7 @@ def _report(options: argparse.Namespace) -> int:
     from shardwright.report.page import write_report
 
     out = options.out or _default_file(options.dataset)
-    new_page("--out", out, options.dataset, force=options.force)
+    new_page("--out", out, options.dataset, force=options.force, title=r"[^\n]* · dataset [0-9a-f]{12}")
     chapters = _model(options)
     file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
+import yaml
 
 from benchmarks.__main__ import main as measure
 from shardwright.components.predictor.convert import convert
@@ -15,6 +17,7 @@ from shardwright.errors import UsageError
 from shardwright.loader import load
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands.catalog import ENTRIES
+from shardwright.pipelines.commands.files import compiled_pipeline
 from shardwright.pipelines.transform import transform_dataset
 
 LONG = "x" * 300
@@ -98,6 +101,35 @@ def test_a_file_that_exists_is_replaced_with_force_only(source, here, capsys, co
     else:
         assert forced == 0
         assert (here / "mine.json").read_bytes() != b"mine"
+
+
+PAGES = {name: FILES[name] for name in ("report", "diff", "drift")}
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_a_page_is_written_again_by_its_own_command_without_force(source, here, capsys, command):
+    def call(name):
+        return [*(str(source) if part == "DS" else part for part in PAGES[name]), "page.html"]
+
+    assert main(call(command)) == 0
+    first = (here / "page.html").read_bytes()
+    assert main(call(command)) == 0
+    assert (here / "page.html").read_bytes() == first
+    for other in PAGES.keys() - {command}:
+        assert "page.html exists already" in refused(call(other), capsys)
+    (here / "page.html").rename(here / "elsewhere.html")
+    (here / "page.html").symlink_to("elsewhere.html")
+    assert "page.html exists already" in refused(call(command), capsys)
+
+
+def test_a_compiled_pipeline_is_known_by_its_name_and_its_command(tmp_path):
+    golden = Path(__file__).parent / "golden"
+    compiled = tmp_path / "compiled.json"
+    compiled.write_text(json.dumps(yaml.safe_load((golden / "vertex.yaml").read_text()), indent=1))
+    assert compiled_pipeline(str(compiled)) == compiled_pipeline(str(golden / "kubeflow.yaml")) == "clouds"
+    assert compiled_pipeline(str(golden / "jobset.yaml")) is None
+    compiled.write_text(compiled.read_text().replace("shardwright.", "mine."))
+    assert compiled_pipeline(str(compiled)) is None
 
 
 @pytest.mark.parametrize(
