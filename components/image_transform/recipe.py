@@ -9,6 +9,7 @@ from typing import Any
 from shardwright.config import Config, TransformConfig
 from shardwright.config.canonical import read_section, recipe_options
 from shardwright.config.images import ImagesConfig
+from shardwright.config.transform import AUTO
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 
@@ -23,7 +24,10 @@ _NOT_WRITTEN = 422
 
 def manifest_recipe(options: TransformConfig) -> dict[str, Any]:
     """Returns the recipe of a manifest: the options of `TransformConfig.effective`, as plain values."""
-    return {"code": CODE_VERSION, **recipe_options(options)}
+    recipe = {"code": CODE_VERSION, **recipe_options(options)}
+    if options.encoding not in ("jpeg", AUTO):
+        recipe["quality"] = None
+    return recipe
 
 
 def transform_recipe(config: Config) -> str:
@@ -40,6 +44,8 @@ def read_recipe(text: str) -> tuple[TransformConfig, float]:
     """
     options = json.loads(text)
     code, max_rejects = options.pop("code"), options.pop("max_rejects")
+    if options.get("quality", 0) is None:
+        del options["quality"]
     if code != CODE_VERSION:
         raise ValueError(f"recipe of code version {code}, this is {CODE_VERSION}; compile the pipeline again")
     read: TransformConfig = read_section(TransformConfig, options, TransformConfig.PATH)

@@ -82,16 +82,15 @@ def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Tr
         raise ImageError("undecodable", reason) from None
     # The tensor's own memory: `numpy()` would copy it.
     values = np.frombuffer(memoryview(decoded), np.uint8).reshape(plan.height, plan.width, 3)
-    quality = recipe.quality or 0
     if recipe.encoding == "jpeg" and header.orientation == 1 and recipe.chroma in tf_ops.JPEG_CHROMA:
         # The same bytes as below, but without Python's lock.
-        data = tf_ops.encode_jpeg(decoded, quality, optimize=recipe.optimize, chroma=recipe.chroma)
+        data = tf_ops.encode_jpeg(decoded, recipe.quality, optimize=recipe.optimize, chroma=recipe.chroma)
         return Picture(plan, data, ImageHeader("jpeg", plan.height, plan.width, 3, 1), channel_sums(values))
     data, written = encode_image(
         Image.fromarray(values),
         recipe.encoding,
         orientation=header.orientation,
-        quality=quality,
+        quality=recipe.quality,
         optimize=recipe.optimize,
         chroma=recipe.chroma,
     )

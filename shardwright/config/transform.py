@@ -79,7 +79,7 @@ class TransformConfig:
     size: tuple[int, int] | None = field(default=None, metadata={"always": True})
     resize: str = field(default="stretch", metadata={"always": True})
     encoding: str = field(default="jpeg", metadata={"always": True})
-    quality: int | None = field(default=90, metadata={"always": True})
+    quality: int = field(default=90, metadata={"always": True})
     optimize: bool = False
     chroma: int = 420
     masks: str = RLE
@@ -98,10 +98,7 @@ class TransformConfig:
         for side in self.size or ():
             between("transform.size", side, 8, 16384)
         one_of("transform.encoding", self.encoding, (*ENCODINGS, AUTO))
-        if self.quality is not None:
-            between("transform.quality", self.quality, 1, 100)
-        elif self.encoding in ("jpeg", AUTO):
-            raise ConfigError("transform.quality", "null", "Give a value or remove the key.")
+        between("transform.quality", self.quality, 1, 100)
         if self.chroma not in CHROMAS:
             raise ConfigError("transform.chroma", f"{self.chroma!r} is not known", "Use 444, 422 or 420.")
         one_of("transform.masks", self.masks, (RLE, PNG))
@@ -129,7 +126,7 @@ class TransformConfig:
         jpeg = self.encoding in ("jpeg", AUTO)
         return replace(
             self,
-            quality=self.quality if jpeg else None,
+            quality=self.quality if jpeg else TransformConfig.quality,
             optimize=self.optimize and (jpeg or self.encoding == "png"),
             chroma=self.chroma if jpeg else TransformConfig.chroma,
             masks=self.masks if task == "segmentation" else TransformConfig.masks,

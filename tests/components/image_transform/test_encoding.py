@@ -51,6 +51,13 @@ def test_the_dataset_is_the_one_of_the_stated_encoding(small_dataset, tmp_path, 
     assert automatic.note.startswith(f"transform.encoding: {stated}, since ")
 
 
-def test_quality_must_be_there_since_it_may_be_jpeg():
+@pytest.mark.parametrize("encoding", ["auto", "png"])
+def test_quality_is_a_number(encoding):
     with pytest.raises(ConfigError, match=r"transform\.quality"):
-        TransformConfig(encoding="auto", quality=None)
+        parse_config({"input": {"images": "x"}, "transform": {"encoding": encoding, "quality": None}}, base=".")
+
+
+def test_an_encoding_without_quality_records_none(small_dataset, tmp_path):
+    source = small_dataset(tmp_path / "ds")
+    assert planned(source, encoding="png", quality=50).dataset == planned(source, encoding="png").dataset
+    assert planned(source, encoding="png").dataset.recipe["quality"] is None
