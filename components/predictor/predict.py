@@ -88,6 +88,7 @@ class Prediction:
         images: number of predicted images.
         rows: number of rows of the table; of TFRecord files, of records.
         failures: images that were left out.
+        notes: files that are not images, for the user.
     """
 
     out: str
@@ -95,6 +96,7 @@ class Prediction:
     images: int
     rows: int
     failures: tuple[Failure, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def predict(
     check_utf8(model, "model")
     target = _checked_target(out, options.form)
     source = find_source(images, options.split)
-    opened = open_model(model)
+    opened = _opened(os.path.abspath(model))
     rows = table_rows(opened, options.dialect) if options.form == CSV else None
     texts = _texts(opened, options.texts, source)
     with (
@@ -289,7 +291,7 @@ def _result(work: PredictionWork, out: str, dialect: str) -> Prediction:
     parts = [_part_summary(work.staging, number) for number in range(work.source.parts)]
     failures = [*work.source.refused, *(Failure(*row) for part in parts for row in part["failures"])]
     images, rows = (sum(part[name] for part in parts) for name in ("images", "rows"))
-    return Prediction(out, dialect, images, rows, tuple(sorted(failures)))
+    return Prediction(out, dialect, images, rows, tuple(sorted(failures)), work.source.notes)
 
 
 def _write_table(staging: Staging, parts: int, target: str, header: Sequence[str], made: Path) -> None:
@@ -308,7 +310,7 @@ def _write_records(staging: Staging, parts: int, result: Prediction, made: Path)
     """Writes the folder of TFRecord files; on a bucket the summary comes last."""
     target = result.out
     summary = {**vars(result), "failures": [failure._asdict() for failure in result.failures]}
-    del summary["out"]
+    del summary["out"], summary["notes"]
     text = json.dumps(summary, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
     names = [f"{shard_name(number, parts).replace('data', 'predictions')}.tfrecord" for number in range(parts)]
     with ExitStack() as stack:

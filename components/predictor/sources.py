@@ -28,6 +28,7 @@ from shardwright.images.decode import convert, header_of
 from shardwright.images.header import MOST_PIXELS, ImageError
 from shardwright.images.orientation import UPRIGHT
 from shardwright.ingest.stored_image import frames_of, prepare
+from shardwright.ingest.survey import without_other_files
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, buckets, is_remote, list_inputs, map_threads, read_bytes, readers
 
@@ -65,9 +66,15 @@ class ReadImage(NamedTuple):
 
 @dataclass(frozen=True)
 class FolderSource:
-    """Files of a folder, also on a bucket. Picklable."""
+    """Files of a folder, also on a bucket. Picklable.
+
+    Attributes:
+        listing: the files.
+        notes: what else is in the folder and is no image, for the user.
+    """
 
     listing: Listing
+    notes: tuple[str, ...] = ()
 
     @property
     def root(self) -> str:
@@ -132,6 +139,7 @@ class DatasetSource:
 
     dataset: ImageDataset
     splits: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def root(self) -> str:
@@ -230,7 +238,7 @@ def find_source(images: str, split: str | None = None) -> Source:
     if split is not None:
         raise UsageError(f"--split {split}: {images} is not a dataset. Leave it out for a folder of images.")
     try:
-        return FolderSource(list_inputs(place))
+        return FolderSource(*without_other_files(list_inputs(place)))
     except UsageError as error:
         # The path is an argument here, and no key of a configuration.
         raise UsageError(str(error).removeprefix("input.images: ")) from None

@@ -78,6 +78,8 @@ def _predict(options: argparse.Namespace) -> int:
         print_json({**vars(found), "failures": failures})
     else:
         layout = f" in the layout of {found.dialect}" if found.dialect else ""
+        for note in found.notes:
+            print(f"  {escape(note)}")
         print(f"{found.out}: {found.images} images, {found.rows} rows{layout}")
     for failure in found.failures:
         print(f"shardwright: {escape(failure.key)}: {failure.code}: {escape(failure.reason)}", file=sys.stderr)

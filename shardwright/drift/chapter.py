@@ -30,8 +30,8 @@ from shardwright.display.numbers import number, percent
 from shardwright.display.pictures import Picture, file_picture
 from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, DriftFinding
 from shardwright.drift.measures import NUMBERS
-from shardwright.drift.sample import MOST_PIXELS, Sample
-from shardwright.images.header import ImageError
+from shardwright.drift.sample import Sample
+from shardwright.images.header import MOST_PIXELS, ImageError
 from shardwright.images.read_header import read_header
 from shardwright.report.contact_sheets import BUDGET, Sheets
 from shardwright.report.page import Chapter

@@ -130,7 +130,7 @@ class Comparison:
         """A text about the images that are left out because both sides have them; empty if there are none."""
         if not self.current_known:
             return ""
-        return f"Left out: {counted(self.current_known, 'image')} of {self.current} that {self.reference} has, too"
+        return f"Left out of {self.current}: {counted(self.current_known, 'image')} that {self.reference} has, too"
 
     @property
     def unreadable(self) -> tuple[str, ...]:

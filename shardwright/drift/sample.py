@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.checksum import checksum_of
+from shardwright.config.images import ImagesConfig
 from shardwright.dataset.example_view import ExampleReader, sampling_hash
+from shardwright.dataset.outputs import without_outputs
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset, LocatedShard, contents_of
 from shardwright.dataset.shard_names import facts_path
 from shardwright.drift.measures import EMBEDDING, NUMBERS, ImageMeasures, measure_image
 from shardwright.errors import DatasetError
-from shardwright.images.header import ImageError, has_image_ending
+from shardwright.images.header import ImageError, has_image_ending, is_sidecar
 from shardwright.images.read_header import read_header
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import list_inputs, map_threads, read_bytes, readers
@@ -29,7 +31,6 @@ from shardwright.storage import list_inputs, map_threads, read_bytes, readers
 SIZE = 2000
 # Only the most frequent classes are compared.
 _MOST_CLASSES = 40
-MOST_PIXELS = 200_000_000
 _NONE = np.empty(0, np.uint64)
 
 
@@ -182,6 +183,7 @@ def sample_folder(
     size: int = SIZE,
     seed: int = 0,
     known_to: ImageDataset | None = None,
+    max_pixels: int = ImagesConfig.max_pixels,
     shown: Progress = SILENT,
 ) -> Sample:
     """Samples and measures images of a folder or a glob, such as the inputs of a served model.
@@ -192,13 +194,14 @@ def sample_folder(
         seed: seed of the sample.
         known_to: a dataset whose images are left out. A file of the same key and size counts as the same image; of
             other files, those that are read are compared by their bytes.
+        max_pixels: a file of more pixels is not decoded, and counts as unreadable.
         shown: advances with every image.
 
     Raises:
         EmptyListing: there are no files.
         DatasetError: the facts of the dataset are damaged.
     """
-    listing = list_inputs(folder)
+    listing, _ = without_outputs(list_inputs(folder))
     files = [i for i, key in enumerate(listing.keys) if has_image_ending(key) or not os.path.splitext(key)[1]]
     files = files or list(range(len(listing.keys)))
     known = _KnownFiles(known_to)
@@ -214,9 +217,12 @@ def sample_folder(
                 sample.known += 1
                 sample.total -= 1
                 continue
-            header = read_header(data, max_pixels=MOST_PIXELS)
+            header = read_header(data, max_pixels=max_pixels)
             row = measure_image(data, header)
         except (ImageError, OSError):
+            if is_sidecar(listing.keys[number]):
+                sample.total -= 1
+                continue
             sample.unreadable.append(listing.keys[number])
             continue
         finally:

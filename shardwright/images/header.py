@@ -12,6 +12,16 @@ IMAGE_ENDINGS = frozenset(
         *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo", ".ppm", ".pgm", ".pnm"),
     )
 )
+# Files that are next to images on purpose: annotations, lists, descriptions, folder views.
+_SIDECARS = frozenset(
+    (
+        *(".txt", ".json", ".xml", ".csv", ".tsv", ".yaml", ".yml", ".jsonl", ".ndjson", ".names", ".data", ".cfg"),
+        *(".md", ".rst", ".html", ".pdf", ".log", ".ini", ".db", ".toml", ".xmp", ".url"),
+        *(".npy", ".npz", ".mat", ".pkl", ".pt", ".pth", ".h5", ".hdf5", ".parquet", ".xlsx", ".docx", ".pptx"),
+        *(".zip", ".tar", ".gz", ".tgz", ".7z", ".rar", ".py", ".ipynb", ".sh", ".m", ".r", ".bat"),
+        *(".mp4", ".avi", ".mov", ".mkv", ".webm", ".wav", ".mp3"),
+    )
+)
 EMPTY_FILE = "empty_file"
 NOT_AN_IMAGE = "not_an_image"
 UNSUPPORTED_FORMAT = "unsupported_format"
@@ -31,6 +41,12 @@ XMP_GPS = b"exif:GPSLatitude"
 def has_image_ending(name: str) -> bool:
     """Returns whether a file is named like an image."""
     return os.path.splitext(name)[1].lower() in IMAGE_ENDINGS
+
+
+def is_sidecar(name: str) -> bool:
+    """Returns whether a file that is not an image is named like one that people and tools keep next to images."""
+    name = os.path.basename(name).lower()
+    return os.path.splitext(name)[1] in _SIDECARS or name.startswith(("readme", "license"))
 
 
 class ImageError(ValueError):

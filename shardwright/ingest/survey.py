@@ -8,7 +8,6 @@ read and compares them after the last.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from shardwright.config.images import FULL
 from shardwright.config.input import TFRECORD
 from shardwright.dataset.ledger import MISSING_IMAGE, UNLISTED
 from shardwright.dataset.manifest import SINGLE
+from shardwright.dataset.outputs import without_outputs
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import (
     AnnotationFormat,
@@ -38,7 +38,7 @@ from shardwright.formats.split_files import Opening, SplitFile, SplitFiles, find
 from shardwright.formats.tables import Spans
 from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
-from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError, has_image_ending
+from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError, has_image_ending, is_sidecar
 from shardwright.images.read_header import read_header
 from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
@@ -118,16 +118,6 @@ _UNLISTED_MEANS = {
     "reject": "an image without a row is left out",
     "unlabeled": "an image without a row is written without a class",
 }
-# Files that are next to images on purpose: annotations, lists, descriptions, folder views.
-_SIDECARS = frozenset(
-    (
-        *(".txt", ".json", ".xml", ".csv", ".tsv", ".yaml", ".yml", ".jsonl", ".ndjson", ".names", ".data", ".cfg"),
-        *(".md", ".rst", ".html", ".pdf", ".log", ".ini", ".db", ".toml", ".xmp", ".url"),
-        *(".npy", ".npz", ".mat", ".pkl", ".pt", ".pth", ".h5", ".hdf5", ".parquet", ".xlsx", ".docx", ".pptx"),
-        *(".zip", ".tar", ".gz", ".tgz", ".7z", ".rar", ".py", ".ipynb", ".sh", ".m", ".r", ".bat"),
-        *(".mp4", ".avi", ".mov", ".mkv", ".webm", ".wav", ".mp3"),
-    )
-)
 _LOOK_INTO = 1 << 20
 _SHOWN = 3
 _MASK_DIGITS = 8
@@ -394,24 +384,30 @@ def _not_images(listing: Listing) -> dict[int, Refusal]:
     }
 
 
+def without_other_files(listing: Listing) -> tuple[Listing, tuple[str, ...]]:
+    """Leaves out what an ingest does not take for images: datasets, runs, and files that are kept next to images.
+
+    Returns:
+        The listing, and notes for the user.
+    """
+    listing, outputs = without_outputs(listing)
+    listing, _, sidecars = _without_sidecars(listing, _not_images(listing))
+    return listing, tuple(note for note in (outputs, sidecars) if note)
+
+
 def _without_sidecars(listing: Listing, not_images: dict[int, Refusal]) -> tuple[Listing, dict[int, Refusal], str]:
     """Takes files that people and tools keep next to images out of the listing: they are neither images nor rejects.
 
     Returns:
         The listing, the files that are left and are not images, and a note with the count of each ending.
     """
-    sidecars = {i for i in not_images if _is_sidecar(listing.keys[i])}
+    sidecars = {i for i in not_images if is_sidecar(listing.keys[i])}
     if not sidecars or len(sidecars) == len(listing.keys):
         return listing, not_images, ""
     note = f"images: other files are ignored: {counted_endings(listing.keys[i] for i in sidecars)}"
     kept = [i for i in range(len(listing.keys)) if i not in sidecars]
     part = dataclasses.replace(listing.part(kept), refused=listing.refused)
     return part, {new: not_images[old] for new, old in enumerate(kept) if old in not_images}, note
-
-
-def _is_sidecar(key: str) -> bool:
-    name = os.path.basename(key).lower()
-    return os.path.splitext(name)[1] in _SIDECARS or name.startswith(("readme", "license"))
 
 
 def _why_no_image(path: str, pin: str) -> str | None:

@@ -236,7 +236,7 @@ def damaged_png(file: Path) -> None:
     file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"nothing") + chunk(b"IEND", b""))
 
 
-def test_hostile_files_are_named_and_the_others_written(segmenter, tmp_path, capsys):
+def test_hostile_files_are_named_and_the_others_written(segmenter, small_dataset, tmp_path, capsys):
     folder = tmp_path / "in"
     folder.mkdir()
     for name in ("good", "last"):
@@ -244,6 +244,8 @@ def test_hostile_files_are_named_and_the_others_written(segmenter, tmp_path, cap
     damaged_png(folder / "hollow.png")
     (folder / "=cmd.jpg").write_bytes(b"<html>")
     (folder / "empty.jpg").write_bytes(b"")
+    (folder / "labels.csv").write_text("image,label\n")
+    shutil.copytree(small_dataset(tmp_path / "made", task="classification"), folder / "october")
     code = main(["predict", str(segmenter), str(folder), "--out", str(tmp_path / "out.csv"), "--json"])
     result = json.loads(capsys.readouterr().out)
     assert code == 1
@@ -253,6 +255,8 @@ def test_hostile_files_are_named_and_the_others_written(segmenter, tmp_path, cap
         ("empty.jpg", "empty_file"),
         ("hollow.png", "undecodable"),
     ]
+    assert ["datasets or runs, and left out: october" in note for note in result["notes"]] == [True, False]
+    assert result["notes"][1] == "images: other files are ignored: .csv 1"
     assert [row[0] for row in rows_of(tmp_path / "out.csv")[1:]] == [
         f"{image}.png_{name}" for image in ("good", "last") for name in SPEC.classes
     ]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import shutil
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from shardwright.checksum import checksum_of
 from shardwright.config.evaluation import DriftConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.drift.compare import Comparison, compare
-from shardwright.drift.monitor import _names, check_drift, compare_datasets
+from shardwright.drift.monitor import _names, check_drift, compare_datasets, sample_of
 from shardwright.drift.sample import sample_dataset, sample_folder
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.records import find_feature
@@ -114,7 +115,7 @@ def test_images_that_both_datasets_have_do_not_hide_that_the_new_ones_differ(sma
         found = compare_datasets(first, current)
         assert (found.current_known, found.current_images, found.reference_images) == (known, images, 150)
         assert ("brightness" in {one.measure for one in found.drifted}) == (current == second)
-    assert found.known == "Left out: 150 images of second/dataset that first/dataset has, too"
+    assert found.known == "Left out of second/dataset: 150 images that first/dataset has, too"
     assert found.known in found._repr_html_()
     # A folder that grows: some of its files have other names than the images of the dataset.
     folder = tmp_path / "folder"
@@ -124,7 +125,7 @@ def test_images_that_both_datasets_have_do_not_hide_that_the_new_ones_differ(sma
         file.write_bytes(data)
     served = compare_datasets(first, folder)
     assert (served.current_known, served.current_images) == (150, 20)
-    assert served.known == "Left out: 150 images of folder that dataset has, too"
+    assert served.known == "Left out of folder: 150 images that dataset has, too"
     assert "brightness" in {one.measure for one in served.drifted}
     # In a sample, the rest of the dataset is the whole.
     checked = check_drift(ImageDataset.open(second), DriftConfig(str(first)), ImageDataset.open(first).manifest.digest)
@@ -172,11 +173,19 @@ def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path
         file.write_bytes(find_feature(reader[key], "image/encoded")[0])
     (folder / "broken.jpg").write_bytes(b"no image")
     (folder / "labels.csv").write_text("image,label\n")
+    (folder / "LICENSE").write_text("free")
+    # Shards may have names without an ending.
+    shutil.copytree(root.root, folder / "october")
+    (folder / "october/Split-train/data").write_bytes(b"shard")
     files = sample_folder(str(folder))
     assert (files.total, files.unreadable) == (14, ["broken.jpg"])
     order = np.argsort(files.keys)
     assert np.array_equal(files.numbers[order], train.numbers[np.argsort(train.keys)])
     assert compare(train, files).drifted == ()
+    assert sample_folder(str(folder), max_pixels=1).keys == []
+    # A folder is read with the limit of the dataset that it is compared with.
+    limit = ImageDataset(root.root, dataclasses.replace(root.manifest, recipe={"images": {"max_pixels": 1}}))
+    assert len(sample_of(folder, 20, reference=limit).unreadable) == 14
 
 
 @pytest.mark.slow
