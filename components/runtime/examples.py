@@ -135,12 +135,13 @@ def _read(examples: Artifact) -> _Found:
 
 
 def _add(found: _Found, example: Mapping[str, Any], file: str) -> None:
-    for name in (_KEY, _PIXELS):
-        if not isinstance(example.get(name), list):
-            raise DatasetError(
-                f"{file}: a record has no feature {name!r} of bytes, so this is not an example of Shardwright. "
-                "Write the examples with ImageExampleGen."
-            )
+    missing = [repr(name) for name in (_KEY, _PIXELS) if not isinstance(example.get(name), list)]
+    if missing:
+        what = "feature" if len(missing) == 1 else "features"
+        raise DatasetError(
+            f"{file}: a record has no {what} {' and '.join(missing)} of bytes, so this is not an example of "
+            "Shardwright. Write the examples with ImageExampleGen."
+        )
     for name, values in example.items():
         found.kinds[name] = "bytes" if isinstance(values, list) else values.dtype.name
         if name.startswith(_OF_MASKS) and name.endswith(_RUNS):

@@ -108,6 +108,7 @@ def _delete_copies(
     from shardwright.lineage.ancestry import Family
     from shardwright.lineage.places import known_places
     from shardwright.staging.staged import clear
+    from shardwright.storage import is_remote
 
     staged = [name for root in roots for name in clear(root)]
     rows = sum(delete_probe_rows(root, contents) for root in roots)
@@ -129,10 +130,15 @@ def _delete_copies(
         "unreadable": found.damaged,
     }
     lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
-    lines += [plain(f"  {text.format(one)}", 1000) for name, text in _REMAINS.items() for one in remains[name]]
+    out = options.out if is_remote(options.out) else os.path.abspath(options.out)
+    for name, text in _REMAINS.items():
+        for one in remains[name]:
+            shown = _IN_OUTPUT if name == "held_by" and one == out else text
+            lines.append(plain(f"  {shown.format(one)}", 1000))
     return remains, lines
 
 
+_IN_OUTPUT = "still in {}, under another key: delete that dataset, and call forget again with all keys"
 _REMAINS = {
     "other_keys": "the same file is also {}: add it to the keys",
     "similar_keys": "an image that looks the same is {}: add it to the keys",

@@ -122,6 +122,9 @@ def test_copies_under_other_keys_are_found(image_input, tmp_path, capsys):
     assert {str(tmp_path / name) for name in ("first", "second")} <= set(found["held_by"])
     assert found["other_keys"] == ["003.jpg"]
     assert found["unreadable"] == [str(broken)]
+    assert main([*map(str, command)]) == 0
+    shown = capsys.readouterr().out
+    assert f"still in {tmp_path}/rest, under another key: delete that dataset, and call forget again with all" in shown
 
 
 def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsys):

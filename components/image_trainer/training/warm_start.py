@@ -154,7 +154,8 @@ def _output_weights(model: Any) -> set[int]:
 
 def _by_name(mine: Any, theirs: Any, classes: Sequence[str], before: Sequence[str]) -> npt.NDArray[Any]:
     """Returns weights of the outputs: of the earlier model where it has the class, else the initial ones."""
-    values, earlier = np.array(mine), np.asarray(theirs)
+    # NumPy 2 warns of a Keras variable that it is to copy itself.
+    values, earlier = np.asarray(mine).copy(), np.asarray(theirs)
     for at, name in enumerate(classes):
         if name in before:
             values[..., at] = earlier[..., before.index(name)]

@@ -27,7 +27,7 @@ def named(group: str, index: int) -> str:
 
 def arrays_of(groups: Mapping[str, list[Any]]) -> Arrays:
     """Returns the numbers of variables, as in a checkpoint."""
-    return {named(group, i): _plain(np.array(v)) for group, members in groups.items() for i, v in enumerate(members)}
+    return {named(group, i): _plain(v) for group, members in groups.items() for i, v in enumerate(members)}
 
 
 def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
@@ -56,6 +56,8 @@ def weights_of(arrays: Arrays) -> Arrays:
     return {name: array for name, array in arrays.items() if not name.startswith("optimizer/")}
 
 
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Converts bfloat16, which a custom model may have and NumPy lacks, to float32."""
+def _plain(variable: Any) -> npt.NDArray[Any]:
+    """Returns a copy; bfloat16, which a custom model may have and NumPy lacks, becomes float32."""
+    # NumPy 2 warns of a Keras variable that it is to copy itself.
+    array = np.asarray(variable).copy()
     return array.astype(np.float32) if array.dtype.kind == "V" else array

@@ -71,8 +71,10 @@ def test_what_is_not_ours_is_refused(tmp_path):
     def opened(examples):
         return open_examples(examples, lambda: str(tmp_path / "temporary"))
 
-    with pytest.raises(DatasetError, match=r"a\.gz: a record has no feature 'image/key' of bytes"):
+    with pytest.raises(DatasetError, match=r"no features 'image/key' and 'image/encoded' of bytes"):
         opened(written(tmp_path / "foreign", {"pixels": b"x"}))
+    with pytest.raises(DatasetError, match=r"a\.gz: a record has no feature 'image/key' of bytes"):
+        opened(written(tmp_path / "unnamed", {"image/encoded": b"x"}))
     with pytest.raises(DatasetError, match=r"has no records\. Check the component"):
         opened(written(tmp_path / "empty"))
     damaged = written(tmp_path / "damaged", {"image/key": b"a", "image/encoded": b"x" * 99})
