@@ -70,7 +70,7 @@ class FolderSource:
 
     Attributes:
         listing: the files.
-        notes: what else is in the folder and is no image, for the user.
+        notes: the files of the folder that are left out, for the user.
     """
 
     listing: Listing

@@ -1,4 +1,4 @@
-"""The file that a command writes where the user asks: without `--force`, it replaces only one of its own."""
+"""The file that a command writes where the user asks: without `--force`, it replaces only its earlier output."""
 
 from __future__ import annotations
 
