@@ -21,6 +21,7 @@ from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
 from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.components.image_transform.text import Text
 from shardwright.components.predictor import sources
+from shardwright.components.predictor.model import model_folder, open_model
 from shardwright.components.predictor.predict import PredictOptions, _opened, predict, write_part
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
@@ -46,6 +47,24 @@ def save(folder: Path, model, spec: TrainSpec, chosen: Thresholds) -> Path:
 
     save_model(FlippedMean(model, spec), dataclasses.replace(spec, export=str(folder)), chosen)
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _opened_once():
+    """A model that has not changed is opened once by this process: that takes longer than predicting a few images."""
+    opened = {}
+
+    def open_once(place):
+        folder = model_folder(place)
+        key = folder, (folder / "saved_model.pb").stat().st_mtime_ns
+        if key not in opened:
+            opened[key] = open_model(place)
+        return opened[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shardwright.components.predictor.predict.open_model", open_once)
+        yield
+    opened.clear()
 
 
 @pytest.fixture(scope="module")
