@@ -1,8 +1,9 @@
-"""The executor of ImageExampleGen: plans the ingest, writes shards by a Beam map, commits the dataset."""
+"""The executor of ImageExampleGen: plans the ingest, writes the shards, commits the dataset."""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,11 +18,13 @@ from shardwright.config.images import FULL
 from shardwright.errors import UsageError
 from shardwright.ingest import (
     INPUT_VARIABLE,
+    IngestPlan,
     IngestRecipe,
     InputLocation,
     commit_ingest,
     plan_ingest,
     write_shard,
+    write_shards,
     written_notes,
 )
 from shardwright.ingest.baseline import baseline_source
@@ -35,7 +38,8 @@ from shardwright.staging.staging import Staging
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Maps over shard numbers: neither pixels nor run lengths pass through Beam. So does a look before the plan.
 
-    The mapped function is that of the core, so that Beam's worker processes start without importing TFX.
+    The mapped function is that of the core, so that Beam's worker processes start without importing TFX. Without
+    options of Beam, the processes of `shardwright ingest` write the shards.
     """
 
     def Do(
@@ -63,7 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             expected_fingerprint=exec_properties["input_fingerprint"],
             quiet=recipe.images.verify != FULL,
             staging_root=root,
-            # Beam's default runner would look with one process.
+            # Beam's default runner would look and write with one process.
             spread=look.spread if self._beam_pipeline_args else None,
         )
         records = prepared.surveyed.records
@@ -75,15 +79,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         staging = Staging.open(root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
             prepared.stage(staging, elsewhere=True)
-            shown = shard_progress(staging, plan.dataset.shards, "writing shards")
-            with shown, self._make_beam_pipeline() as pipeline:
-                _ = (
-                    pipeline
-                    | "ShardNumbers" >> beam.Create(range(len(plan.dataset.shards)))
-                    # Without the reshuffle the numbers stay in one bundle, and one worker writes every shard.
-                    | "Spread" >> beam.Reshuffle()
-                    | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
-                )
+            with shard_progress(staging, plan.dataset.shards, "writing shards"):
+                self._write(plan, staging)
             written = written_notes(plan, staging.results(plan.dataset.shards))
             for note in written:
                 print_note(note)
@@ -96,6 +93,19 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
+
+    def _write(self, plan: IngestPlan, staging: Staging) -> None:
+        if not self._beam_pipeline_args:
+            deque(write_shards(plan, staging)[1], maxlen=0)
+            return
+        with self._make_beam_pipeline() as pipeline:
+            _ = (
+                pipeline
+                | "ShardNumbers" >> beam.Create(range(len(plan.dataset.shards)))
+                # Without the reshuffle the numbers stay in one bundle, and one worker writes every shard.
+                | "Spread" >> beam.Reshuffle()
+                | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
+            )
 
 
 class _Look:

@@ -4,7 +4,7 @@ from shardwright.ingest.features import example_features, labels_kind
 from shardwright.ingest.identify import hash_input, input_fingerprint
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
-from shardwright.ingest.run import ingest, written_notes
+from shardwright.ingest.run import ingest, write_shards, written_notes
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.trial import Trial, try_images
 from shardwright.ingest.write import commit_ingest, write_shard
@@ -29,5 +29,6 @@ __all__ = [
     "survey_input",
     "try_images",
     "write_shard",
+    "write_shards",
     "written_notes",
 ]

@@ -201,25 +201,33 @@ def _write(
     Returns:
         The manifest, and notes on what was written.
     """
-    shards = plan.dataset.shards
-    missing = [number for number, result in enumerate(staging.results(shards)) if result is None]
-    written = _write_all(plan, staging, missing, workers)
-    with progress(len(missing), "writing shards", quiet=quiet) as shown:
+    missing, written = write_shards(plan, staging, workers)
+    with progress(missing, "writing shards", quiet=quiet) as shown:
         for _ in written:
             shown.advance()
-    notes = written_notes(plan, staging.results(shards))
+    notes = written_notes(plan, staging.results(plan.dataset.shards))
     return commit_ingest(plan, staging, out, {"config": config.to_dict(), "runner": "ingest"}), notes
 
 
-def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: int | None) -> Iterator[ShardResult]:
-    """Writes the shards that are not finished yet; yields each as it is done."""
+def write_shards(plan: IngestPlan, staging: Staging, workers: int | None = None) -> tuple[int, Iterator[ShardResult]]:
+    """Writes the shards of a staged plan that are not finished yet, in processes of this machine.
+
+    Args:
+        plan: the plan.
+        staging: its staging folder, locked by the caller.
+        workers: processes; by default one per processor, and none for small inputs.
+
+    Returns:
+        The number of these shards, and an iterator that yields each as it is done.
+    """
+    missing = [number for number, result in enumerate(staging.results(plan.dataset.shards)) if result is None]
     cores = workers or os.cpu_count() or 1
     workers = min(_processes(plan.total_bytes, workers), len(missing))
     if workers > 1:
         # The longest first, so that the last ones to be written are short and no worker waits long for another.
         missing = sorted(missing, key=lambda number: -plan.shard_bytes[number])
     write = partial(write_shard, plan=plan, staging=staging, cores=cores, processes=max(1, workers))
-    return map_processes(write, missing, workers, _LOST)
+    return len(missing), map_processes(write, missing, workers, _LOST)
 
 
 def _processes(total: int, workers: int | None) -> int:
