@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from shardwright.errors import UsageError
 
 # Components that read what changes while their parameters stay the same.
 _NEVER_CACHED = ("shardwright.components.input_resolver.", "shardwright.components.baseline_resolver.")
 
 
-def correct_document(document: dict[str, Any]) -> None:
+def correct_document(document: dict[str, Any], defaults: Mapping[str, str | int | float] | None = None) -> None:
     """Corrects a compiled pipeline that contains InputResolver or BaselineResolver, or that has an exit handler.
 
     TFX (1.16 and 1.21, `step_builder.py`) names the producers of dynamic values with the suffix `_task`, which no
@@ -27,6 +29,11 @@ def correct_document(document: dict[str, Any]) -> None:
     Args:
         document: the compiled pipeline as plain values; changed in place. Either form: that of the JSON file, with
             `pipelineSpec`, or the content of that key.
+        defaults: name of a `RuntimeParameter` -> its value in a run that gives none. TFX leaves the defaults of
+            runtime parameters out, and a run without a value is refused.
+
+    Raises:
+        UsageError: the pipeline has no such parameter, or its schema (2.0) has no defaults.
     """
     spec = document.get("pipelineSpec", document)
     executors = spec["deploymentSpec"]["executors"]
@@ -42,6 +49,21 @@ def correct_document(document: dict[str, Any]) -> None:
                     produced["producerTask"] = produced["producerTask"].removesuffix("_task")
                     task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
     pass_inputs(spec)
+    _set_defaults(spec, defaults or {})
+
+
+def _set_defaults(spec: dict[str, Any], defaults: Mapping[str, str | int | float]) -> None:
+    declared = spec.get("root", {}).get("inputDefinitions", {}).get("parameters", {})
+    for name, value in defaults.items():
+        if name not in declared:
+            there = ", ".join(sorted(declared)) or "none"
+            raise UsageError(f"correct_document: defaults: no task reads a parameter {name!r}. There are: {there}.")
+        if "parameterType" not in declared[name]:
+            raise UsageError(
+                f"correct_document: defaults: {name!r} can have a default in schema 2.1 only. Compile with "
+                "use_pipeline_spec_2_1=True."
+            )
+        declared[name]["defaultValue"] = value
 
 
 def pass_inputs(spec: dict[str, Any]) -> None:
@@ -54,7 +76,11 @@ def pass_inputs(spec: dict[str, Any]) -> None:
         spec: the pipeline as plain values; changed in place.
     """
     defined = spec["root"].get("inputDefinitions", {}).get("parameters", {})
-    kinds = {name: {"parameterType": definition["parameterType"]} for name, definition in defined.items()}
+    # Schema 2.0, which TFX writes by default, has another word for the type than 2.1.
+    kinds = {
+        name: {word: definition[word] for word in ("parameterType", "type") if word in definition}
+        for name, definition in defined.items()
+    }
 
     def read_by(tasks: dict[str, Any]) -> set[str]:
         """Returns the inputs that tasks read of their pipeline; the inner ones are completed first."""
