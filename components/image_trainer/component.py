@@ -23,7 +23,7 @@ from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
 from shardwright.config.trainer import BLESSED, check_import_path
 from shardwright.errors import UsageError
-from shardwright.evaluation.submission import layout_of_table
+from shardwright.evaluation.submission import LAYOUTS, layout_of_table
 from shardwright.storage import is_remote
 
 if TYPE_CHECKING:
@@ -278,6 +278,12 @@ def _run_options(config: Config) -> dict[str, Any]:
 def _submission(config: Config) -> str:
     """Returns the layout of the table of masks, if `predict` can write it."""
     labels = config.input.labels
-    if config.task != "segmentation" or labels.path is None or labels.code or labels.files:
+    if config.task != "segmentation" or labels.path is None or labels.files:
         return ""
-    return layout_of_table(config.resolve(labels.path)) or ""
+    name = layout_of_table(config.resolve(labels.path))
+    if name is None:
+        return ""
+    dialect = LAYOUTS[name].dialect
+    form = {"encoding": dialect.runs, "order": dialect.order, "start": dialect.base}
+    # `init` spells out the form that it detected.
+    return name if labels.rle.given.items() <= form.items() else ""

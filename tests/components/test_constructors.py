@@ -38,7 +38,7 @@ from shardwright.components import (
     StatisticsGen,
     Text,
 )
-from shardwright.components.image_trainer.component import TrainerOptions
+from shardwright.components.image_trainer.component import TrainerOptions, _submission
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.config import load_config, parse_config
 from shardwright.config.input import LabelsConfig
@@ -509,3 +509,19 @@ def test_options_are_written_as_in_yaml(photographs):
     with pytest.raises(ConfigError, match=r"images\.verfy: unknown key\. Did you mean images\.verify\?"):
         public.Images(verfy="full")
     assert next(iter(inspect.signature(public.Images).parameters)) == "verify"
+
+
+@pytest.mark.parametrize(
+    ("rle", "layout"),
+    [
+        ({}, "severstal"),
+        # As `init` writes it.
+        ({"encoding": "absolute", "order": "column", "start": 1}, "severstal"),
+        ({"order": "row"}, ""),
+        ({"start": 0}, ""),
+    ],
+)
+def test_the_layout_of_predictions_is_that_of_the_table_with_its_form_spelled_out(tmp_path, rle, layout):
+    (tmp_path / "train.csv").write_text("ImageId,ClassId,EncodedPixels\n")
+    raw = {"input": {"images": "x", "labels": {"path": "train.csv", "rle": rle}}}
+    assert _submission(parse_config(raw, base=str(tmp_path))) == layout
