@@ -70,9 +70,19 @@ def test_the_project_runs_and_compiles_as_written(project):
     dataset = ImageDataset.open(examples)
     assert sum(dataset.num_records(split) for split in dataset.splits) == 24
     assert list((project / "runs/serving_model").glob("*/saved_model.pb"))
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud import aiplatform
+    from google.protobuf import json_format
+    from kfp.client.client import _extract_pipeline_yaml
+
     run(project, "kubeflow_v2_runner.py")
-    document = json.loads((project / "my-flowers.json").read_text())
-    tasks = document["pipelineSpec"]["root"]["dag"]["tasks"]
+    # As KFP's client and that of Vertex AI read it.
+    file = str(project / "my-flowers.yaml")
+    spec = _extract_pipeline_yaml(file).pipeline_spec
+    job = aiplatform.PipelineJob("it", file, project="it", location="us-central1", credentials=AnonymousCredentials())
+    assert job._gca_resource.runtime_config.gcs_output_directory == "gs://BUCKET/my-flowers"
+    assert spec.default_pipeline_root == "gs://BUCKET/my-flowers"
+    tasks = json_format.MessageToDict(spec)["root"]["dag"]["tasks"]
     assert {"InputResolver", "ImageExampleGen", "DataGate", "Transform", "Trainer", "Pusher"} <= set(tasks)
     assert tasks["ImageExampleGen"]["dependentTasks"] == ["InputResolver"]
     run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
