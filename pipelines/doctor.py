@@ -18,6 +18,7 @@ from pathlib import Path
 
 from shardwright.extras import CONTAINS, extras_of
 from shardwright.pipelines.machine import PROBLEM, Check, check_machine
+from shardwright.processes import usable_cores
 
 # Package -> the module that its users import.
 PACKAGES = {
@@ -108,7 +109,7 @@ def diagnose() -> Diagnosis:
         f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()).strip() or 'an unknown C library'}"
     )
     machine = check_machine(os.environ, Path.home())
-    return Diagnosis(platform.python_version(), system, _processors(), machine, states)
+    return Diagnosis(platform.python_version(), system, usable_cores(), machine, states)
 
 
 def _state(package: str, module: str, problem: str) -> PackageState:
@@ -146,11 +147,6 @@ def import_problems(modules: Sequence[str]) -> dict[str, str]:
         if died is not None:
             problems[died] = end
     return problems
-
-
-def _processors() -> int:
-    # macOS does not know which processors a process may use.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _version(package: str) -> str:

@@ -1,4 +1,4 @@
-"""Worker processes: the pool for all work on whole shards, and the memory and garbage collection of a process.
+"""Worker processes: the pool for all work on whole shards; processors, memory and garbage collection of a process.
 
 `trim_heap` and `keep_heap` return freed memory to the system, or keep it for the next file. `keep_tensors` keeps that
 of TensorFlow's tensors. `gc_paused` imports large packages, TFX above all, without garbage collection.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import multiprocessing
 import os
 import re
@@ -67,11 +68,31 @@ def keep_tensors(environment: Mapping[str, str], processors: int | None = None) 
 
     Args:
         environment: `os.environ`; values that it has remain.
-        processors: those that threads share; by default those of this machine.
+        processors: those that threads share; by default `usable_cores`.
     """
-    if (processors or os.cpu_count() or 1) >= _MANY:
+    if (processors or usable_cores()) >= _MANY:
         return {}
     return {name: environment.get(name, value) for name, value in _TENSORS.items()}
+
+
+def usable_cores(cgroups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Returns how many processors this process may use: those of its affinity, at most its container's quota.
+
+    `os.cpu_count` counts those of the machine: in a container with 2 of a node's 64, 64 processes would start.
+
+    Args:
+        cgroups: where a container sees its own cgroup; with version 2, the quota and its period are in `cpu.max`, with
+            version 1 in `cpu/cpu.cfs_quota_us` and `cpu/cpu.cfs_period_us`.
+    """
+    # macOS does not know which processors a process may use.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        with suppress(OSError, ValueError):
+            quota, period = " ".join((cgroups / file).read_text(encoding="ascii") for file in files).split()
+            # Without a quota there is the word `max`, or -1.
+            if quota.isdecimal() and period.isdecimal() and int(period):
+                cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
+    return cores
 
 
 _In = TypeVar("_In")

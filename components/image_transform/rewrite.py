@@ -6,7 +6,6 @@ the shard, for the analyzers.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ from shardwright.images import tf_ops
 from shardwright.images.geometry import Geometry, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.read_header import read_header
+from shardwright.processes import usable_cores
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import map_threads
 from shardwright.tfrecords import encode, records
@@ -196,9 +196,7 @@ def rewritten(
         In their order the new record with its figures, or a reject and `None`.
     """
     opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.rest)
-    pictured = map_threads(
-        partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=os.cpu_count() or 1
-    )
+    pictured = map_threads(partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=usable_cores())
     for group in _in_groups(pictured, lambda pair: pair[0].rest + _size(pair[1])):
         for one, picture in group:
             yield _finished(one, picture, how)

@@ -12,6 +12,7 @@ from shardwright.errors import ConfigError, DatasetError, ShardwrightError
 from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, LoaderTensor, dataset_facts
 from shardwright.pipelines.runs.logs import log_to_file
 from shardwright.pipelines.tpu import TpuSlice
+from shardwright.processes import usable_cores
 
 _NAMES = ("image", "target", "weight")
 _WARM_UP = 2
@@ -53,7 +54,7 @@ def gather(
         host_processors=host_processors or chosen.processors_per_host,
         host_memory=int(host_memory) if host_memory else chosen.memory_per_host,
         needed=needed,
-        processors=len(os.sched_getaffinity(0)),
+        processors=usable_cores(),
     )
 
 

@@ -6,7 +6,6 @@ The result depends on the files alone: not on who probes them, nor on what the c
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
-from shardwright.processes import map_processes
+from shardwright.processes import map_processes, usable_cores
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
@@ -198,7 +197,7 @@ def probe_input(
 
 def _spread(workers: int | None, size: int, look: Look, parts: Sequence[Part]) -> Iterator[tuple[int, list[Seen]]]:
     """Probes on this machine, `size` bytes in all."""
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     if workers is None and size < _BYTES_WORTH_PROCESSES:
         return map_threads(look, parts, threads=cores)
     return map_processes(look, parts, min(workers or cores, len(parts)), _LOST)

@@ -24,7 +24,7 @@ from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.spans import becomes_input
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.write import commit_ingest, write_shard
-from shardwright.processes import map_processes, warm_up
+from shardwright.processes import map_processes, usable_cores, warm_up
 from shardwright.progress import counted, progress
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
 from shardwright.staging.damaged import damage
@@ -221,19 +221,23 @@ def write_shards(plan: IngestPlan, staging: Staging, workers: int | None = None)
         The number of these shards, and an iterator that yields each as it is done.
     """
     missing = [number for number, result in enumerate(staging.results(plan.dataset.shards)) if result is None]
-    cores = workers or os.cpu_count() or 1
+    return len(missing), _write_all(plan, staging, missing, workers)
+
+
+def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: int | None) -> Iterator[ShardResult]:
+    cores = workers or usable_cores()
     workers = min(_processes(plan.total_bytes, workers), len(missing))
     if workers > 1:
         # The longest first, so that the last ones to be written are short and no worker waits long for another.
         missing = sorted(missing, key=lambda number: -plan.shard_bytes[number])
     write = partial(write_shard, plan=plan, staging=staging, cores=cores, processes=max(1, workers))
-    return len(missing), map_processes(write, missing, workers, _LOST)
+    return map_processes(write, missing, workers, _LOST)
 
 
 def _processes(total: int, workers: int | None) -> int:
     """Returns how many processes are used for so many bytes of images where `workers` are asked for."""
     if workers is None:
-        return (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
+        return usable_cores() if total > _BYTES_WORTH_PROCESSES else 1
     return workers
 
 

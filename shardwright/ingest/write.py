@@ -34,6 +34,7 @@ from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.read import UNREADABLE, probe_of_values, row_values
 from shardwright.ingest.stored_image import may_decode, prepare
 from shardwright.ingest.tasks import ShardTasks, Task
+from shardwright.processes import usable_cores
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, ShardResult, Staging
 from shardwright.storage import (
@@ -71,7 +72,7 @@ def write_shard(
     checked = _checked(_images(tasks, plan.examples, plan.source, options), options.checksum, with_crc32c=kept)
     # The last process to end is the one with the largest shard.
     share = max(1 / processes, plan.shard_bytes[number] / max(1, plan.total_bytes))
-    threads = math.ceil((cores or os.cpu_count() or 1) * share) if may_decode(options) else 1
+    threads = math.ceil((cores or usable_cores()) * share) if may_decode(options) else 1
     prepared = map_threads(partial(_prepared, options=options), checked, threads, _weight)
     images = _measured(prepared) if options.verify == FULL else in_groups((image for image, _ in prepared), _weight)
     inputs = staging.sorter() if plan.recorded else None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -25,6 +24,7 @@ import tensorflow as tf
 
 from shardwright.dataset.reader import LocatedShard
 from shardwright.errors import DatasetError, ShardwrightError, describe_os_error
+from shardwright.processes import usable_cores
 from shardwright.storage import open_file
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records
@@ -67,7 +67,7 @@ def require(condition: Tensor, problem: str, value: Tensor) -> Tensor:
 
 def threads_of_decoding() -> int:
     """Returns twice the number of processors, so that decoding never waits for batching."""
-    return 2 * len(os.sched_getaffinity(0))
+    return 2 * usable_cores()
 
 
 def calls_at_once(batch: int, threads: int) -> int:

@@ -28,6 +28,7 @@ from shardwright.loader.options import LoaderOptions, ResolvedOptions
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.postprocess import Postprocess
 from shardwright.loader.shard_cache import ShardCache, cache_shards
+from shardwright.processes import usable_cores
 from shardwright.storage import is_remote
 from shardwright.storage.paths import scheme_of
 from shardwright.version import __version__
@@ -209,7 +210,7 @@ def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
         augmented = _mixed(examples, options).enumerate().map(no_autograph(augment), tf.data.AUTOTUNE)
         batches = augmented.batch(options.batch_size, drop_remainder=options.fixed)
     finish = no_autograph(Postprocess(dataset.manifest, options).__call__)
-    at_once = finished_at_once(len(os.sched_getaffinity(0)))
+    at_once = finished_at_once(usable_cores())
     return batches.map(finish, at_once).prefetch(_AHEAD).with_options(_tf_options(options))
 
 

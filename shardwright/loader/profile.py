@@ -6,7 +6,6 @@ Methods take turns, so that other work on the machine affects all of them alike.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -29,7 +28,7 @@ from shardwright.loader.dataset_info import image_size
 from shardwright.loader.encodings import EncodingRow, choose_encoding, compare_encodings
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
 from shardwright.loader.load import load
-from shardwright.processes import peak_memory
+from shardwright.processes import peak_memory, usable_cores
 from shardwright.storage import is_remote
 from shardwright.tfrecords.records import find_feature
 
@@ -307,7 +306,7 @@ def _loaded(dataset: ImageDataset, split: str, size: tuple[int, int], batch: int
         size=size,
         channels=len(dataset.manifest.classes) if dataset.manifest.task == "segmentation" else 0,
         batch=batch,
-        processors=len(os.sched_getaffinity(0)),
+        processors=usable_cores(),
         exact_share=exact_share,
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shardwright.errors import NO_ROOM, UsageError, unwritable
 from shardwright.masks import rle
-from shardwright.processes import map_processes
+from shardwright.processes import map_processes, usable_cores
 from shardwright.progress import progress
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
@@ -162,7 +162,7 @@ def write_sample(
     target = Path(os.path.abspath(out))
     _check_arguments(images, height, width, seed, workers)
     if workers is None:
-        workers = max(1, min(os.cpu_count() or 1, images * height * width // _WORKER_PAYS_PIXELS))
+        workers = max(1, min(usable_cores(), images * height * width // _WORKER_PAYS_PIXELS))
     with _appears_whole(target) as staging:
         folder = staging / IMAGE_FOLDER
         folder.mkdir()

@@ -22,7 +22,7 @@ from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
 from shardwright.errors import DatasetError, NotFound, UsageError
 from shardwright.fingerprint import checksum_matches, read_checksummed_lines
 from shardwright.lineage.record import LINEAGE_FILE
-from shardwright.processes import map_processes
+from shardwright.processes import map_processes, usable_cores
 from shardwright.progress import progress
 from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, readers
 from shardwright.storage.paths import split_url
@@ -180,7 +180,7 @@ def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Itera
         return map_threads(check_fetched, tasks, workers or _FETCHED_AT_ONCE, lambda task: task.shard.bytes)
     if workers is None:
         total = sum(task.shard.bytes for task in tasks)
-        workers = (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
+        workers = usable_cores() if total > _BYTES_WORTH_PROCESSES else 1
     lost = "A process that was reading a shard has died; out of memory? Try fewer --workers."
     return map_processes(check_shard, tasks, min(workers, len(tasks)), lost)
 

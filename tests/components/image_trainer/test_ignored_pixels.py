@@ -145,7 +145,7 @@ def test_a_class_called_ignore_is_a_class(small_dataset, tmp_path):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_transform_moves_it_with_the_pixels_and_the_boxes_too(examples, policy):
-    recipe = TransformConfig((16, 16), policy, "png", None)
+    recipe = TransformConfig((16, 16), policy, "png")
     manifest = ImageDataset.open(examples).manifest
     stored, texts = stored_features(recipe, manifest.features, labels=manifest.labels, classes=len(CLASSES))
     how = ShardTransform(recipe, "segmentation", CLASSES, stored, texts)

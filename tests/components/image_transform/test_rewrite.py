@@ -58,7 +58,7 @@ def test_records_come_in_order_and_as_each_does_alone(payloads, how, monkeypatch
 @pytest.mark.parametrize(("most", "limit"), [(8 << 20, 21), (1, 7)])
 def test_few_records_are_in_memory_at_a_time_and_fewer_large_ones(payloads, how, monkeypatch, most, limit):
     monkeypatch.setattr(rewrite, "_MOST_BYTES", most)
-    monkeypatch.setattr(rewrite.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(rewrite, "usable_cores", lambda: 2)
     taken = written = ahead = 0
 
     def counted():

@@ -14,6 +14,7 @@ from shardwright.images import decode
 from shardwright.images.exif import only_orientation
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
+from shardwright.ingest import run as ingest_run
 from shardwright.ingest import stored_image as prepare_module
 from shardwright.ingest import write
 from shardwright.ingest.stored_image import prepare
@@ -259,7 +260,7 @@ def test_where_cores_are_left_threads_decode_the_images_of_a_shard(tmp_path, mon
             callers.add(threading.get_ident())
             return prepared(checked, options)
 
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(ingest_run, "usable_cores", lambda cores=cores: cores)
         monkeypatch.setattr(write, "_prepared", noted)
         run({**raw, "images": images}, tmp_path / f"out{cores}")
         found[cores] = tree(tmp_path / f"out{cores}")

@@ -9,7 +9,7 @@ import pytest
 from asked import die, state
 
 from shardwright.errors import ShardwrightError
-from shardwright.processes import map_processes
+from shardwright.processes import map_processes, usable_cores
 
 
 def test_workers_have_the_environment_and_folder_of_the_moment(tmp_path, monkeypatch):
@@ -81,3 +81,32 @@ def test_an_interruption_shows_no_traceback_of_a_worker(context):
         start_new_session=True,
     )
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, 8),
+        ({"cpu.max": "max 100000"}, 8),
+        ({"cpu.max": "200000 100000"}, 2),
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "10000 100000"}, 1),
+        ({"cpu.max": "6400000 100000"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "300000"}, 8),
+        ({"cpu.max": "100000"}, 8),
+    ],
+)
+def test_a_containers_quota_limits_the_processors(tmp_path, monkeypatch, files, expected):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert usable_cores(tmp_path) == expected
+
+
+def test_without_an_affinity_the_processors_are_those_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity")  # As on macOS.
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    assert usable_cores(tmp_path) == 5
