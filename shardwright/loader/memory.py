@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -233,13 +234,14 @@ def _check_room(needed: int, room: int, what: str, instead: str) -> None:
 
 
 def _available_memory() -> int:
-    """Returns the bytes of memory that are available within the limit of the container."""
-    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Returns the bytes of memory that are available within the limit of the container; on macOS all memory."""
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            pages = int(line.split()[1]) * 1024
-    return pages if limit is None or used is None else min(pages, limit - used)
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                available = int(line.split()[1]) * 1024
+    return available if limit is None or used is None else min(available, limit - used)
 
 
 def _number(file: str) -> int | None:

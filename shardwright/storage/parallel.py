@@ -160,7 +160,8 @@ def _opened(part: Part, pin: str) -> _Opened:
         descriptor = regular(part.path, os.O_RDONLY)
     except OSError:
         return _Opened(part, pin, None)
-    with suppress(OSError):  # It is advice only, and some file systems take none.
-        length = 0 if part.stop is None else part.stop - part.start
-        os.posix_fadvise(descriptor, part.start, length, os.POSIX_FADV_WILLNEED)
+    if hasattr(os, "posix_fadvise"):  # Not on macOS.
+        with suppress(OSError):  # It is advice only, and some file systems take none.
+            length = 0 if part.stop is None else part.stop - part.start
+            os.posix_fadvise(descriptor, part.start, length, os.POSIX_FADV_WILLNEED)
     return _Opened(part, pin, descriptor)
