@@ -6,7 +6,7 @@ import sys
 import numpy as np
 from PIL import Image
 
-# What Python's `os` lacks on macOS, according to its documentation.
+# Python's `os` lacks these on macOS, according to its documentation.
 _MISSING = (
     *("posix_fadvise", "posix_fallocate", "fdatasync", "copy_file_range", "splice", "memfd_create", "eventfd", "pipe2"),
     *("sched_getaffinity", "sched_setaffinity", "sched_getscheduler", "sched_setscheduler", "sched_yield", "getrandom"),
