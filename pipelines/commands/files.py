@@ -76,7 +76,7 @@ def compiled_pipeline(file: str) -> str | None:
 
 
 def _start_of(file: Path, size: int) -> str:
-    """Returns the beginning of a file as text; an empty text for a link, and where there is no file to read."""
+    """Returns the beginning of a file as text; an empty text for a link, and if it cannot be read."""
     from shardwright.storage import read_start
 
     try:

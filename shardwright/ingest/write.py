@@ -59,7 +59,7 @@ def write_shard(
         number: position in `plan.dataset.shards`.
         plan: the plan.
         staging: its staging folder, where its task files are.
-        cores: those that images may be decoded on; by default all of this machine.
+        cores: those that images may be decoded on; by default all that this process may use.
         processes: those of this machine that write shards at the same time.
 
     Raises:

@@ -85,7 +85,7 @@ class RecordResult(NamedTuple):
 
     @property
     def pieces(self) -> Sequence[bytes]:
-        """The serialized example in pieces; none where there is no example."""
+        """The serialized example in pieces; empty without an example."""
         return (self.payload,) if isinstance(self.payload, bytes) else self.payload or ()
 
     @property

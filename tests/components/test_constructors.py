@@ -163,8 +163,8 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
     assert plain(again)["custom_config"]["code"] != custom["code"]
     (tmp_path / "no_functions.py").write_text("run_fn = 3\n")
     for options, message in [
-        ({"run_fn": "nope_:run_fn"}, "ImageTrainer: run_fn: there is no module 'nope_'"),
-        ({"run_fn": "nope_.run_fn"}, "ImageTrainer: run_fn: there is no module 'nope_'"),
+        ({"run_fn": "nope_:run_fn"}, "ImageTrainer: run_fn: the source of module 'nope_' was not found"),
+        ({"run_fn": "nope_.run_fn"}, "ImageTrainer: run_fn: the source of module 'nope_' was not found"),
         ({"run_fn": "x"}, "ImageTrainer: run_fn: 'x' is not an import path"),
         ({"run_fn": "trains_mine:other"}, "ImageTrainer: run_fn: .*trains_mine.py has no function 'other'"),
         ({"run_fn": "no_functions:run_fn"}, "ImageTrainer: run_fn: .* has no function 'run_fn'"),

@@ -49,7 +49,8 @@ def source_digest(path: str, folder: str, *, option: str = "trainer.model") -> s
         # A package is imported to find what is in it, and may raise anything.
         raise UsageError(f"{option}: {module} cannot be found ({type(error).__name__}: {error}). Correct it.") from None
     if found is None or found.origin is None or not Path(found.origin).is_file():
-        raise UsageError(f"{option}: there is no module {module!r}. Install it, or put it into {folder}.")
+        what = f"the source of module {module!r} was not found"
+        raise UsageError(f"{option}: {what}. Install it, or put it into {folder}.")
     return checksum_file(found.origin)
 
 

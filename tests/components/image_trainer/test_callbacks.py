@@ -28,7 +28,7 @@ def test_the_source_is_part_of_the_recipe(tmp_path):
     assert first.trainer.callbacks == "callbacks_of_mine:callbacks"
     (tmp_path / "callbacks_of_mine.py").write_text("def callbacks(): return [1]\n")
     assert TrainRecipe.from_config(config_of(tmp_path, "callbacks_of_mine:callbacks")) != first
-    with pytest.raises(UsageError, match=r"trainer\.callbacks: there is no module 'no_such_thing'"):
+    with pytest.raises(UsageError, match=r"trainer\.callbacks: the source of module 'no_such_thing' was not found"):
         TrainRecipe.from_config(config_of(tmp_path, "no_such_thing:callbacks"))
     with pytest.raises(ConfigError, match=r"trainer\.callbacks: 'mine' is not an import path"):
         config_of(tmp_path, "mine")

@@ -160,5 +160,5 @@ def test_a_recipe_holds_what_files_are_and_not_where(tmp_path):
     assert str(tmp_path) not in json.dumps([first.to_dict(), TrainRecipe.from_config(own).to_dict()])
     with pytest.raises(UsageError, match=r"trainer\.weights: /nowhere/w\.keras cannot be read"):
         TrainRecipe.from_config(config(encoder=B0, weights="w.keras"))
-    with pytest.raises(UsageError, match=r"trainer\.model: there is no module 'no_such_module'"):
+    with pytest.raises(UsageError, match=r"trainer\.model: the source of module 'no_such_module' was not found"):
         TrainRecipe.from_config(config(model="no_such_module:build"))
