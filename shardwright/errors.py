@@ -92,6 +92,10 @@ class DatasetError(ShardwrightError):
     """A dataset on disk is half-written or damaged. Exit code 1."""
 
 
+class OtherLayoutError(DatasetError):
+    """Another version of Shardwright wrote the dataset, with a layout that this one does not read. Exit code 1."""
+
+
 class NotFound(UsageError, DatasetError):
     """There is no dataset, or no folder of a run, at the given path: the path is wrong. Exit code 2."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from shardwright.errors import UsageError
@@ -34,6 +35,17 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "vertex": ("google.cloud.aiplatform", "google.cloud.aiplatform_v1"),
 }
 
+
+# Extra -> the module that users know it by. The others come with it.
+_MAIN = {
+    "gcs": "google.cloud.storage",
+    "s3": "boto3",
+    "parquet": "pyarrow",
+    "tf": "tensorflow",
+    "tfx": "tfx",
+    "kubeflow": "kfp",
+    "vertex": "google.cloud.aiplatform",
+}
 
 # Extra -> the extras that it contains.
 CONTAINS: dict[str, tuple[str, ...]] = {
@@ -79,9 +91,18 @@ def missing_extra(error: ModuleNotFoundError, command: str | None = None) -> Mis
     wanted = command if command in EXTRAS else COMMANDS.get(command or "")
     fits = wanted is not None and {wanted, *CONTAINS.get(wanted, ())} & set(bringing)
     extra = wanted if wanted is not None and fits else bringing[0]
+    if not _is_installed(_MAIN[extra]):
+        name = _MAIN[extra]
     # `google` itself is missing if none of Google's packages is there.
     missing = next((module for module in EXTRAS[extra] if module.startswith(f"{name}.")), name)
     return MissingExtra(f"{missing} is not installed. Install it: pip install 'shardwright[{extra}]'.")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ModuleNotFoundError, ValueError):  # A package around it is missing; or a test hides the module.
+        return False
 
 
 def stand_in(name: str, missing: MissingExtra) -> Callable[..., NoReturn]:

@@ -296,6 +296,24 @@ def test_a_missing_package_names_the_extra_that_its_command_needs(module: str, c
     assert str(error).partition(" ")[2] == f"is not installed. Install it: pip install 'shardwright[{extra}]'."
 
 
+@pytest.mark.parametrize(
+    ("module", "command", "hidden", "shown"),
+    [
+        ("absl", "predict", "tensorflow", "tensorflow"),
+        ("absl", "predict", "boto3", "absl"),  # a part of an extra that is there
+        ("google", "schema", "tfx", "tfx"),
+        ("absl", "deliver", "google.cloud.aiplatform", "google.cloud.aiplatform"),
+    ],
+)
+def test_of_an_extra_that_is_missing_its_main_package_is_named(
+    module: str, command: str, hidden: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Absl was named where TensorFlow was missing: it is imported first."""
+    monkeypatch.setitem(sys.modules, hidden, None)
+    error = missing_extra(ModuleNotFoundError(f"No module named {module!r}", name=module), command)
+    assert str(error).startswith(f"{shown} is not installed. Install it: ")
+
+
 def test_a_module_of_no_extra_is_not_explained() -> None:
     assert missing_extra(ModuleNotFoundError("No module named 'own'", name="own"), "run") is None
 

@@ -11,23 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from PIL import Image
-
 from shardwright.components.image_transform.recipe import ingest_image_options, same_pixels
 from shardwright.components.predictor.model import ExportedModel
 from shardwright.config import ImagesConfig
 from shardwright.config.images import KEEP, images_config
-from shardwright.dataset.example_view import ExampleReader, ExampleView
+from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.source import stored_pixels
+from shardwright.dataset.source import stored_file
+from shardwright.dataset.stored_image import frames_of, prepare
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_header
 from shardwright.images.decode import convert, header_of
 from shardwright.images.header import MOST_PIXELS, ImageError
 from shardwright.images.orientation import UPRIGHT
-from shardwright.ingest.stored_image import frames_of, prepare
 from shardwright.ingest.survey import without_other_files
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, buckets, is_remote, list_inputs, map_threads, read_bytes, readers
@@ -206,7 +204,7 @@ class DatasetPart:
             key, _, payload = record
             view = reader.read(key, payload)
             try:
-                data = _as_file(view, key)
+                data = stored_file(view, key)
             except ValueError as error:
                 return _failed(key, "undecodable", str(error))
             return _served(key, data, options, [" ".join(view.example.texts(name)).encode() for name in names])
@@ -242,14 +240,6 @@ def find_source(images: str, split: str | None = None) -> Source:
     except UsageError as error:
         # The path is an argument here, and no key of a configuration.
         raise UsageError(str(error).removeprefix("input.images: ")) from None
-
-
-def _as_file(view: ExampleView, key: str) -> bytes:
-    """Returns the stored image as it is; pixel values, which only a transform stores, as a PNG."""
-    if view.reader.encoding not in ("raw", "tensor"):
-        return view.encoded
-    picture = Image.fromarray(stored_pixels(view, key))
-    return encode_image(picture, "png", orientation=view.orientation)[0]
 
 
 def _served(key: str, data: bytes, options: ImagesConfig, texts: Sequence[bytes]) -> ReadImage:

@@ -6,11 +6,11 @@ import statistics
 from dataclasses import dataclass, replace
 
 from shardwright.config import ImagesConfig
+from shardwright.dataset.stored_image import prepare
 from shardwright.images.decode import convert
 from shardwright.images.header import UNSUPPORTED_FORMAT, ImageError, ImageHeader
 from shardwright.images.orientation import displayed_size
 from shardwright.images.read_header import other_format
-from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.storage import map_threads, read_bytes, readers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -102,7 +102,13 @@ class ImagesConfig:
 
 
 def images_config(options: Mapping[str, Any]) -> ImagesConfig:
-    """Returns the section for plain values from a manifest or a model; missing options have their defaults."""
+    """Returns the section for plain values from a manifest or a model; missing options have their defaults.
+
+    Raises:
+        ConfigError: an option is unknown, or a value is not allowed.
+    """
+    for name in sorted(options.keys() - {field.name for field in fields(ImagesConfig)}):
+        raise ConfigError(f"images.{name}", "this version has no such option", "Use a newer shardwright.")
     size = options.get("size")
     return ImagesConfig(**{**options, "size": tuple(size) if isinstance(size, list) else size})
 

@@ -16,7 +16,7 @@ from shardwright.dataset.ledger import STATUSES
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
 from shardwright.display.html import box, class_names, isolate, line, rows
 from shardwright.display.numbers import number, number_of, size_text
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, OtherLayoutError
 from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.untrusted import (
     MOST,
@@ -209,14 +209,16 @@ class Manifest:
             where: file name for messages.
 
         Raises:
-            DatasetError: no manifest, another layout version, or the digest does not fit.
+            OtherLayoutError: another version of Shardwright wrote it, with another layout.
+            DatasetError: no manifest, or the digest does not fit.
         """
         try:
             raw = parse_untrusted_json(text)
             version = raw["format_version"]
             if version != FORMAT_VERSION:
                 known = f"this one reads {FORMAT_VERSION}"
-                raise DatasetError(f"{where}: layout version {version!a:.20}, {known}. Use a newer shardwright.")
+                raise OtherLayoutError(f"{where}: layout version {version!a:.20}, {known}. Use a newer shardwright.")
+            _check_age(raw, where)
             _MANIFEST(raw, "")
             shards = tuple(_shard(row) for row in raw.pop("shards"))
             if len({shard.path for shard in shards}) < len(shards):
@@ -257,6 +259,22 @@ class Manifest:
         plain = self._plain()
         del plain["digest"]
         return fingerprint(plain)
+
+
+def _check_age(raw: Any, where: str) -> None:
+    """Refuses the layout up to code format 3, whose checksums and digests are SHA-256 and which names no algorithm.
+
+    Raises:
+        OtherLayoutError: it has that layout.
+    """
+    shards, recipe = raw.get("shards"), raw.get("recipe")
+    if "checksum" in raw or not isinstance(shards, list) or not shards or not isinstance(recipe, dict):
+        return
+    if all(isinstance(shard, dict) and "sha256" in shard and "checksum" not in shard for shard in shards):
+        raise OtherLayoutError(
+            f"{where}: an older version wrote it (code format {recipe.get('code_format')!a:.20}), whose layout this "
+            "one does not read. Ingest the images again with the same configuration."
+        )
 
 
 # The options of a recipe that readers of a dataset use; a later version may have more.

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView
-from shardwright.dataset.image_encoding import tensor_proto
+from shardwright.dataset.image_encoding import encode_image, tensor_proto
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, SINGLE, mask_feature
 from shardwright.dataset.random_access import RandomAccess, RecordIndices
 from shardwright.dataset.reader import ImageDataset
@@ -175,6 +175,22 @@ def _mask(stored: Any, height: int, width: int) -> Pixels:
     if len(runs) and runs[-1].sum() > height * width:
         raise RleError(f"a mask exceeds its image, {height}x{width} (height x width)")
     return np.ascontiguousarray(draw(runs, height, width))
+
+
+def stored_file(view: ExampleView, where: str) -> bytes:
+    """Returns the stored image as a JPEG or PNG: as it is, or pixel values as a PNG.
+
+    Args:
+        view: the image.
+        where: its place, for messages.
+
+    Raises:
+        ValueError: the stored values are not what the recipe states.
+    """
+    if view.reader.encoding not in ("raw", "tensor"):
+        return view.encoded
+    picture = Image.fromarray(stored_pixels(view, where))
+    return encode_image(picture, "png", orientation=view.orientation)[0]
 
 
 def stored_pixels(view: ExampleView, where: str, decode_by: Decode | None = None) -> Pixels:

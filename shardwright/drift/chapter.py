@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
+from shardwright.config.images import ImagesConfig
+from shardwright.dataset.stored_image import prepare
 from shardwright.display.charts import ChartSample, comparison_chart, split_class
 from shardwright.display.html import (
     badge,
@@ -32,7 +34,6 @@ from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison
 from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import Sample
 from shardwright.images.header import MOST_PIXELS, ImageError
-from shardwright.images.read_header import read_header
 from shardwright.report.contact_sheets import BUDGET, Sheets
 from shardwright.report.page import Chapter
 from shardwright.storage import read_bytes
@@ -42,6 +43,8 @@ _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
 # Measures that a finding names.
 _NAMED = 5
+# Other formats than JPEG and PNG are shown, too.
+_SHOWN_AS = ImagesConfig(max_pixels=MOST_PIXELS, unsupported_formats="png")
 
 # Renders an image of a sample, given its row, with a line below it.
 Tile = Callable[[Sample, int, str], Markup]
@@ -250,7 +253,7 @@ def file_tiles(budget: int = BUDGET) -> Tile:
 def _picture(path: str) -> Picture:
     """Returns the picture of a measured file; if the file is gone or has changed, an empty one."""
     try:
-        data = read_bytes(path)
-        return file_picture(data, read_header(data, max_pixels=MOST_PIXELS))
+        data, header, _ = prepare(read_bytes(path), _SHOWN_AS)
+        return file_picture(data, header)
     except (ImageError, OSError):
         return Picture("", "", 0, 0)

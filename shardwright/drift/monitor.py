@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardwright.config.arguments import check_list, check_whole
 from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
-from shardwright.config.images import ImagesConfig
+from shardwright.config.images import HEADER, images_config
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import document, finding_list, isolate, join, section
@@ -245,12 +245,12 @@ def sample_of(
 
 def _sample_new_files(folder: str, reference: ImageDataset | None, images: int, shown: Progress) -> Sample:
     """Samples the files that the reference was not made of, or all where these are too few for a verdict."""
-    recipe = {} if reference is None else reference.manifest.recipe
-    most = recipe.get("images", {}).get("max_pixels", ImagesConfig.max_pixels)
-    sample = sample_folder(folder, size=images, known_to=reference, max_pixels=most, shown=shown)
+    options = images_config({} if reference is None else reference.manifest.recipe.get("images", {}))
+    options = replace(options, verify=HEADER)  # The measures decode each image.
+    sample = sample_folder(folder, size=images, known_to=reference, options=options, shown=shown)
     if not sample.known or sample.total >= LEAST:
         return sample
-    return sample_folder(folder, size=images, max_pixels=most, shown=shown)
+    return sample_folder(folder, size=images, options=options, shown=shown)
 
 
 def _sample_new(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,11 @@ from shardwright.dataset.outputs import without_outputs
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset, LocatedShard, contents_of
 from shardwright.dataset.shard_names import facts_path
+from shardwright.dataset.source import stored_file
+from shardwright.dataset.stored_image import prepare
 from shardwright.drift.measures import EMBEDDING, NUMBERS, ImageMeasures, measure_image
 from shardwright.errors import DatasetError
-from shardwright.images.header import ImageError, has_image_ending, is_sidecar
+from shardwright.images.header import MOST_PIXELS, ImageError, has_image_ending, is_sidecar
 from shardwright.images.read_header import read_header
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import list_inputs, map_threads, read_bytes, readers
@@ -32,6 +34,7 @@ SIZE = 2000
 # Only the most frequent classes are compared.
 _MOST_CLASSES = 40
 _NONE = np.empty(0, np.uint64)
+_AS_THEY_ARE = ImagesConfig()
 
 
 @dataclass
@@ -141,10 +144,9 @@ def sample_dataset(
         view = reader.read(key, payload)
         shown.advance()
         try:
-            row = measure_image(view.encoded, view.header) if view.header else None
-        except ImageError:
-            row = None
-        if row is None:
+            data = stored_file(view, key)
+            row = measure_image(data, read_header(data, max_pixels=MOST_PIXELS))
+        except (ImageError, ValueError):
             sample.unreadable.append(key)
             continue
         sample.places.append(place)
@@ -183,10 +185,12 @@ def sample_folder(
     size: int = SIZE,
     seed: int = 0,
     known_to: ImageDataset | None = None,
-    max_pixels: int = ImagesConfig.max_pixels,
+    options: ImagesConfig = _AS_THEY_ARE,
     shown: Progress = SILENT,
 ) -> Sample:
     """Samples and measures images of a folder or a glob, such as the inputs of a served model.
+
+    Images are measured as an ingest would store them: converted, turned and resized.
 
     Args:
         folder: absolute folder, glob or URL.
@@ -194,7 +198,7 @@ def sample_folder(
         seed: seed of the sample.
         known_to: a dataset whose images are left out. A file of the same key and size counts as the same image; of
             other files, those that are read are compared by their bytes.
-        max_pixels: a file of more pixels is not decoded, and counts as unreadable.
+        options: `images` of that ingest. A file that it would reject counts as unreadable.
         shown: advances with every image.
 
     Raises:
@@ -206,6 +210,8 @@ def sample_folder(
     files = files or list(range(len(listing.keys)))
     known = _KnownFiles(known_to)
     new = [i for i in files if not known.has(listing.keys[i], listing.sizes[i])]
+    # Pixel values are measured as a PNG, as those of a dataset are.
+    as_file = replace(options, encoding="png") if options.encoding in ("raw", "tensor") else options
     sample = Sample(os.path.basename(os.path.normpath(folder)), len(new), known=len(files) - len(new))
     builder = _Builder(sample)
     for _, number in sorted((sampling_hash(listing.keys[i], seed), i) for i in new):
@@ -217,7 +223,7 @@ def sample_folder(
                 sample.known += 1
                 sample.total -= 1
                 continue
-            header = read_header(data, max_pixels=max_pixels)
+            data, header, _ = prepare(data, as_file)
             row = measure_image(data, header)
         except (ImageError, OSError):
             if is_sidecar(listing.keys[number]):
@@ -228,7 +234,8 @@ def sample_folder(
         finally:
             shown.advance()
         sample.files.append(listing.path(number))
-        builder.add(listing.keys[number], row, header.format, (header.height, header.width), header.channels)
+        form = header.format if as_file is options else options.encoding
+        builder.add(listing.keys[number], row, form, (header.height, header.width), header.channels)
     return builder.done()
 
 

@@ -28,12 +28,12 @@ from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
 from shardwright.dataset.manifest import ORIGINS_FOLDER, origins_path
 from shardwright.dataset.random_access import records_at
+from shardwright.dataset.stored_image import frames_of
 from shardwright.duplicates.hashes import ImageHashes
 from shardwright.fingerprint import canonical_json, read_checksummed_lines
 from shardwright.images.header import ImageHeader
 from shardwright.images.quality import Quality
 from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
-from shardwright.ingest.stored_image import frames_of
 from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, open_file, read_bytes, read_each

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shardwright.config.images import FULL
+from shardwright.dataset.stored_image import prepare
 from shardwright.formats.base import ImageSample
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
@@ -17,7 +18,6 @@ from shardwright.ingest.known_files import ProbeRow, decode_file
 from shardwright.ingest.plan import example_spec
 from shardwright.ingest.read import UNREADABLE
 from shardwright.ingest.recipe import IngestRecipe
-from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.ingest.tasks import Annotated, ImageRow
 from shardwright.storage import Refusal, read_each

@@ -23,6 +23,7 @@ from shardwright.config.images import FULL
 from shardwright.dataset.ledger import REJECTED, RowSorter
 from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
+from shardwright.dataset.stored_image import may_decode, prepare
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
@@ -32,7 +33,6 @@ from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.read import UNREADABLE, probe_of_values, row_values
-from shardwright.ingest.stored_image import may_decode, prepare
 from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.processes import usable_cores
 from shardwright.staging.commit import commit, completed_shards, open_if_committed

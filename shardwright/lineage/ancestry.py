@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
-from shardwright.errors import DatasetError, NotFound, ShardwrightError
+from shardwright.errors import DatasetError, NotFound, OtherLayoutError, ShardwrightError
 from shardwright.fingerprint import checksum_matches, fingerprint
 from shardwright.lineage.blessing import BLESSING_FILE, model_digest, parse_blessing
 from shardwright.lineage.places import contains, known_places
@@ -252,6 +252,9 @@ def _manifest(place: str, problems: list[str]) -> Manifest | None:
     try:
         return Manifest.from_json(read_bytes(f"{place}/{MANIFEST_FILE}").decode("utf-8"))
     except FileNotFoundError:
+        return None
+    except OtherLayoutError as error:
+        problems[:] = [str(error)]  # That version's digests are others, too.
         return None
     except (OSError, UnicodeDecodeError, DatasetError) as error:
         problems.append(str(error))

@@ -19,7 +19,7 @@ from shardwright.checksum import checksum_file, image_feature
 from shardwright.dataset.manifest import BUILD_FILE, FILES, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
 from shardwright.dataset.reader import IS_LINK, ImageDataset, LocatedShard, links
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
-from shardwright.errors import DatasetError, NotFound, UsageError
+from shardwright.errors import DatasetError, NotFound, OtherLayoutError, UsageError
 from shardwright.fingerprint import checksum_matches, read_checksummed_lines
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.processes import map_processes, usable_cores
@@ -145,8 +145,9 @@ def _verify(
             f"{shown}: has no {MANIFEST_FILE}, so it is not a dataset. Give a folder that "
             "`shardwright ingest` wrote, or a file of TFRecords."
         )
-    manifest, problem = _read_manifest(file)
-    found = list(_sealed_findings(root))
+    manifest, problem, is_of_other_layout = _read_manifest(file)
+    # Another version has other checksums in these files, which must not pass for damage.
+    found = [] if is_of_other_layout else list(_sealed_findings(root))
     size = 0
     if manifest is None:
         found.append(VerifyFinding(MANIFEST_FILE, what.MANIFEST, problem))
@@ -195,15 +196,16 @@ def _check_depth(manifest: Manifest) -> None:
         raise UsageError(f"--deep: the hashes are those of the files, and {how} stores other bytes. Verify without it.")
 
 
-def _read_manifest(file: Path) -> tuple[Manifest | None, str]:
+def _read_manifest(file: Path) -> tuple[Manifest | None, str, bool]:
+    """Returns the manifest; the problem, if there is one; and whether it is that another version wrote the dataset."""
     try:
         text = file.read_bytes().decode("utf-8")
         manifest = Manifest.from_json(text)
     except (OSError, ValueError, DatasetError, RecursionError) as error:
-        return None, str(error)
+        return None, str(error), isinstance(error, OtherLayoutError)
     if manifest.to_json() != text:
-        return None, "damaged: the same content is written in other bytes"
-    return manifest, ""
+        return None, "damaged: the same content is written in other bytes", False
+    return manifest, "", False
 
 
 def _tasks(dataset: ImageDataset, deep: bool) -> Iterator[ShardTask]:

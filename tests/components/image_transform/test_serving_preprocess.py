@@ -24,10 +24,10 @@ from shardwright.components.predictor.sources import servable
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig, images_config
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.stored_image import prepare
 from shardwright.images.exif import only_orientation, read_orientation
 from shardwright.images.read_header import read_header
 from shardwright.ingest import ingest
-from shardwright.ingest.stored_image import prepare
 from shardwright.loader import dataset_statistics, load
 from shardwright.pipelines.transform import EXAMPLES, GRAPH, transform_dataset
 from shardwright.tfrecords.records import decode_example

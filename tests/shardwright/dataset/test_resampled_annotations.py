@@ -11,12 +11,12 @@ from property_tests import tries
 
 from shardwright.config import ImagesConfig
 from shardwright.dataset.resampled_annotations import label_features, resample_annotations, stored_runs
+from shardwright.dataset.stored_image import prepare
 from shardwright.errors import ConfigError
 from shardwright.images.boxes import PREFIX, move_boxes
 from shardwright.images.geometry import POLICIES, plan_geometry, source_columns, source_rows
 from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import displayed_size
-from shardwright.ingest.stored_image import prepare
 from shardwright.masks import rle
 from shardwright.masks.coordinate_frame import orient_runs
 from shardwright.tfrecords import encode, records

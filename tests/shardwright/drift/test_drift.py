@@ -6,14 +6,17 @@ import shutil
 
 import numpy as np
 import pytest
+from ingesting import run
 from PIL import Image, ImageFilter
 
 from benchmarks.drift_calibration import CHANGES, measure_all, table
 from shardwright.checksum import checksum_of
 from shardwright.config.evaluation import DriftConfig
+from shardwright.config.images import ImagesConfig
 from shardwright.dataset.reader import ImageDataset
+from shardwright.drift.chapter import file_tiles
 from shardwright.drift.compare import Comparison, compare
-from shardwright.drift.monitor import _names, check_drift, compare_datasets, sample_of
+from shardwright.drift.monitor import _names, check_drift, check_paths, compare_datasets, sample_of
 from shardwright.drift.sample import sample_dataset, sample_folder
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.records import find_feature
@@ -182,10 +185,43 @@ def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path
     order = np.argsort(files.keys)
     assert np.array_equal(files.numbers[order], train.numbers[np.argsort(train.keys)])
     assert compare(train, files).drifted == ()
-    assert sample_folder(str(folder), max_pixels=1).keys == []
+    assert sample_folder(str(folder), options=ImagesConfig(max_pixels=1)).keys == []
     # A folder is read with the limit of the dataset that it is compared with.
     limit = ImageDataset(root.root, dataclasses.replace(root.manifest, recipe={"images": {"max_pixels": 1}}))
     assert len(sample_of(folder, 20, reference=limit).unreadable) == 14
+
+
+@pytest.mark.parametrize(
+    ("images", "stored"),
+    [
+        ({"unsupported_formats": "jpeg"}, "jpeg"),
+        ({"unsupported_formats": "png", "resize": "longest_side", "size": 48, "verify": "full"}, "png"),
+        ({"unsupported_formats": "png", "encoding": "tensor", "resize": "stretch", "size": [32, 48]}, "tensor"),
+    ],
+)
+def test_files_of_a_folder_are_measured_as_the_ingest_of_the_reference_stores_them(images, stored, tmp_path):
+    """Each WebP and TIFF file counted as unreadable; and resized images were compared with those of the full size."""
+    for number in range(60):
+        file = tmp_path / ("before" if number < 30 else "after") / f"{number}.{'webp' if number % 2 else 'tiff'}"
+        file.parent.mkdir(exist_ok=True)
+        scene(number).save(file, quality=95)
+    reference = tmp_path / "reference"
+    run(
+        {
+            "task": "classification",
+            "input": {"images": str(tmp_path / "before"), "labels": {"format": "none"}},
+            "images": images,
+        },
+        reference,
+    )
+    check = check_paths(DriftConfig(str(reference)), tmp_path / "after")
+    assert (len(check.current), len(check.reference)) == (30, 30)
+    assert check.comparison.unreadable == check.comparison.drifted == ()
+    assert set(check.current.kinds["format"]) == set(check.reference.kinds["format"]) == {stored}
+    assert file_tiles()(check.current, 0, "").count("data:image/jpeg") == 1
+    # Files that the dataset was made of are known, although it stores other bytes.
+    assert compare_datasets(reference, tmp_path / "before").current_known == 0
+    assert sample_folder(str(tmp_path / "before"), known_to=ImageDataset.open(reference)).known == 30
 
 
 @pytest.mark.slow

@@ -75,7 +75,8 @@ def test_re_encoded_images_are_copied_where_the_options_are_the_same(months, tmp
     raw = raw_of(months / "second", images=images)
     run(raw, tmp_path / "full")
     prepared = []
-    from shardwright.ingest import stored_image, write
+    from shardwright.dataset import stored_image
+    from shardwright.ingest import write
 
     prepare = stored_image.prepare
     monkeypatch.setattr(write, "prepare", lambda data, *given: prepared.append(data) or prepare(data, *given))

@@ -10,7 +10,9 @@ import pytest
 from ingesting import run
 
 from shardwright.checksum import checksum_file
-from shardwright.errors import UsageError
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import OtherLayoutError, UsageError
+from shardwright.lineage.ancestry import read_artifact
 from shardwright.tfrecords import encode, records
 from shardwright.verify import findings as what
 from shardwright.verify import verify
@@ -64,6 +66,31 @@ def test_a_damaged_checksum_in_build_json_is_one_finding(dataset):
     with damage.done(dataset, one):
         found = verify(dataset).findings
     assert [(finding.file, finding.code) for finding in found] == [("build.json", "hash")]
+
+
+@pytest.mark.parametrize(
+    ("layout", "problem"), [(1, "an older version wrote it (code format 3)"), (2, "layout version 2")]
+)
+def test_a_dataset_of_another_version_is_not_called_damaged(dataset, layout, problem):
+    """Its checksums were those of another algorithm: each file without one that this version knows was a finding."""
+    row = json.loads((dataset / "manifest.json").read_text())
+    del row["checksum"]
+    shards = [
+        {"sha256": "0" * 64, **{name: shard[name] for name in shard if name != "checksum"}} for shard in row["shards"]
+    ]
+    recipe = {**row["recipe"], "code_format": 3}
+    (dataset / "manifest.json").write_text(
+        json.dumps({**row, "format_version": layout, "recipe": recipe, "shards": shards}) + "\n"
+    )
+    for name in ("build.json", "lineage.json"):
+        text = (dataset / name).read_text()
+        (dataset / name).write_text(text.replace(json.loads(text)["digest"], "0" * 64))
+    (finding,) = verify(dataset).findings
+    assert (finding.file, finding.code) == ("manifest.json", what.MANIFEST)
+    assert problem in finding.problem
+    with pytest.raises(OtherLayoutError, match="(Ingest the images again|Use a newer shardwright)"):
+        ImageDataset.open(dataset)
+    assert list(read_artifact(str(dataset)).problems) == [finding.problem]
 
 
 def test_an_index_line_in_other_bytes_is_reported_with_its_number(dataset):

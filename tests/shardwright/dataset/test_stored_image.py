@@ -10,14 +10,14 @@ from picturing import DISPLAYED, GPS, pillow_exif
 from PIL import Image, ImageOps
 
 from shardwright.config import ImagesConfig
+from shardwright.dataset import stored_image as prepare_module
+from shardwright.dataset.stored_image import prepare
 from shardwright.images import decode
 from shardwright.images.exif import only_orientation
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
 from shardwright.ingest import run as ingest_run
-from shardwright.ingest import stored_image as prepare_module
 from shardwright.ingest import write
-from shardwright.ingest.stored_image import prepare
 
 MANY = 200_000_000
 
