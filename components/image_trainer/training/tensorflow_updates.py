@@ -1,6 +1,6 @@
 """The updates of Adam in fewer operations of TensorFlow.
 
-Keras writes the update of each variable as some thirty operations of TensorFlow, and asks for the rate anew for each.
+Keras writes the update of each variable as some thirty operations of TensorFlow, and reads the rate for each.
 For a small model, tracing them takes longer than tracing the model, and calling them a part of every step that counts.
 TensorFlow has one operation for the same formula.
 """
