@@ -22,7 +22,6 @@ from shardwright.components.image_trainer.export.mask_texts import (
     to_run_lengths,
 )
 from shardwright.components.image_trainer.export.region_ops import remove_small
-from shardwright.components.image_trainer.models.tensorflow_layers import quick_layers
 from shardwright.components.image_trainer.models.text_inputs import IMAGE, TEXT, pixels_of, vocabulary_file, with_pixels
 from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
 from shardwright.components.image_transform.serving_preprocess import as_ingested
@@ -64,15 +63,11 @@ class FlippedMean:
         return self._traced(images)
 
     def _mean(self, images: Any) -> Any:
-        parts = [self._answer(images)]
+        parts = [self._model(images, training=False)]
         for axis in self._axes:
-            flipped = self._answer(_reversed(images, axis))
+            flipped = self._model(_reversed(images, axis), training=False)
             parts.append(tf.reverse(flipped, [axis]) if self._masks else flipped)
         return tf.add_n(parts) / float(len(parts))
-
-    def _answer(self, images: Any) -> Any:
-        with quick_layers(trained=False):
-            return self._model(images, training=False)
 
 
 def _reversed(images: Any, axis: int) -> Any:

@@ -11,10 +11,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.components.image_trainer.devices.placement import Placement
-from shardwright.components.image_trainer.models.tensorflow_layers import quick_layers
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.device_input import DeviceInput
-from shardwright.components.image_trainer.training.tensorflow_updates import quick_updates
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -111,16 +109,14 @@ class TensorFlowSteps:
         _deterministic()
         images, targets = self._prepare.images(images), self._prepare.targets(targets)
         trained = self._model.trainable_variables
-        with tf.GradientTape() as tape, quick_layers(trained=True):
+        with tf.GradientTape() as tape:
             loss = self._loss(targets, self._model(images, training=True))
-        with quick_updates(self._optimizer):
-            self._optimizer.apply(tape.gradient(loss, trained), trained)
+        self._optimizer.apply(tape.gradient(loss, trained), trained)
         return loss
 
     def _forward(self, images: Any) -> Any:
         _deterministic()
-        with quick_layers(trained=False):
-            return self._model(self._prepare.images(images), training=False)
+        return self._model(self._prepare.images(images), training=False)
 
 
 def _deterministic() -> None:
