@@ -23,7 +23,8 @@ from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 from shardwright.tfrecords.records import read_records
 
-pytestmark = [pytest.mark.slow, pytest.mark.two_stacks]
+pytestmark = pytest.mark.slow
+# The other stack runs one pipeline with all components, and what depends on the keys of TFX's cache.
 
 STRANGERS = Path(__file__).with_name("strangers")
 PAGE = Path(__file__).parents[2] / "docs" / "trust" / "interoperability.md"
@@ -83,6 +84,7 @@ def output(folder, node, key):
     return found
 
 
+@pytest.mark.two_stacks
 def test_stock_components_behind_image_example_gen(strangers):
     for node, key, files in (
         ("StatisticsGen", "statistics", "Split-train/FeatureStats.pb"),
@@ -98,12 +100,14 @@ def test_stock_components_behind_image_example_gen(strangers):
     assert len(list((strangers / "pushed-by-tfx").iterdir())) == 1
 
 
+@pytest.mark.two_stacks
 def test_a_condition_on_either_evaluator_decides(strangers):
     assert (strangers / "runs" / "PushedIfBlessed").exists()
     assert not (strangers / "runs" / "PushedIfNotBlessed").exists()
     assert not (strangers / "never").exists()
 
 
+@pytest.mark.two_stacks
 def test_our_components_behind_stock_ones(strangers):
     assert json.loads((output(strangers, "DataGate", "decision") / "decision.json").read_text())["anomalies"] == 0
     assert (output(strangers, "Report", "report") / "report.html").is_file()
@@ -117,6 +121,7 @@ def test_our_components_behind_stock_ones(strangers):
         assert len(file.readlines()) == 1 + 24
 
 
+@pytest.mark.two_stacks
 def test_image_trainer_takes_callbacks_and_functions(strangers):
     assert (output(strangers, "ImageTrainer", "model_run") / "epochs.csv").read_text().startswith("epoch,")
     model = output(strangers, "TrainedByFunction", "model")
@@ -171,6 +176,7 @@ def infra_validation(folder, signature, monkeypatch, out):
     return blessing, runner.requests
 
 
+@pytest.mark.two_stacks
 def test_infra_validator_blesses_a_model_that_answers(strangers, tmp_path, monkeypatch):
     """TF Serving itself is a separate program that is not here; the rest of InfraValidator is its own."""
     from tensorflow_serving.apis import prediction_log_pb2
@@ -186,6 +192,7 @@ def test_infra_validator_blesses_a_model_that_answers(strangers, tmp_path, monke
     assert [log.predict_log.request for log in logs] == requests
 
 
+@pytest.mark.two_stacks
 def test_infra_validator_refuses_a_model_that_does_not_answer(strangers, tmp_path, monkeypatch):
     # This signature takes image files, not examples.
     blessing, requests = infra_validation(strangers, "serving_default", monkeypatch, tmp_path)
@@ -224,6 +231,7 @@ def states(folder):
     return found
 
 
+@pytest.mark.two_stacks
 def test_what_tfx_caches(tmp_path):
     folder = project(tmp_path)
     run(folder, "cached.py", "one", "runs")
@@ -269,6 +277,7 @@ def test_a_compiled_pipeline_of_somebody_else_runs_in_our_image(tmp_path):
     assert CACHED not in changed.values()
 
 
+@pytest.mark.two_stacks
 def test_an_exit_handler_runs_after_our_components(tmp_path):
     folder = project(tmp_path)
     spec, root, environment = compiled(folder, "with-exit-handler")

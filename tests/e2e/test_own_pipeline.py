@@ -39,7 +39,6 @@ def project(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.two_stacks
 def test_stock_components_take_the_examples(project):
     done = subprocess.run([sys.executable, "pipeline.py"], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

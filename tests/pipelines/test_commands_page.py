@@ -5,11 +5,13 @@ import shlex
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from descent import Months, record_months
 
 from shardwright.pipelines.cli import main
+from shardwright.sample import write
 
 # tools/bare.sh runs the commands of the base installation on both stacks.
 pytestmark = pytest.mark.one_stack
@@ -59,6 +61,14 @@ def save_files(page, folder):
         exec(block, {})  # the page's own program
 
 
+def noise(seed, index, masks):
+    """A picture that no other one resembles, brighter where a mask is."""
+    coarse = np.random.default_rng((seed, index)).integers(0, 100, (9, 9, 3), np.uint8)
+    height, width = masks[0].shape
+    picture = coarse[np.arange(height)[:, None] * 9 // height, np.arange(width) * 9 // width]
+    return picture + np.uint8(100) * np.max(masks, axis=0)[..., None]
+
+
 @pytest.mark.parametrize(
     ("name", "least"),
     [
@@ -70,6 +80,8 @@ def save_files(page, folder):
 )
 def test_the_first_steps_do_what_the_page_shows(name, least, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    # The pictures of `sample` take most of the time of these pages; tests/shardwright/sample has tests of them.
+    monkeypatch.setattr(write, "draw_picture", noise)
     page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     save_files(page, tmp_path)
     assert do_all(calls(page), capsys) >= least

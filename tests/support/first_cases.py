@@ -3,7 +3,9 @@
 The cases of a test send other values through the same code, and what a package does differently fails with the first
 one, too. `make test` runs all of them on the stack of the checkout. The tests in `ALL_CASES` run with all their cases:
 they hand the values to TensorFlow, Keras, TFX or Pillow. So do fixtures with parameters: an object store is another
-package. Tests marked `one_stack` do not run on the other stack at all.
+package. Tests marked `one_stack` do not run on the other stack at all, nor do those of the packages in `NO_PACKAGES`:
+these work on texts, tables and files. On both stacks, `tools/bare.sh` calls each command that uses them, and
+`tools/same_bytes.sh` compares the datasets.
 """
 
 from collections.abc import Sequence
@@ -11,6 +13,10 @@ from collections.abc import Sequence
 import pytest
 
 ALL_CASES = ("tests/components/", "tests/e2e/", "tests/shardwright/images/", "tests/shardwright/loader/")
+NO_PACKAGES = tuple(
+    f"tests/shardwright/{name}/"
+    for name in ("config", "display", "edit", "lineage", "processes", "report", "splits", "staging", "verify")
+)
 
 
 def split(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
@@ -22,7 +28,8 @@ def split(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.
         key = _test_of(item)
         first = key not in seen or item.nodeid.startswith(ALL_CASES)
         seen.add(key)
-        (left_out if item.get_closest_marker("one_stack") or not first else chosen).append(item)
+        here = item.nodeid.startswith(NO_PACKAGES) or item.get_closest_marker("one_stack")
+        (left_out if here or not first else chosen).append(item)
     return chosen, left_out
 
 

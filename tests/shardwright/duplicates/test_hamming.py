@@ -103,9 +103,9 @@ def test_clusters_are_connected_components(values, limit, confirm_limit, data):
 
 
 @pytest.mark.one_stack
-@pytest.mark.parametrize("limit", [0, 4, 8, 12])
-def test_ten_thousand_hashes_cluster_as_by_brute_force(limit):
-    hashes = crowded(10_000, seed=limit)
+@pytest.mark.parametrize(("count", "limit"), [(3_000, 0), (3_000, 4), (10_000, 8), (3_000, 12)])
+def test_thousands_of_hashes_cluster_as_by_brute_force(count, limit):
+    hashes = crowded(count, seed=limit)
     near = np.empty((len(hashes), len(hashes)), np.bool_)
     bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1).astype(np.float32)
     for begin in range(0, len(hashes), 1000):

@@ -17,7 +17,7 @@ from shardwright.tfrecords import encode, records
 from shardwright.verify import findings as what
 from shardwright.verify import verify
 
-FLIPS = 400
+FLIPS = 200
 
 
 @pytest.fixture(scope="module")
