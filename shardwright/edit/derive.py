@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import posixpath
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -43,6 +45,8 @@ from shardwright.storage.paths import check_not_inside, staging_next_to
 from shardwright.storage.whole_files import write_text
 from shardwright.untrusted import parse_untrusted_json
 
+# The first of these ends the folder of a glob, or one with a span.
+_MARK = re.compile(r"[*?\[{]")
 # Shard's file -> offset of a record -> BLAKE3 of its serialized example, for shards that had the manifest's hash.
 RecordDigests = Mapping[str, Mapping[int, bytes]]
 # If more of a shard's bytes are selected, the whole shard is read: one stream is then hardly more work.
@@ -212,10 +216,17 @@ def _build(sources: Sequence[ImageDataset], how: Derived) -> dict[str, Any]:
 def folder_of_images(dataset: ImageDataset) -> str:
     """Returns the folder that the images of an ingest were in; empty where `build.json` does not state it."""
     try:
-        found = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))[IMAGE_FOLDER]
+        build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        found = build[IMAGE_FOLDER] if IMAGE_FOLDER in build else _configured_folder(build["config"])
     except (OSError, ValueError, TypeError, KeyError):
         return ""
     return found if isinstance(found, str) else ""
+
+
+def _configured_folder(config: Mapping[str, Any]) -> str:
+    """Returns the folder of the configuration, where an older version did not state that of the images."""
+    path = posixpath.join(config["base"], config["input"]["images"])
+    return path[: mark.start()].rpartition("/")[0] if (mark := _MARK.search(path)) else path
 
 
 def check_sources(sources: Sequence[ImageDataset]) -> None:

@@ -99,6 +99,14 @@ def test_rows_without_an_image_are_rejected_and_counted_as_in_an_ingest(image_in
     assert rows == {key: row.code for key, row in ledger(tmp_path / "fresh").items() if row.status == "rejected"}
     assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new")]) == 0
     assert "  rejected gone.jpg: missing_image: labels.csv, row 8 names it" in capsys.readouterr().out
+    # Older versions did not state the folder of the images: it follows from the configuration, if that is there.
+    for number, dropped in enumerate((("image_folder",), ("image_folder", "config"))):
+        old = shutil.copytree(tmp_path / "ds", tmp_path / f"old{number}")
+        build = json.loads((old / "build.json").read_text())
+        (old / "build.json").write_text(json.dumps({name: build[name] for name in build if name not in dropped}))
+        code = main(["relabel", str(old), str(table), "--out", str(tmp_path / f"new{number}")])
+        advice = "Remove 'images/' from the beginning of the names in the file."
+        assert (code, advice in capsys.readouterr().err) == ((1, True) if number else (0, False))
 
 
 def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp_path, capsys, monkeypatch):
