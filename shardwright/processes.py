@@ -12,6 +12,7 @@ import math
 import multiprocessing
 import os
 import re
+import resource
 import signal
 import sys
 import threading
@@ -259,10 +260,13 @@ def gc_paused() -> Iterator[None]:
 
 
 def peak_memory(process: int | str = "self") -> int:
-    """Returns the peak resident memory of a running process in bytes (Linux).
+    """Returns the peak resident memory of a running process in bytes; on macOS of this process only.
 
-    Not `getrusage`: its figure outlives `exec`, so that a process started by a large one would report the parent's.
+    Not `getrusage` on Linux: its figure outlives `exec`, so that a process started by a large one would report the
+    parent's.
     """
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
     found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
     assert found is not None, f"/proc/{process}/status contains no VmHWM"

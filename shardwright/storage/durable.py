@@ -170,12 +170,24 @@ def flush_descriptor(descriptor: int) -> None:
     Raises:
         OSError: the data cannot be written.
     """
-    if _FULL_FLUSH is not None:
-        with suppress(OSError):
-            fcntl.fcntl(descriptor, _FULL_FLUSH)
-            return
     try:
-        os.fsync(descriptor)
+        if _FULL_FLUSH is None or not _flush_drive(descriptor, _FULL_FLUSH):
+            os.fsync(descriptor)
     except OSError as error:
         if error.errno not in _CANNOT_FLUSH:
             raise
+
+
+def _flush_drive(descriptor: int, command: int) -> bool:
+    """Flushes a file and the cache of its drive; returns False where the file system has no such command.
+
+    Raises:
+        OSError: the data cannot be written. A later `fsync` would not report this again.
+    """
+    try:
+        fcntl.fcntl(descriptor, command)
+    except OSError as error:
+        if error.errno in (*_CANNOT_FLUSH, errno.ENOTTY):
+            return False
+        raise
+    return True

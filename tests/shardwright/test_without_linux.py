@@ -22,7 +22,7 @@ import ctypes, multiprocessing.forkserver, sysconfig, PIL.Image, numpy, rich.pro
 sysconfig.get_config_vars()
 sys.platform = "darwin"
 import shardwright
-from shardwright.processes import usable_cores
+from shardwright.processes import peak_memory, usable_cores
 from shardwright.verify import verify
 
 made = shardwright.make_dataset({{
@@ -32,7 +32,8 @@ made = shardwright.make_dataset({{
     "duplicates": {{"near": {{"max_distance": 2}}}},
 }}, "out", workers=1)
 source = shardwright.source(made, "train")
-print(usable_cores() > 0, sum(made.num_records(split) for split in made.splits), source[0]["image"].shape)
+print(usable_cores() > 0, peak_memory() > 0)
+print(sum(made.num_records(split) for split in made.splits), source[0]["image"].shape)
 print(verify("out", workers=1).findings)
 """
 
@@ -45,4 +46,4 @@ def test_a_dataset_is_made_verified_and_read(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
     )
-    assert (done.stdout, done.returncode) == ("True 12 (70, 80, 3)\n()\n", 0), done.stderr[-3000:]
+    assert (done.stdout, done.returncode) == ("True True\n12 (70, 80, 3)\n()\n", 0), done.stderr[-3000:]

@@ -1,5 +1,7 @@
 """Every file and folder that is to be flushed is flushed, however many there are."""
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -66,3 +68,32 @@ def test_a_disk_that_fails_is_an_error_and_leaves_no_file_open(
         durable.flush(files)
     opened = {os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")}
     assert not opened & set(map(str, files))
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked", "fails"),
+    [(0, ["drive"], False), (errno.ENOTSUP, ["drive", "system"], False), (errno.EIO, ["drive"], True)],
+)
+def test_on_macos_the_drive_is_flushed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: int, asked: list[str], fails: bool
+) -> None:
+    """An error of the disk was dropped, and `fsync` does not report it again."""
+    calls: list[str] = []
+
+    def full(descriptor: int, command: int) -> int:
+        assert command == 51
+        calls.append("drive")
+        if answer:
+            raise OSError(answer, os.strerror(answer))
+        return 0
+
+    monkeypatch.setattr(durable, "_FULL_FLUSH", 51)
+    monkeypatch.setattr(fcntl, "fcntl", full)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: calls.append("system"))
+    with (tmp_path / "file").open("wb") as file:
+        if fails:
+            with pytest.raises(OSError, match="Input/output"):
+                durable.flush_file(file)
+        else:
+            durable.flush_file(file)
+    assert calls == asked
