@@ -117,12 +117,16 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
     Raises:
         LineTooLong: one is longer than any that a table needs.
     """
-    most, number = LONGEST_LINE, 0
-    while data := file.buffer.readline(most + 1):
+    most, number, rest = LONGEST_LINE, 0, b""
+    while data := rest if rest.endswith(b"\n") else rest + file.buffer.readline(most + 1 - len(rest)):
+        rest = b""
         if len(data) > most:
-            raise LineTooLong(number + 1, most)
+            # Lines may end with a carriage return alone. The last byte may be the first half of an end.
+            cut = data.rfind(b"\r", 0, len(data) - (2 if data.endswith(b"\r\n") else 1)) + 1
+            if not cut:
+                raise LineTooLong(number + 1, most)
+            data, rest = data[:cut], data[cut:]
         line = data.decode("utf-8" if number else "utf-8-sig")
-        # A carriage return alone ends a line, too.
         for part in io.StringIO(line, newline="") if "\r" in line.removesuffix("\r\n") else (line,):
             number += 1
             yield part

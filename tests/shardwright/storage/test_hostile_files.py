@@ -152,6 +152,16 @@ def test_lines_end_as_those_of_a_text_file(tmp_path, text):
         assert list(limits.bounded_lines(file)) == list(lines)
 
 
+@pytest.mark.parametrize("most", range(5, 30))
+def test_a_table_with_carriage_returns_alone_may_be_longer_than_a_line(tmp_path, monkeypatch, most):
+    """Up to the next line feed it counted as one line, so one of more than 64 MB was refused."""
+    monkeypatch.setattr(limits, "LONGEST_LINE", most)
+    text = "\ufeffi\rab\rcd\r\nef\r\r\né\r\r\rij\rkl\r\n" + "mn\r" * 9 + "o"
+    (tmp_path / "labels.csv").write_text(text, encoding="utf-8", newline="")
+    with open_table(str(tmp_path / "labels.csv")) as lines, open_table(str(tmp_path / "labels.csv")) as file:
+        assert list(limits.bounded_lines(file)) == list(lines)
+
+
 def test_a_header_with_a_long_field_is_read(tmp_path):
     (tmp_path / "labels.csv").write_text(f"image,{'x' * 200_000}\na,b\n")
     assert [row.fields for row in Table.open(str(tmp_path / "labels.csv")).rows()] == [["a", "b"]]
