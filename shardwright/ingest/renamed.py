@@ -1,7 +1,8 @@
 """Finds images of an earlier dataset that have another key today, by their bytes.
 
-An image with the same key and the size that is stored there counts as the same. The bytes of the other files are
-compared with the images that are not there under their own keys. If there are none, as in most months, no file is read.
+An image with the same key and the size that is stored there counts as the same, unless what is known of both shows
+other bytes: content IDs, or the checksums of a store. The bytes of the other files are compared with the images that
+are not there under their own keys. If there are none, as in most months, no file is read.
 
 The facts next to the shards of the earlier dataset contain 64 bits of each content ID. The content of objects on a
 bucket is often not known yet: the checksums that the store lists are compared with those that it listed then.
@@ -94,7 +95,7 @@ def find_renamed(dataset: ImageDataset, names: Sequence[str], files: InputFiles)
     Raises:
         DatasetError: an index or the facts of a shard are damaged.
     """
-    earlier, same = _changed(dataset, names, files.listing)
+    earlier, same = _changed(dataset, names, files)
     if not earlier.keys:
         return RenamedImages({}, Counter(), 0)
     sought = files.usable & ~same
@@ -119,9 +120,10 @@ def find_renamed(dataset: ImageDataset, names: Sequence[str], files: InputFiles)
     return RenamedImages(split_of, counts, new if counts else 0)
 
 
-def _changed(dataset: ImageDataset, names: Sequence[str], listing: Listing) -> tuple[_Earlier, npt.NDArray[np.bool_]]:
-    """Returns the images of the dataset without a file of their key and size today, and which files are the others."""
-    index, sizes = KeyIndex(listing.keys), np.asarray(listing.sizes, np.int64)
+def _changed(dataset: ImageDataset, names: Sequence[str], files: InputFiles) -> tuple[_Earlier, npt.NDArray[np.bool_]]:
+    """Returns the images of the dataset without a file of their key and bytes today, and which files are the others."""
+    index, sizes = KeyIndex(files.listing.keys), np.asarray(files.listing.sizes, np.int64)
+    now, listed_anew = _known_content(dataset, files), _listed_with_others(dataset, files.listing, index)
     same = np.zeros(len(sizes), np.bool_)
     keys: list[str] = []
     positions, contents, numbers = array("q"), array("Q"), array("q")
@@ -130,7 +132,8 @@ def _changed(dataset: ImageDataset, names: Sequence[str], listing: Listing) -> t
         stored = zip(facts.numbers["bytes"].tolist(), facts.content.tolist(), strict=True)
         for (key, _), (size, content) in zip(dataset.entries(shard), stored, strict=True):
             position = index.find(key)
-            if position >= 0 and sizes[position] == size:
+            other = position in listed_anew or (content and now and now[position] not in (0, content))
+            if position >= 0 and sizes[position] == size and not other:
                 same[position] = True
             else:
                 keys.append(key)
@@ -138,6 +141,28 @@ def _changed(dataset: ImageDataset, names: Sequence[str], listing: Listing) -> t
                 contents.append(content)
                 numbers.append(names.index(shard.split))
     return _Earlier(keys, np.array(positions), np.array(contents), np.array(numbers)), same
+
+
+def _known_content(dataset: ImageDataset, files: InputFiles) -> array[int]:
+    """Returns 64 bits of the content ID of each file, 0 where it is not known; nothing if it is of another kind."""
+    if files.algorithm != dataset.manifest.image_checksum:
+        return array("Q")
+    content = np.zeros(len(files.contents.known), np.uint64)
+    content[files.contents.known] = _first_bits(files.contents, files.contents.known)
+    return array("Q", content.tobytes())
+
+
+def _listed_with_others(dataset: ImageDataset, listing: Listing, index: KeyIndex) -> set[int]:
+    """Returns the positions of objects whose listed checksum shows other bytes than those of then."""
+    found: set[int] = set()
+    for key, checksums in _listed_then(dataset) if any(listing.checksums) else ():
+        position = index.find(key)
+        listed = listing.checksum(position) if position >= 0 else ""
+        kind = listed.partition(":")[0]
+        # A store may list another kind of checksum than then.
+        if listed and listed not in {one for _, one in checksums} and any(one.startswith(kind) for _, one in checksums):
+            found.add(position)
+    return found
 
 
 def _contents(dataset: ImageDataset, files: InputFiles, sought: npt.NDArray[np.bool_]) -> _Contents:

@@ -19,7 +19,8 @@ def deliver(folder, numbers, start=0):
     for number in numbers:
         file = folder / "images" / f"{number:02d}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.random.default_rng(start + number).integers(0, 256, (6, 9, 3), dtype=np.uint8)).save(file)
+        values = np.random.default_rng(start + number).integers(0, 256, (6, 9, 3), dtype=np.uint8)
+        Image.fromarray(values).save(file, compress_level=0)  # All have the same size.
     with (folder / "labels.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("image", "label"), *((f"{n:02d}.png", ("cat", "dog")[n % 2]) for n in numbers)])
 
@@ -84,6 +85,19 @@ def test_an_earlier_dataset_and_lists_may_lie_on_a_bucket(stores, tmp_path, sche
     assert after == {f"renamed-{key}": split for key, split in before.items()}
     run(raw(tmp_path / "in", method="hash", salt="x", keep_from=str(tmp_path / "first")), tmp_path / "local")
     assert tree(tmp_path / "local") == tree(tmp_path / "second")
+    # Two objects of equal size exchange their names.
+    one = next(iter(before))
+    other = next(key for key in before if before[key] != before[one])
+    deliver(tmp_path / "in" / "3", range(20))
+    images = tmp_path / "in" / "3" / "images"
+    pixels = (images / one).read_bytes()
+    (images / other).replace(images / one)
+    (images / other).write_bytes(pixels)
+    stores.copy_of(tmp_path / "in", url)
+    run(raw(url, method="hash", salt="x", keep_from=f"{url}-first"), tmp_path / "third")
+    third = {key: row.split for key, row in ledger(tmp_path / "third").items()}
+    assert third == {**before, one: before[other], other: before[one]}
+    stores.copy_of(tmp_path / "in" / "2", f"{url}/4")
     Path(tmp_path / "lists").mkdir()
     (tmp_path / "lists" / "train.txt").write_text("\n".join(f"renamed-{n:02d}" for n in range(12)))
     (tmp_path / "lists" / "eval.txt").write_text("\n".join(f"renamed-{n:02d}" for n in range(12, 20)))

@@ -171,6 +171,23 @@ def test_bytes_of_an_image_that_is_gone_count_more_than_a_name(tmp_path):
     assert any(note.endswith(". A renamed image counts as new, and may be in another split now") for note in notes)
 
 
+def test_files_of_equal_size_that_exchange_their_names_stay_in_their_splits(tmp_path):
+    """Name and size are those of before: nobody noticed that a test image had become a training image."""
+    photos(tmp_path, range(30))
+    for number, file in enumerate(sorted((tmp_path / "images").rglob("*.png"))):
+        values = np.random.default_rng(number).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(values).save(file, compress_level=0)
+    assert len({file.stat().st_size for file in (tmp_path / "images").rglob("*.png")}) == 1
+    run(raw(tmp_path), tmp_path / "before")
+    before = placed(tmp_path / "before")
+    one, other = (next(key for key in before if before[key] == name) for name in ("train", "test"))
+    renamed(tmp_path, {one: other, other: one})
+    kept = {"method": "hash", "salt": "other", "keep_from": str(tmp_path / "before")}
+    notes = notes_of(raw(tmp_path, split=kept), tmp_path / "after")
+    assert placed(tmp_path / "after") == {**before, one: "test", other: "train"}
+    assert any(note.startswith("split: 2 images have other names") for note in notes)
+
+
 def test_an_earlier_dataset_is_named_by_its_digest_and_never_by_its_path(tmp_path):
     photos(tmp_path, range(30))
     first = run(raw(tmp_path), tmp_path / "first")
