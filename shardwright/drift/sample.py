@@ -24,11 +24,11 @@ from shardwright.dataset.shard_names import facts_path
 from shardwright.dataset.source import stored_file
 from shardwright.dataset.stored_image import prepare
 from shardwright.drift.measures import EMBEDDING, NUMBERS, ImageMeasures, measure_image
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, UsageError
 from shardwright.images.header import MOST_PIXELS, ImageError, has_image_ending, is_sidecar
 from shardwright.images.read_header import read_header
 from shardwright.progress import SILENT, Progress
-from shardwright.storage import list_inputs, map_threads, read_bytes, readers
+from shardwright.storage import Listing, list_inputs, map_threads, read_bytes, readers
 
 SIZE = 2000
 # Only the most frequent classes are compared.
@@ -202,12 +202,10 @@ def sample_folder(
         shown: advances with every image.
 
     Raises:
-        EmptyListing: there are no files.
+        UsageError: there are no files.
         DatasetError: the facts of the dataset are damaged.
     """
-    listing, _ = without_outputs(list_inputs(folder))
-    files = [i for i, key in enumerate(listing.keys) if has_image_ending(key) or not os.path.splitext(key)[1]]
-    files = files or list(range(len(listing.keys)))
+    listing, files = _images_of(folder)
     known = _KnownFiles(known_to)
     new = [i for i in files if not known.has(listing.keys[i], listing.sizes[i])]
     # Pixel values are measured as a PNG, as those of a dataset are.
@@ -237,6 +235,17 @@ def sample_folder(
         form = header.format if as_file is options else options.encoding
         builder.add(listing.keys[number], row, form, (header.height, header.width), header.channels)
     return builder.done()
+
+
+def _images_of(folder: str) -> tuple[Listing, list[int]]:
+    """Returns the files of a folder, and the positions of those that are images by their names; all if none is."""
+    try:
+        listing, _ = without_outputs(list_inputs(folder))
+    except UsageError as error:
+        # The path is an argument here, and no key of a configuration.
+        raise UsageError(str(error).removeprefix("input.images: ")) from None
+    files = [i for i, key in enumerate(listing.keys) if has_image_ending(key) or not os.path.splitext(key)[1]]
+    return listing, files or list(range(len(listing.keys)))
 
 
 class _KnownFiles:

@@ -404,7 +404,10 @@ def _open_folder(request: _Request, path: str, reason: str) -> AnnotationFormat:
     if request.task == "classification":
         if options.format == "auto" and chosen == "mask_images":
             list_masks(path)  # Reports what else is in the folder.
-        raise UsageError(f"{path}: holds masks ({reason}), and task is classification. Use task: segmentation.")
+        raise UsageError(
+            f"{path}: holds masks ({reason}), and task is classification. Use task: segmentation, or give a file of "
+            "labels. Class folders are read from input.images."
+        )
     given = [*(f"columns.{role}" for role in options.columns), *options.code]
     for option in [*given, *(["regex"] if options.regex and chosen == "pascal_voc" else [])]:
         raise _not_used(option, f"not used by {chosen} ({reason})")

@@ -1,8 +1,8 @@
 """Finds images of an earlier dataset that have another key today, by their bytes.
 
-An image with the same key and the size that is stored there counts as the same, unless what is known of both shows
-other bytes: content IDs, or the checksums of a store. The bytes of the other files are compared with the images that
-are not there under their own keys. If there are none, as in most months, no file is read.
+An image with the same key and the size that is stored there counts as the same. Content IDs that are known, and
+checksums that a store lists, may show that it is another one. The bytes of the other files are compared with the images
+that are not there under their own keys. If there are none, as in most months, no file is read.
 
 The facts next to the shards of the earlier dataset contain 64 bits of each content ID. The content of objects on a
 bucket is often not known yet: the checksums that the store lists are compared with those that it listed then.
@@ -123,7 +123,7 @@ def find_renamed(dataset: ImageDataset, names: Sequence[str], files: InputFiles)
 def _changed(dataset: ImageDataset, names: Sequence[str], files: InputFiles) -> tuple[_Earlier, npt.NDArray[np.bool_]]:
     """Returns the images of the dataset without a file of their key and bytes today, and which files are the others."""
     index, sizes = KeyIndex(files.listing.keys), np.asarray(files.listing.sizes, np.int64)
-    now, listed_anew = _known_content(dataset, files), _listed_with_others(dataset, files.listing, index)
+    now, relisted = _known_content(dataset, files), _listed_with_others(dataset, files.listing, index)
     same = np.zeros(len(sizes), np.bool_)
     keys: list[str] = []
     positions, contents, numbers = array("q"), array("Q"), array("q")
@@ -132,7 +132,7 @@ def _changed(dataset: ImageDataset, names: Sequence[str], files: InputFiles) -> 
         stored = zip(facts.numbers["bytes"].tolist(), facts.content.tolist(), strict=True)
         for (key, _), (size, content) in zip(dataset.entries(shard), stored, strict=True):
             position = index.find(key)
-            other = position in listed_anew or (content and now and now[position] not in (0, content))
+            other = position in relisted or (content and now and now[position] not in (0, content))
             if position >= 0 and sizes[position] == size and not other:
                 same[position] = True
             else:

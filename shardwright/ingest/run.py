@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config, load_config, parse_config
+from shardwright.config.arguments import check_whole
 from shardwright.config.parsing import plain_value
 from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.dataset.reader import ImageDataset
@@ -147,8 +148,10 @@ def _reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> lis
 
 
 def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None) -> None:
-    if workers is not None and workers < 1:
-        raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
+    if workers is not None:
+        check_whole("workers", workers)
+        if workers < 1:
+            raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
     check_output(out)
     for previous in (config.reuse_from, config.split.keep_from):
         if previous is not None:

@@ -99,6 +99,11 @@ def test_images_that_cannot_be_read_are_named(dataset, tmp_path, capsys):
     assert found["reference_unreadable"] == []
 
 
+def test_an_empty_folder_is_named_without_a_key_of_the_configuration(dataset, tmp_path, capsys):
+    assert main(["drift", str(dataset), str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"shardwright: {tmp_path} contains no files. Check the path.")
+
+
 def test_too_few_images_are_no_good_news(dataset, tmp_path, capsys):
     (tmp_path / "few").mkdir()
     (tmp_path / "few" / "broken.jpg").write_bytes(b"no image")

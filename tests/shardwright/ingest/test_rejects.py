@@ -185,6 +185,8 @@ def test_a_wrong_output_is_refused(tmp_path, image_input, monkeypatch):
         run(raw, tmp_path / "in")
     with pytest.raises(UsageError, match="--workers: 0"):
         run(raw, tmp_path / "out", workers=0)
+    with pytest.raises(UsageError, match="workers: '2' is not a whole number"):
+        run(raw, tmp_path / "out", workers="2")
     first = run(raw, tmp_path / "out")
     assert run(raw, tmp_path / "out") == first
     with pytest.raises(UsageError, match="contains another dataset"):
