@@ -6,16 +6,18 @@ and words, but not pixels and runs, whose statistics mean nothing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
-import tensorflow_data_validation as tfdv
+import pyarrow as pa
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
-from tfx_bsl.tfxio import tf_example_record
+from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
 from shardwright.components.image_transform.figures import figures_file
+from shardwright.components.runtime.tfdv_compat import StatisticsOfSplits
 from shardwright.config import TransformConfig
 from shardwright.config.transform import COUNTS, TextConfig
 from shardwright.dataset.features import ONE_HOT, SIZE, StoredFeatures
@@ -26,6 +28,7 @@ from shardwright.tfrecords.records import read_records
 STATISTICS_NAME, SCHEMA_NAME = "FeatureStats.pb", "schema.pbtxt"
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 _IMAGE = "image/encoded"
+_BATCH = 1000
 
 
 def write_statistics(p: Any, shards: Mapping[str, int], staging: Staging) -> None:
@@ -38,17 +41,15 @@ def write_statistics(p: Any, shards: Mapping[str, int], staging: Staging) -> Non
         shards: split -> number of its shards.
         staging: contains their figures.
     """
-    source = tf_example_record.TFExampleBeamRecord("inmem", ["ImageTransform"])
-    for split, total in shards.items():
-        _ = (
-            p
-            | f"ShardsOf[{split}]" >> beam.Create(range(total))
-            | f"SpreadOf[{split}]" >> beam.Reshuffle()
-            | f"RowsOf[{split}]" >> beam.FlatMap(_figures, split=split, total=total, staging=staging)
-            | f"BatchesOf[{split}]" >> source.BeamSource()
-            | f"StatisticsOf[{split}]" >> tfdv.GenerateStatistics(tfdv.StatsOptions())
-            | f"KeepOf[{split}]" >> beam.Map(_keep, split=split, staging=staging)
-        )
+    numbers = [PlannedShard(split, number, total) for split, total in shards.items() for number in range(total)]
+    _ = (
+        p
+        | "Shards" >> beam.Create(numbers)
+        | "Spread" >> beam.Reshuffle()
+        | "Batches" >> beam.FlatMap(_batches, staging=staging)
+        | "Statistics" >> StatisticsOfSplits(list(shards))
+        | "Keep" >> beam.Map(_keep, staging=staging)
+    )
 
 
 def statistics_file(split: str) -> str:
@@ -56,15 +57,16 @@ def statistics_file(split: str) -> str:
     return f"Split-{split}/{STATISTICS_NAME}"
 
 
-def _figures(number: int, split: str, total: int, staging: Staging) -> Iterator[bytes]:
-    for _, record in read_records(staging.location(figures_file(PlannedShard(split, number, total)))):
-        yield record
+def _batches(shard: PlannedShard, staging: Staging) -> Iterator[tuple[str, pa.RecordBatch]]:
+    decoder = ExamplesToRecordBatchDecoder()
+    records = (record for _, record in read_records(staging.location(figures_file(shard))))
+    while batch := list(itertools.islice(records, _BATCH)):
+        yield shard.split, decoder.DecodeBatch(batch)
 
 
-def _keep(statistics: statistics_pb2.DatasetFeatureStatisticsList, split: str, staging: Staging) -> None:
+def _keep(made: tuple[str, statistics_pb2.DatasetFeatureStatisticsList], staging: Staging) -> None:
+    split, statistics = made
     for dataset in statistics.datasets:
-        # Their order is that of a hash which differs between processes.
-        dataset.features.sort(key=lambda feature: tuple(feature.path.step))
         for feature in dataset.features:
             if feature.HasField("num_stats"):
                 # The last digit depends on the order in which workers' results are added.

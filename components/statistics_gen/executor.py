@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-import tensorflow_data_validation as tfdv
+from apache_beam.io.filesystems import FileSystems
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx.components.util import tfxio_utils
 from tfx.dsl.components.base import base_beam_executor
@@ -19,17 +19,15 @@ from tfx_bsl.arrow import table_util
 
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.examples import open_examples
+from shardwright.components.runtime.tfdv_compat import Slicer, StatisticsOfSplits
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.report.samples import key_folder
-
-SliceFunction = Callable[[pa.RecordBatch], Iterator[tuple[str, pa.RecordBatch]]]
+from shardwright.storage import is_remote
 
 # The most slices by class (the first classes) and by source (the largest): each slice counts its images again.
 MOST = 24
 CLASS, SOURCE = "class/", "source/"
-# The name that TFDV gives to the data set of all examples.
-WHOLE = "All Examples"
 _CLASSES, _KEY, _PIXELS = "image/class/text", "image/key", "image/encoded"
 
 
@@ -45,7 +43,7 @@ def sources(dataset: ImageDataset) -> list[str]:
     return order[:MOST] if len(order) > 1 else []
 
 
-def slices(dataset: ImageDataset, features: Sequence[str]) -> list[SliceFunction]:
+def slices(dataset: ImageDataset, features: Sequence[str]) -> list[Slicer]:
     """Returns functions that slice batches of a dataset.
 
     Args:
@@ -74,7 +72,7 @@ def _folder(key: bytes) -> bytes:
     return key_folder(key.decode("utf-8", "replace")).encode()
 
 
-def _slicer(column: str, wanted: Mapping[bytes, str], kind: Callable[[bytes], bytes]) -> SliceFunction:
+def _slicer(column: str, wanted: Mapping[bytes, str], kind: Callable[[bytes], bytes]) -> Slicer:
     """Returns a function that slices a batch by a column of texts; a row may be in several slices, or in none."""
 
     def cut(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -116,32 +114,37 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         schema = schema_pb2.Schema()
         for name in features:
             schema.feature.add(name=name, type=_TYPES[dataset.manifest.features[name]])
-        options = tfdv.StatsOptions(experimental_slice_functions=slices(dataset, features) or None)
+        splits = artifact_utils.decode_split_names(examples.split_names)
+        # A URL is not a `Path`: on a bucket, as on Dataflow, only Beam reads and writes.
+        files = {
+            split: os.path.join(artifact_utils.get_split_uri([statistics], split), STATISTICS_FILE) for split in splits
+        }
         with self._make_beam_pipeline() as pipeline:
-            for split in artifact_utils.decode_split_names(examples.split_names):
+            batches = []
+            for split in splits:
                 source = tfxio_utils.get_split_tfxio(
                     examples=[examples], split=split, telemetry_descriptors=["StatisticsGen"], schema=schema
                 )
-                # A URL is not a `Path`: on a bucket, as on Dataflow, only Beam and TFDV read and write.
-                file = os.path.join(artifact_utils.get_split_uri([statistics], split), STATISTICS_FILE)
-                _ = (
-                    pipeline
-                    | f"Read[{split}]" >> source.BeamSource()
-                    | f"StatisticsOf[{split}]" >> tfdv.GenerateStatistics(options)
-                    | f"Sorted[{split}]" >> beam.Map(in_order)
-                    | f"Write[{split}]" >> tfdv.WriteStatisticsToBinaryFile(file)
-                )
+                read = pipeline | f"Read[{split}]" >> source.BeamSource()
+                batches.append(read | f"Of[{split}]" >> beam.Map(_of_split, split=split))
+            _ = (
+                batches
+                | "Together" >> beam.Flatten(pipeline=pipeline)
+                | "Statistics" >> StatisticsOfSplits(splits, slices(dataset, features))
+                | "Write" >> beam.Map(_write, files=files)
+            )
 
 
-def in_order(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> statistics_pb2.DatasetFeatureStatisticsList:
-    """Sorts data sets by name, that of all examples first, and features by path; their order depends on the runner."""
-    datasets = sorted(statistics.datasets, key=lambda dataset: (dataset.name != WHOLE, dataset.name))
-    made = statistics_pb2.DatasetFeatureStatisticsList(datasets=datasets)
-    for dataset in made.datasets:
-        features = sorted(dataset.features, key=lambda feature: (feature.name, *feature.path.step))
-        del dataset.features[:]
-        dataset.features.extend(features)
-    return made
+def _of_split(batch: pa.RecordBatch, split: str) -> tuple[str, pa.RecordBatch]:
+    return split, batch
+
+
+def _write(made: tuple[str, statistics_pb2.DatasetFeatureStatisticsList], files: Mapping[str, str]) -> None:
+    split, statistics = made
+    if not is_remote(files[split]):
+        os.makedirs(os.path.dirname(files[split]), exist_ok=True)
+    with FileSystems.create(files[split]) as file:
+        file.write(statistics.SerializeToString(deterministic=True))
 
 
 def _features(asked: str, dataset: ImageDataset, *, required: bool) -> list[str]:
