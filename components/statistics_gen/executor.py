@@ -126,7 +126,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     examples=[examples], split=split, telemetry_descriptors=["StatisticsGen"], schema=schema
                 )
                 read = pipeline | f"Read[{split}]" >> source.BeamSource()
-                batches.append(read | f"Of[{split}]" >> beam.Map(_of_split, split=split))
+                batches.append(read | f"Label[{split}]" >> beam.Map(_of_split, split=split))
             _ = (
                 batches
                 | "Together" >> beam.Flatten(pipeline=pipeline)
