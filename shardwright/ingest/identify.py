@@ -86,6 +86,8 @@ def pin_input(surveyed: SurveyedInput) -> SurveyedInput:
         or surveyed.records is not None
         or surveyed.previous is not None
         or surveyed.recipe.duplicates.looks_at_pixels
+        # Files may have exchanged their names since that dataset.
+        or surveyed.recipe.split.keep_from is not None
     ):
         return surveyed
     sizes = np.asarray(listing.sizes, np.int64)
