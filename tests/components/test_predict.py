@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 import struct
+import sys
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -302,11 +303,18 @@ def test_a_full_disk_of_the_output_is_named(segmenter, pictures, tmp_path, monke
         predict(str(segmenter), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
 
 
-def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(segmenter, pictures, tmp_path, capsys):
+def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(
+    segmenter, pictures, tmp_path, capsys, monkeypatch
+):
     write_blessing(segmenter.parent, Blessing(segmenter.name, model_digest(segmenter)))
     (tmp_path / "sample.csv").write_text("ImageId,ClassId,EncodedPixels\nx,1,\n")
     arguments = ["predict", str(segmenter.parent), str(pictures[0]), "--out", str(tmp_path / "out.csv")]
+    opened, open_one = [], sys.modules[predict.__module__].open_model
+    monkeypatch.setattr(f"{predict.__module__}.open_model", lambda place: opened.append(place) or open_one(place))
+    monkeypatch.setattr("shardwright.components.predictor.sources._IN_A_PART", 2)
     assert main([*arguments, "--like", str(tmp_path / "sample.csv")]) == 0
+    # For both parts of the folder: to open a model takes seconds.
+    assert opened == [str(segmenter.parent)]
     # No model is left for the exit of the process, where TensorFlow prints that it cannot delete its functions.
     assert _opened.cache_info().currsize == 0
     assert "4 images, 8 rows in the layout of severstal" in capsys.readouterr().out

@@ -20,6 +20,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, CredentialsError
 from shardwright.pipelines.cli import main
+from shardwright.pipelines.commands.files import compiled_pipeline
 from shardwright.pipelines.graph import STEPS
 from shardwright.pipelines.kubeflow import check_for_backend, platform_document
 from shardwright.pipelines.vertex import _custom_job, dataflow_options, worker_pools
@@ -73,6 +74,9 @@ def documents(home):
         patch.chdir(home)
         for name in SECRET_NAMES:
             patch.setenv(name, SECRET)
+        # That of last month is replaced without --force.
+        earlier = {"name": "clouds", "command": ["python", "-m", "shardwright.components.runtime.container"]}
+        (home / "vertex.json").write_text(json.dumps({"pipelineSpec": {"pipelineInfo": earlier}}, indent=1))
         assert main(["compile", "clouds.yaml", "--target", "vertex", "--out", "vertex.json"]) == 0
         assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "kubeflow.yaml"]) == 0
     return {"vertex": home / "vertex.json", "kubeflow": home / "kubeflow.yaml"}
@@ -260,6 +264,17 @@ def test_the_platform_document_has_the_fields_of_kubeflow(kubeflow):
             schema = importlib.import_module("kfp.kubernetes.kubernetes_executor_config_pb2")
             json_format.ParseDict(executor, schema.KubernetesExecutorConfig())
     json_format.ParseDict(kubeflow[1], pipeline_spec_pb2.PlatformSpec())
+
+
+@pytest.mark.parametrize("target", ["vertex", "kubeflow"])
+def test_the_next_compile_may_replace_a_document_and_nothing_else(documents, home, target, capsys):
+    assert compiled_pipeline(str(documents[target])) == "clouds"
+    assert "deploymentSpec" in documents[target].read_text(encoding="utf-8")
+    foreign = home / f"foreign{documents[target].suffix}"
+    foreign.write_text("{}")
+    assert main(["compile", str(home / "clouds.yaml"), "--target", target, "--out", str(foreign)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert foreign.read_text() == "{}"
 
 
 @pytest.mark.parametrize("target", ["vertex", "kubeflow"])

@@ -1,12 +1,12 @@
 """Batches for JAX's devices are read ahead by a thread, in their order, and errors come in the place of their batch."""
 
 from itertools import count, islice
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 import tensorflow as tf
-from jax.sharding import SingleDeviceSharding
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.training.steps_jax import JaxSteps, read_ahead
@@ -34,9 +34,11 @@ def test_no_more_items_are_read_ahead_than_asked_for():
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_batches_are_the_same_with_a_thread_and_without(ahead):
-    steps = object.__new__(JaxSteps)
-    vars(steps).update(_place=HostPlace(), _split=SingleDeviceSharding(jax.devices()[0]), _ahead=ahead)
+def test_batches_are_the_same_with_a_thread_and_without(ahead, monkeypatch):
+    model = SimpleNamespace(trainable_variables=[], non_trainable_variables=[])
+    steps = JaxSteps(HostPlace(), model, None, SimpleNamespace(variables=[]), None)
+    assert not steps._ahead  # A CPU needs no thread.
+    monkeypatch.setattr(steps, "_ahead", ahead)
     images = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
     data = tf.data.Dataset.from_tensor_slices((images, images[:, :, 0], np.arange(4))).batch(2)
     found = list(steps.batches(data))
