@@ -61,7 +61,7 @@ def test_a_training_goes_on_after_ctrl_c_and_after_it_was_told_to_end_to_the_sam
         "transform": {"size": [32, 48]},
         "loader": {"order": "exact"},
         # Enough small epochs that the end does not come before the signal.
-        "trainer": {"model": "own_models:normed", "batch_size": 4, "epochs": 100, "checkpoint": {"every": 3}},
+        "trainer": {"model": "own_models:normed", "batch_size": 4, "epochs": 40, "checkpoint": {"every": 3}},
         "evaluator": {"min_dice": 0.0},
         "run": {"root": "root"},
     }

@@ -104,9 +104,9 @@ def checkout(folder: Path, changes: dict[str, dict[str, str]]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-# The same commands, model and number of epochs as in the whole demonstration, with a tenth of its pixels.
+# The same commands, model and number of epochs as in the whole demonstration, with a tenth of its pixels or less.
 SMALL = {
-    "Makefile": {"--count 200 --height 350 --width 525": "--count 160 --height 175 --width 263"},
+    "Makefile": {"--count 200 --height 350 --width 525": "--count 160 --height 100 --width 150"},
     "pipelines/configs/demo.yaml": {"size: [176, 264]": "size: [64, 96]"},
 }
 
