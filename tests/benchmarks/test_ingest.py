@@ -82,7 +82,7 @@ from benchmarks import turns
 take, own = turns._turn, sys.executable
 
 def turn(way, *given):
-    # The notebook's way is taken by a fork, which has TensorFlow: it is nobody's child, so its processor time is unknown.
+    # A fork takes the notebook's way, since it has TensorFlow. It is nobody's child: its processor time is unknown.
     sys.executable = sys.argv[2] if way == "notebook" else own
     taken = take(way, *given)
     return taken._replace(processor=taken.wall) if way == "notebook" else taken

@@ -33,7 +33,7 @@ def normed(height, width, classes, **others):
     """A model that a backend compiles at once, with weights that no gradient moves: means and variances."""
     inputs = keras.Input((height, width, 3))
     x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(4, 3, padding="same")(inputs)))
-    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(x))
+    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid", dtype="float32")(x))
 
 
 def in_container(**others):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 MASKS = train_recipe("unet", 8, 8, 4, 1e-2, 3, "eval", normalize="imagenet_torch", augment=("flip_left_right",))
 TUNED = changed(MASKS, threshold="tuned", min_area="tuned")
 SMALL = changed(MASKS, model="own_models:normed")
-LABELS = changed(MASKS, model="cnn", epochs=12, normalize="unit")
+LABELS = changed(MASKS, model="own_models:label", epochs=12, learning_rate=0.1, normalize="unit")
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,6 @@ def test_16_bits_and_another_optimizer_learn_and_the_model_is_kept_in_float32(da
 
     recipe = changed(
         RECIPE,
-        model="unet",
         precision="bfloat16",
         optimizer="sgd",
         schedule="linear",

@@ -38,7 +38,7 @@ def raw(root, span="newest", **split):
     }
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", SCHEMES[:1])
 def test_spans_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, scheme):
     deliver(tmp_path / "in" / "8", range(6))
     deliver(tmp_path / "in" / "9", range(4, 12), start=100)

@@ -10,7 +10,6 @@ from PIL import Image
 pytestmark = pytest.mark.slow
 
 # Both stores are behind one protocol, tested on both by test_object_stores; here the second takes its time.
-both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 
 
 def picture(number):
@@ -45,7 +44,7 @@ FORMATS = {
 }
 
 
-@both
+@pytest.mark.parametrize("scheme", ["gs"])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_annotations_on_a_bucket_are_those_on_disk(stores, tmp_path, scheme, kind):
     task, name, make = FORMATS[kind]
@@ -63,8 +62,10 @@ def test_annotations_on_a_bucket_are_those_on_disk(stores, tmp_path, scheme, kin
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
 
 
-@both
-@pytest.mark.parametrize("options", [{"verify": "full"}, {"resize": "stretch", "size": [16, 24], "encoding": "png"}])
+@pytest.mark.parametrize(
+    ("scheme", "options"),
+    [("gs", {"verify": "full"}), ("s3", {"resize": "stretch", "size": [16, 24], "encoding": "png"})],
+)
 def test_probing_and_conversion_read_buckets(stores, tmp_path, image_input, scheme, options):
     raw = {**image_input(tmp_path / "in"), "images": options}
     bucket = stores.bucket(scheme)
@@ -78,7 +79,7 @@ def test_probing_and_conversion_read_buckets(stores, tmp_path, image_input, sche
     assert {name.split("/")[0] for name in stores.tree(bucket)} == {"data"}
 
 
-@both
+@pytest.mark.parametrize("scheme", ["s3"])
 def test_records_on_a_bucket_and_splits_of_a_dataset_there(stores, tmp_path, image_input, scheme):
     bucket = stores.bucket(scheme)
     raw = image_input(tmp_path / "in", layout="class_folders")
