@@ -16,7 +16,7 @@ from shardwright.ingest.retry import retry_rejects
 from shardwright.storage import buckets
 
 pytestmark = pytest.mark.slow
-# What a store lists of its objects differs; the rest is behind one protocol, tested on both by test_object_stores.
+# Stores differ in what they list of an object; the rest is behind one protocol, tested on both by test_object_stores.
 both = pytest.mark.parametrize("scheme", SCHEMES)
 one = pytest.mark.parametrize("scheme", SCHEMES[:1])
 
