@@ -65,6 +65,8 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         ShardwrightError: the configuration, the input or a check inside a component is wrong.
     """
     started = time.monotonic()
+    # The module of an own model or function may import TensorFlow first.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     config_file = Path(config_path).absolute()
     config = load_config(config_path, root=root)
     hook = FinishHook(config, str(Path(root_of(config)).absolute()))
@@ -105,7 +107,6 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
 
 def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: str) -> RunSummary:
     print_progress("  loading TFX")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with gc_paused():
         from tfx import v1 as tfx
 

@@ -55,7 +55,7 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> d
     """Converts a model.
 
     Args:
-        model: a SavedModel exported by a pipeline, or the folder that models are pushed to.
+        model: the folder of a run, the folder that models are pushed to, or a SavedModel exported by a pipeline.
         images: folder or glob of images, or a dataset, to compare the answers for.
         out: folder to make, on this machine.
         to: of `FORMATS`.

@@ -16,6 +16,7 @@ from shardwright.components.image_transform.recipe import changes_pixels
 from shardwright.errors import DatasetError, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds, threshold_masks
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
+from shardwright.lineage.places import PUSHED
 from shardwright.storage import is_remote
 from shardwright.untrusted import parse_untrusted_json
 
@@ -145,7 +146,7 @@ class ExportedModel:
 
 
 def model_folder(place: str) -> Path:
-    """Finds the SavedModel of a path: itself, the blessed one of a push folder, or that of a Trainer's `model`.
+    """Finds the SavedModel of a path: itself, the blessed one of a push folder or run, or a Trainer's `model`.
 
     Raises:
         UsageError: there is no SavedModel.
@@ -153,6 +154,8 @@ def model_folder(place: str) -> Path:
     if is_remote(place):
         raise UsageError(f"{place}: models are opened on this machine. Copy it here first.")
     folder = Path(place)
+    if Path(folder, PUSHED, BLESSING_FILE).is_file():
+        folder = folder / PUSHED
     if Path(folder, BLESSING_FILE).is_file():
         blessing = read_blessing(folder)
         return Path(folder, blessing.model) if blessing else folder
@@ -160,8 +163,8 @@ def model_folder(place: str) -> Path:
         if Path(candidate, _SAVED).is_file():
             return candidate
     raise UsageError(
-        f"{place}: contains neither {_SAVED} nor {BLESSING_FILE}. Give a SavedModel exported by a pipeline, "
-        "or its push folder."
+        f"{place}: contains neither {_SAVED} nor {BLESSING_FILE}. Give the folder of a run that has pushed a "
+        "model, its push folder, or a SavedModel exported by a pipeline."
     )
 
 

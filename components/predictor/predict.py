@@ -131,7 +131,7 @@ def predict(
     """Predicts a folder of images or a dataset.
 
     Args:
-        model: a SavedModel exported by a pipeline, or the folder that models are pushed to.
+        model: the folder of a run, the folder that models are pushed to, or a SavedModel exported by a pipeline.
         images: folder or glob of images, or a dataset; also on a bucket.
         out: the table to write, a CSV; an existing one is replaced. With `tfrecord` a folder, which may not exist. Also
             on a bucket.

@@ -99,7 +99,7 @@ class Compiled:
 def check_required(config: Any, section: str, *names: str) -> None:
     """Checks that a section has the options that its target needs."""
     fixes = {
-        "image": "Build one (`shardwright docs deploy/kubeflow`) and write REGISTRY/NAME:TAG.",
+        "image": "Build one (`shardwright docs deploy/image`) and write REGISTRY/NAME:TAG.",
         "project": "Write the Google Cloud project's id.",
         "region": "Write e.g. europe-west4.",
         "pipeline_root": "Write gs://BUCKET/FOLDER.",

@@ -13,7 +13,7 @@ def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     convert = commands.add("convert")
     convert.add_argument(
-        "model", metavar="MODEL", help="SavedModel of a pipeline, or the folder that models are pushed to"
+        "model", metavar="MODEL", help="folder of a run, folder that models are pushed to, or SavedModel"
     )
     convert.add_argument("images", metavar="IMAGES", help="folder or glob of images, or a dataset: compares answers")
     convert.add_argument("--to", required=True, choices=("litert", "onnx"), help="format")

@@ -126,7 +126,8 @@ def read_keys(name: str) -> list[str]:
     try:
         text = Path(name).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name}: cannot be read ({error}). Give a text file with one key per line.") from None
+        why = (error.strerror or error) if isinstance(error, OSError) else error
+        raise UsageError(f"{name}: cannot be read ({why}). Give a text file with one key per line.") from None
     keys = [key_of(line)[0] for line in name_lines(text)]
     if not keys:
         raise UsageError(f"{name}: contains no keys. Write one per line.")

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     predict = commands.add("predict")
     predict.add_argument(
-        "model", metavar="MODEL", help="SavedModel of a pipeline, or the folder that models are pushed to"
+        "model", metavar="MODEL", help="folder of a run, folder that models are pushed to, or SavedModel"
     )
     predict.add_argument("images", metavar="IMAGES", help="folder or glob of images, or a dataset")
     predict.add_argument("--out", required=True, metavar="PATH", help="CSV to write, or folder of TFRecord files")

@@ -315,6 +315,9 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(
     assert main([*arguments, "--like", str(tmp_path / "sample.csv")]) == 0
     # For both parts of the folder: to open a model takes seconds.
     assert opened == [str(segmenter.parent)]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "pushed").symlink_to(segmenter.parent)
+    assert model_folder(str(tmp_path / "run")).samefile(segmenter)
     # No model is left for the exit of the process, where TensorFlow prints that it cannot delete its functions.
     assert _opened.cache_info().currsize == 0
     assert "4 images, 8 rows in the layout of severstal" in capsys.readouterr().out
