@@ -15,6 +15,7 @@ import numpy as np
 
 from shardwright.config.canonical import recipe_options
 from shardwright.config.dataset import TF_VISION, ShardsConfig
+from shardwright.config.images import KEEP
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTEN, LedgerRow
@@ -29,6 +30,7 @@ from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey, s
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
+from shardwright.formats.rle_csv import RleCsv
 from shardwright.images.header import MOST_PIXELS
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
@@ -236,6 +238,8 @@ def _open(
         )
         if source.attachments() is not None:
             raise UsageError(f"{file}: refers to masks in other files. Give annotations that are in one file.")
+        if isinstance(source, RleCsv) and export is None:
+            _check_not_resized(dataset, file)
         return source, source.survey()
 
     source, survey = opened(None)
@@ -247,6 +251,17 @@ def _open(
         if new:
             survey.notes = (*survey.notes, f"new classes, after those of the dataset: {', '.join(new)}")
     return source, survey, keys
+
+
+def _check_not_resized(dataset: ImageDataset, file: str) -> None:
+    """Refuses positions in the files of images that are stored in another size, which the records do not state."""
+    policy = dataset.manifest.recipe.get("images", {}).get("resize", KEEP)
+    if policy != KEEP:
+        raise UsageError(
+            f"{file}: its run lengths are positions in the files of the images, which the ingest has resized "
+            f"(images.resize: {policy}). Ingest again with this table, and with reuse_from: {dataset.root}, which "
+            "copies the images. Or change a table that `shardwright export` has written, and leave it in its folder."
+        )
 
 
 class _Writer:

@@ -68,6 +68,20 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
         main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "keep"])
 
 
+def test_run_lengths_of_the_files_are_refused_where_images_are_stored_in_another_size(image_input, tmp_path, capsys):
+    """Masks were drawn at other places, or rejected as too long, and the exit code was 0."""
+    raw = image_input(tmp_path / "in", layout="image_label", images=4)
+    run({**raw, "images": {"resize": "longest_side", "size": 20}}, tmp_path / "ds", workers=1)
+    table = tmp_path / "in" / "labels.csv"
+    assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new")]) == 2
+    assert "which the ingest has resized (images.resize: longest_side)" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "ds"), "--out", str(tmp_path / "files")]) == 0
+    arguments = ["relabel", str(tmp_path / "ds"), str(tmp_path / "files/labels.csv"), "--out", str(tmp_path / "new")]
+    assert main(arguments) == 0
+    one, other = examples(tmp_path / "ds"), examples(tmp_path / "new")
+    assert all(np.array_equal(one[key][name], other[key][name]) for key in one for name in one[key])
+
+
 def test_rows_without_an_image_are_rejected_and_counted_as_in_an_ingest(image_input, tmp_path, capsys):
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
     (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
