@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.devices.placement import check_machine
 from shardwright.components.image_trainer.training.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
+from shardwright.components.runtime.later_imports import later_imports
 from shardwright.config import Config, load_config
 from shardwright.config.config import WARN
 from shardwright.config.trainer import BLESSED, FRESH
@@ -107,7 +108,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
 
 def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: str) -> RunSummary:
     print_progress("  loading TFX")
-    with gc_paused():
+    with gc_paused(), later_imports():
         from tfx import v1 as tfx
 
         from shardwright.components.image_transform.recipe import transform_recipe

@@ -32,6 +32,7 @@ SHORT = {
     "*_compat.py": "the names of one dependency that are not public",
     "pipelines/runs/stock_executors.py": "executors that TFX imports by their paths",
     "pipelines/preflight/rules.py": "the table of rules",
+    "components/runtime/later_imports.py": "it must be imported before TFX, which its neighbors import",
     "shardwright/version.py": "setup.py reads it",
 }
 MOST_PARAMETERS = 8

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfx.orchestration.beam import beam_dag_runner
-from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
 
 def run_task(arguments: Sequence[str]) -> None:
@@ -22,6 +21,9 @@ def run_task(arguments: Sequence[str]) -> None:
     Args:
         arguments: the flags of `kubeflow_v2_run_executor`.
     """
+    # It loads the clients of Kubeflow and Kubernetes, which no run on this machine uses.
+    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+
     kubeflow_v2_run_executor.main(kubeflow_v2_run_executor._parse_flags(list(arguments)))
 
 

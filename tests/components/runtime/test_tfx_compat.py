@@ -7,6 +7,7 @@ from compat import checked_with
 from tfx.components.pusher import executor as pusher_executor
 from tfx.dsl.components.base import base_beam_executor, base_executor
 from tfx.orchestration.beam import beam_dag_runner
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
 from shardwright.components.runtime import tfx_compat
 
@@ -42,9 +43,7 @@ def test_executors_keep_the_arguments_of_beam():
 
 def test_a_task_is_parsed_and_run(monkeypatch):
     ran = []
-    monkeypatch.setattr(
-        tfx_compat.kubeflow_v2_run_executor, "_run_executor", lambda flags, beam: ran.append((flags, beam))
-    )
+    monkeypatch.setattr(kubeflow_v2_run_executor, "_run_executor", lambda flags, beam: ran.append((flags, beam)))
     invocation = json.dumps({"inputs": {}})
     names = ["--executor_class_path", "a.B", "--json_serialized_invocation_args", invocation, "--runner=DirectRunner"]
     tfx_compat.run_task([*names, "--json_serialized_inputs_spec_args", "{}"])
