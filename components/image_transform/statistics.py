@@ -41,12 +41,11 @@ def write_statistics(p: Any, shards: Mapping[str, int], staging: Staging) -> Non
         shards: split -> number of its shards.
         staging: contains their figures.
     """
-    numbers = [PlannedShard(split, number, total) for split, total in shards.items() for number in range(total)]
     _ = (
         p
-        | "Shards" >> beam.Create(numbers)
+        | "Shards" >> beam.Create(range(sum(shards.values())))
         | "Spread" >> beam.Reshuffle()
-        | "Batches" >> beam.FlatMap(_batches, staging=staging)
+        | "Batches" >> beam.FlatMap(_batches, shards=dict(shards), staging=staging)
         | "Statistics" >> StatisticsOfSplits(list(shards))
         | "Keep" >> beam.Map(_keep, staging=staging)
     )
@@ -57,7 +56,17 @@ def statistics_file(split: str) -> str:
     return f"Split-{split}/{STATISTICS_NAME}"
 
 
-def _batches(shard: PlannedShard, staging: Staging) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _planned(number: int, shards: Mapping[str, int]) -> PlannedShard:
+    """Returns a shard by its number among those of all splits."""
+    for split, total in shards.items():
+        if number < total:
+            return PlannedShard(split, number, total)
+        number -= total
+    raise IndexError(number)
+
+
+def _batches(number: int, shards: Mapping[str, int], staging: Staging) -> Iterator[tuple[str, pa.RecordBatch]]:
+    shard = _planned(number, shards)
     decoder = ExamplesToRecordBatchDecoder()
     records = (record for _, record in read_records(staging.location(figures_file(shard))))
     while batch := list(itertools.islice(records, _BATCH)):

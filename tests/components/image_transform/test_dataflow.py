@@ -228,7 +228,7 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
             transform()
         assert not any(stores.tree(artifact.uri) for artifact in outputs.values())
     check(jobs[0], "ShardNumbers", "Spread", "WriteShard")
-    check(jobs[-1], "ShardsOf[train]", "SpreadOf[train]", "StatisticsOf[train]", "KeepOf[eval]", size=1_000_000)
+    check(jobs[-1], "Shards", "Spread", "Batches", "Statistics", "Keep", size=1_000_000)
     assert len(jobs) == 3
 
 
