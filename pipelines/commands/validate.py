@@ -150,7 +150,7 @@ def _print_data(config: Config, trial: _DataTrial) -> int:
     print(f"tried        {counted(trial.tried, 'image')}, of which {len(trial.unread):,} would be rejected")
     for refusal in [*trial.known, *trial.unread][:_SHOWN]:
         print(f"  {escape(refusal.key)}: {refusal.code}: {escape(refusal.reason)}")
-    for note in (*config.notes, *survey.notes, *_root_notes(config)):
+    for note in (*config.notes, *survey.notes, *_root_notes(config), *_reference_notes(config)):
         print(f"note         {escape(note)}")
     if trial.ends:
         print("An ingest would end with too many rejects. Fix the input, or raise rejects.max_fraction.")
@@ -165,3 +165,19 @@ def _root_notes(config: Config) -> list[str]:
 
     inside = becomes_input(run_root(config), locate(config).images)
     return [f"run.root: {run_root(config)} is inside the input folder, which `run` refuses; see --root"] * inside
+
+
+def _reference_notes(config: Config) -> list[str]:
+    """Returns a note if `shardwright run` would refuse the dataset that images are compared with."""
+    from shardwright.config.trainer import BLESSED
+    from shardwright.drift.monitor import open_reference
+    from shardwright.errors import ShardwrightError
+
+    drift = config.gate.drift
+    if drift is None or drift.reference == BLESSED:
+        return []
+    try:
+        open_reference(config.resolve(drift.reference))
+    except ShardwrightError as error:
+        return [f"{error} `run` refuses it"]
+    return []

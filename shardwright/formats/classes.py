@@ -134,7 +134,10 @@ def _detect_classes(values: Mapping[str, str]) -> ClassMap:
     names = tuple(sorted(values, key=lambda value: (as_integer(value) or 0, value) if numeric else (0, value)))
     check_names({name: values[name] for name in names})
     if not names:
-        raise UsageError("input.classes: none are given, and the annotations name none. Write classes: [A, B].")
+        raise UsageError(
+            "input.classes: none are given, and the annotations name none. Write classes: [A, B], or give annotations "
+            "that name some: a table may have no rows below its header, or an empty column."
+        )
     shown = shorten(names, SHOWN_CLASSES)
     return ClassMap(
         names,

@@ -131,6 +131,10 @@ def test_the_data_are_listed_and_read(image_input, tmp_path, capsys):
     values = json.loads(validated(capsys, tmp_path / "c.yaml", "--show", "--json")[1])
     both = json.loads(validated(capsys, tmp_path / "c.yaml", "--data", "--show", "--json")[1])
     assert both == {**data, "configuration": values}
+    for reference, count in (("blessed", 0), (str(tmp_path / "in"), 1)):
+        (tmp_path / "c.yaml").write_text(json.dumps({**raw, "gate": {"drift": {"reference": reference}}}))
+        code, out = validated(capsys, tmp_path / "c.yaml", "--data")
+        assert (code, out.count(f"gate.drift.reference: {reference}: has no manifest.json")) == (0, count)
     Path(raw["input"]["labels"]["path"]).unlink()
     assert main(["validate", str(tmp_path / "c.yaml"), "--data"]) == 2
 
