@@ -135,7 +135,6 @@ def test_beams_options_and_states_are_those_without_the_caches() -> None:
     """Views share their values, as Beam's do, and no list of one pipeline is seen by the next."""
     program = """# shardwright.components
 import apache_beam as beam, quick_beam
-from shardwright.components.runtime import beam_compat
 from apache_beam.options import pipeline_options as known
 from apache_beam.runners.direct import transform_evaluator
 from apache_beam.transforms import core, userstate
@@ -164,14 +163,14 @@ class Count(beam.DoFn):
     def process(self, element, count=beam.DoFn.StateParam(STATE)):
         yield element
 
-assert userstate.get_dofn_specs is transform_evaluator.get_dofn_specs is beam_compat.states_of
+assert userstate.get_dofn_specs is transform_evaluator.get_dofn_specs is quick_beam.get_dofn_specs
 wrapped = core.CallableWrapperDoFn
 for _ in range(2):
     for one in (Count(), wrapped(Count().process), wrapped(lambda element: [element]), wrapped(set), Count()):
         specs = userstate.get_dofn_specs(one)
-        assert specs == beam_compat._read_states(one) == ({Count.STATE} if "Count" in repr(one) else set(), set())
+        assert specs == quick_beam._get_dofn_specs(one) == ({Count.STATE} if "Count" in repr(one) else set(), set())
         specs[0].clear()
-beam_compat._read_states = None
+quick_beam._get_dofn_specs = None
 assert userstate.get_dofn_specs(Count()) == ({Count.STATE}, set())
 assert userstate.get_dofn_specs(wrapped(len)) == (set(), set())
 """

@@ -1,7 +1,5 @@
 """The private parts of Beam that we use do as we expect, on both stacks."""
 
-import bz2
-import concurrent.futures.thread
 import importlib.util
 from collections.abc import Callable
 from typing import Any
@@ -111,30 +109,3 @@ def test_the_signature_of_a_method_is_read_once(monkeypatch: pytest.MonkeyPatch)
     with in_process_beam(), beam.Pipeline(argv=[]) as p:
         _ = p | beam.Create([1, 2]) | beam.ParDo(Fresh())
     assert read.count("process") < 4
-
-
-def test_the_submodules_that_a_function_uses_are_those_that_cloudpickle_finds() -> None:
-    def used() -> Any:
-        return concurrent.futures.thread, beam.io.filesystems, beam.internal.pickler, np.linalg, len
-
-    dependencies = [concurrent, beam, np, len, None]
-    found = beam_compat.imported_submodules(used.__code__, dependencies)
-    assert {one.__name__ for one in found} >= {"concurrent.futures.thread", "apache_beam.io.filesystems"}
-    assert set(map(id, found)) == set(map(id, beam_compat._search_submodules(used.__code__, dependencies)))
-    assert len(found) == len(set(map(id, found)))
-
-
-def test_all_functions_are_beams_again_after_a_run() -> None:
-    def current() -> list[Any]:
-        return [getattr(owner, name) for owner, name, _ in beam_compat.quick_functions()]
-
-    before = current()
-    with in_process_beam():
-        assert current() == [value for *_, value in beam_compat.quick_functions()]
-    assert current() == before
-
-
-def test_a_large_pickle_is_compressed_as_beam_does() -> None:
-    data = bytes(range(256)) * 4000
-    assert beam_compat._compress(data) == bz2.compress(data)
-    assert bz2.decompress(beam_compat._compress(data[:999])) == data[:999]
