@@ -173,7 +173,8 @@ def read_prices(file: str) -> PriceTable:
     try:
         raw = parse_yaml(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        text = getattr(error, "strerror", None) or str(error)
+        reason = next(iter(text.splitlines()), type(error).__name__)
         raise UsageError(f"--prices: {file} cannot be read ({reason}).") from None
     try:
         table: PriceTable = parse_section(PriceTable, raw, PriceTable.PATH)

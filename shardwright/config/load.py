@@ -229,6 +229,8 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
     except FileNotFoundError:
         raise UsageError(f"{file}: no such configuration file. Check the path.") from None
     except IsADirectoryError:
+        if Path(file, "manifest.json").is_file():
+            raise UsageError(f"{file}: is a dataset. Give the YAML file of a configuration in its place.") from None
         fix = f"Give a YAML file, which `shardwright init {file} --out NAME.yaml` writes."
         raise UsageError(f"{file}: is a folder. {fix}") from None
     except (OSError, UnicodeDecodeError) as error:

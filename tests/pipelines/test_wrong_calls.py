@@ -188,6 +188,11 @@ def test_what_is_written_to_this_machine_is_on_no_bucket(source, here, capsys):
     assert [path.name for path in here.iterdir()] == ["file"]
 
 
+def test_a_dataset_in_place_of_a_configuration_is_named(source, here, capsys):
+    assert "is a dataset. Give the YAML file" in refused(["transform", source, "c.yaml", "--out", "x"], capsys)
+    assert "is a folder. Give a YAML file" in refused(["validate", here], capsys)
+
+
 def test_a_dataset_that_no_model_learns_from_is_not_measured(source, here, capsys):
     assert measure(["train", str(source)]) == 2
     assert "not of one size" in capsys.readouterr().err
