@@ -11,6 +11,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,7 @@ def _imported(path: Path) -> Iterator[str]:
             yield from names if node.module in ("google", "google.cloud") else [node.module]
 
 
+@cache
 def _providers() -> dict[str, set[str]]:
     """Top-level import name -> the installed distributions it comes from."""
     found: dict[str, set[str]] = {}
