@@ -78,7 +78,8 @@ def _diff(options: argparse.Namespace) -> int:
         try:
             texts.append(Path(name).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{name}: cannot be read ({error}). Give a file that `schema render` wrote.") from None
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"{name}: cannot be read ({why}). Give a file that `schema render` wrote.") from None
     lines = schema_difference(texts[0], texts[1], options.one, options.other)
     if options.json:
         print_json(lines)

@@ -220,7 +220,8 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
         UsageError: the file is missing or not a YAML mapping.
         ConfigError: a key or a value is wrong; the message names the YAML path.
     """
-    file = Path(path)
+    # A path would join the two slashes of a URL.
+    file = os.fspath(path)
     try:
         # It need not be a regular file: a shell's `<(...)` is a pipe.
         with open(file, "rb", opener=_open_at_once) as opened:
@@ -247,7 +248,7 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
     if not isinstance(raw, dict):
         problem = "is empty" if raw is None else f"contains {type(raw).__name__}, not a mapping"
         raise UsageError(f"{file}: {problem}. Start with `input: {{images: FOLDER}}`.")
-    config = parse_config(raw, base=os.getcwd(), default_name=_name_from(file))
+    config = parse_config(raw, base=os.getcwd(), default_name=_name_from(Path(file)))
     if root is not None:
         config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
     return config

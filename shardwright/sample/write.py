@@ -111,6 +111,10 @@ def _appears_whole(out: Path) -> Iterator[Path]:
 
 
 def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None) -> None:
+    given = {"images": images, "height": height, "width": width, "seed": seed, "workers": workers or 1}
+    for name, value in given.items():
+        if not isinstance(value, int):
+            raise UsageError(f"{name}: {value!r} is not a whole number. Write a number such as {name}=100.")
     if images < 1:
         raise UsageError(f"images: {images} is too few. Ask for 1 or more.")
     for name, value in (("height", height), ("width", width)):

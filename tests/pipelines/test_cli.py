@@ -326,3 +326,5 @@ def test_ingest_and_sample_print_json_alone(
     (tmp_path / "a.pbtxt").write_text('feature { name: "a" }')
     assert cli.main(["schema", "diff", "a.pbtxt", "a.pbtxt", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+    assert cli.main(["schema", "diff", "a.pbtxt", "none"]) == 2
+    assert "none: cannot be read (No such file or directory). Give" in capsys.readouterr().err

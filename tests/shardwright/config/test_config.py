@@ -199,6 +199,8 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     file = tmp_path / "My Clouds.yaml"
     with pytest.raises(UsageError, match="no such configuration file"):
         load_config(file)
+    with pytest.raises(UsageError, match="^gs://bucket/clouds.yaml: no such"):
+        load_config("gs://bucket/clouds.yaml")
     file.write_text("input: [")
     with pytest.raises(UsageError, match=r"not valid YAML: .*line 1"):
         load_config(file)

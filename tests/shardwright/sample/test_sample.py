@@ -249,6 +249,7 @@ def test_refuses_a_taken_place(tmp_path):
         ({"height": 70_000}, "height: 70000"),
         ({"seed": -1}, "seed: -1"),
         ({"workers": 0}, "workers: 0"),
+        ({"images": "3"}, "images: '3' is not a whole number"),
     ],
 )
 def test_refuses_numbers_out_of_range(tmp_path, wrong, named):
