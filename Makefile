@@ -20,7 +20,7 @@ demo: setup ## a small data set, and the whole pipeline over it
 docs: setup ## the site of the documentation, in build/site
 	@$(TIMED) 'site' tools/site
 
-test: setup ## lint, types, fast tests, one pipeline per task, documented commands (2.4 to 3 times `make demo`)
+test: setup ## lint, types, fast tests, one pipeline per task, documented commands (three times `make demo`)
 	@$(TIMED) 'ruff check' $(BIN)/ruff check .
 	@$(TIMED) 'ruff format' $(BIN)/ruff format --check .
 	@$(TIMED) 'shell scripts' tools/shell_scripts
@@ -34,7 +34,7 @@ types:
 fast-tests:
 	@$(TIMED) 'tests' tools/run_tests test
 
-test-all: setup ## every promise on this stack (6 to 7 times `make demo`; run `make test` first)
+test-all: setup ## every promise on this stack (six times `make demo`; run `make test` first)
 	@$(TIMED) 'all tests' tools/run_tests all
 
 test-full: setup ## the base installation, the other stack, data sets compared byte by byte, the container image (root)

@@ -62,7 +62,7 @@ def test_the_other_stack_runs_the_first_case_of_a_test_with_each_parameter_of_it
 
 
 def test_it_leaves_out_what_no_package_decides(tmp_path: Path) -> None:
-    assert collected(tmp_path, "tests/shardwright/splits") == []
+    assert collected(tmp_path, "tests/shardwright/lineage") == []
 
 
 def test_it_runs_all_cases_where_values_go_to_tensorflow(tmp_path: Path) -> None:

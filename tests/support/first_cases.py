@@ -4,8 +4,7 @@ The cases of a test send other values through the same code, and what a package 
 one, too. `make test` runs all of them on the stack of the checkout. The tests in `ALL_CASES` run with all their cases:
 they hand the values to TensorFlow, Keras, TFX or Pillow. So do fixtures with parameters: an object store is another
 package. Tests marked `one_stack` do not run on the other stack at all, nor do those of the packages in `NO_PACKAGES`:
-these work on texts, tables and files. On both stacks, `tools/bare.sh` calls each command that uses them, and
-`tools/same_bytes.sh` compares the datasets.
+these work on texts and files. Whatever computes with NumPy runs there: NumPy 2 promotes types in another way.
 """
 
 from collections.abc import Sequence
@@ -13,10 +12,7 @@ from collections.abc import Sequence
 import pytest
 
 ALL_CASES = ("tests/components/", "tests/e2e/", "tests/shardwright/images/", "tests/shardwright/loader/")
-NO_PACKAGES = tuple(
-    f"tests/shardwright/{name}/"
-    for name in ("config", "display", "edit", "lineage", "processes", "report", "splits", "staging", "verify")
-)
+NO_PACKAGES = ("tests/shardwright/config/", "tests/shardwright/lineage/", "tests/shardwright/processes/")
 
 
 def split(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:

@@ -51,7 +51,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("scheme", "options"), zip(("s3", "gs", "gs"), OPTIONS, strict=True))
+@pytest.mark.parametrize(("scheme", "options"), list(zip(("s3", "gs", "gs"), OPTIONS, strict=True)))
 def test_only_what_has_changed_is_asked_for(stores, months, tmp_path, scheme, options):
     url = f"{stores.bucket(scheme)}/in"
     deliver(stores, url, months / "first")
