@@ -1,15 +1,21 @@
 """Ingest: 20 kills at random steps and times; each shows nothing or all and resumes to the same bytes."""
 
 import random
+import time
 
 import pytest
 from ingesting import run
 from killing import ingest_for, kills
 
+from shardwright.storage import file_pins
+
 
 @pytest.fixture
 def raw(tmp_path, image_input):
-    return {**image_input(tmp_path / "in", images=160), "shards": {"records": 5}}
+    made = {**image_input(tmp_path / "in", images=160), "shards": {"records": 5}}
+    # Times identify older files in the name of the staging folder: a run before and one after that do not share it.
+    time.sleep(file_pins._SETTLED_NANOSECONDS / 1e9 + 0.2)
+    return made
 
 
 @pytest.mark.slow
