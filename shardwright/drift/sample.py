@@ -202,7 +202,7 @@ def sample_folder(
         shown: advances with every image.
 
     Raises:
-        UsageError: there are no files.
+        UsageError: no file is found.
         DatasetError: the facts of the dataset are damaged.
     """
     listing, files = _images_of(folder)

@@ -2,7 +2,7 @@
 
 An image with the same key and the size that is stored there counts as the same. Content IDs that are known, and
 checksums that a store lists, may show that it is another one. The bytes of the other files are compared with the images
-that are not there under their own keys. If there are none, as in most months, no file is read.
+that are not there under their own keys. If there are none, as in most months, no file is read for that.
 
 The facts next to the shards of the earlier dataset contain 64 bits of each content ID. The content of objects on a
 bucket is often not known yet: the checksums that the store lists are compared with those that it listed then.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 
 from shardwright.errors import NO_ROOM, UsageError, unwritable
@@ -113,7 +114,7 @@ def _appears_whole(out: Path) -> Iterator[Path]:
 def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None) -> None:
     given = {"images": images, "height": height, "width": width, "seed": seed, "workers": workers or 1}
     for name, value in given.items():
-        if not isinstance(value, int):
+        if not isinstance(value, Integral):
             raise UsageError(f"{name}: {value!r} is not a whole number. Write a number such as {name}=100.")
     if images < 1:
         raise UsageError(f"images: {images} is too few. Ask for 1 or more.")

@@ -54,7 +54,7 @@ def test_another_seed_is_another_set(tmp_path):
 
 def test_an_image_does_not_depend_on_how_many_there_are(tmp_path):
     for count in (3, 6):
-        write_sample(str(tmp_path / str(count)), images=count, **SMALL)
+        write_sample(str(tmp_path / str(count)), images=np.int64(count), **SMALL)
     few, many = contents(tmp_path / "3"), contents(tmp_path / "6")
     rows = few.pop("train.csv").splitlines()
     assert set(rows) <= set(many.pop("train.csv").splitlines())
