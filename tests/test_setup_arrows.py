@@ -21,20 +21,7 @@ HEAVY = {"tfx", "tfx_bsl", "apache_beam", "tensorflow_transform", "tensorflow_mo
 TRAINING = {"keras", "jax"}
 # Tests and benchmarks are not installed, nor need be what they run with. In a checkout the plain names can be imported.
 NEVER = {"unittest", "pytest", "hypothesis", "tests", "benchmarks", *LINKED}
-LEAST_LINES, MOST_LINES = 60, 600
-SHORT = {
-    "components/*/component.py": "TFX's form: a component and its executor are two modules",
-    "components/*/executor.py": "TFX's form: a component and its executor are two modules",
-    "components/image_trainer/export/mask_texts.py": "operations of a graph, apart from the signatures that call them",
-    "pipelines/commands/*.py": "one command a module",
-    "components/pusher/clean_process.py": "a script that imports none of our modules",
-    "components/predictor/converted_answers.py": "a script that imports none of our modules",
-    "*_compat.py": "the names of one dependency that are not public",
-    "pipelines/runs/stock_executors.py": "executors that TFX imports by their paths",
-    "pipelines/preflight/rules.py": "the table of rules",
-    "components/runtime/later_imports.py": "it must be imported before TFX, which its neighbors import",
-    "shardwright/version.py": "setup.py reads it",
-}
+MOST_LINES = 600
 MOST_PARAMETERS = 8
 _KEYWORDS = "keywords of a public component, each an option of the configuration and documented there"
 WIDE = {
@@ -178,19 +165,12 @@ def test_no_modules_import_each_other() -> None:
 def test_modules_have_a_readable_length() -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values()}
     assert len(lines) > 100
-    wrong = []
-    excused = set()
-    for path, count in lines.items():
-        name = path.relative_to(ROOT)
-        reasons = [pattern for pattern in SHORT if name.match(pattern)]
-        if count > MOST_LINES:
-            wrong.append(f"{name} has {count} lines. Split it: one idea a module.")
-        elif count < LEAST_LINES and path.name != "__init__.py":
-            excused.update(reasons)
-            if not reasons:
-                wrong.append(f"{name} has {count} lines. Put it where its idea is, or give a reason in SHORT.")
+    wrong = [
+        f"{path.relative_to(ROOT)} has {count} lines. Split it: one idea a module."
+        for path, count in lines.items()
+        if count > MOST_LINES
+    ]
     assert not wrong, "\n".join(wrong)
-    assert excused == set(SHORT), f"no module needs {set(SHORT) - excused}"
 
 
 def functions() -> Iterator[tuple[str, str, ast.FunctionDef | ast.AsyncFunctionDef]]:

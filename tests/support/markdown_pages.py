@@ -3,9 +3,13 @@
 import re
 from pathlib import Path
 
-from prose import without_code
-
 from shardwright.pipelines.commands.documentation import heading_anchor
+
+
+def without_code(text: str) -> str:
+    """Returns a page with its code blocks and comments emptied; line numbers stay."""
+    empty = re.compile(r"^( *)```.*?^\1```|<!--.*?-->", re.MULTILINE | re.DOTALL)
+    return empty.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
 def anchors(page: Path) -> set[str]:
