@@ -47,6 +47,9 @@ OTHERS = (REFUSE, "background", "ignore")
 # The rules by which polygons become masks.
 COCO_RULE, CENTER_RULE = "coco", "center"
 POLYGONS = (COCO_RULE, CENTER_RULE)
+# What happens to an image with objects that reach beyond it.
+REJECT, CLIP = "reject", "clip"
+BEYOND_IMAGE = (REJECT, CLIP)
 # No image has a class.
 WITHOUT_CLASSES = ("captions", "numbers", "none")
 _IN_FILES = {
@@ -140,6 +143,8 @@ class LabelsConfig:
             (`refuse`), `background`, or left out of loss and metrics (`ignore`).
         polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them,
             or `center`, the pixels whose center is in the polygon.
+        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its
+            side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
     """
 
     PATH: ClassVar[str] = "input.labels"
@@ -158,6 +163,7 @@ class LabelsConfig:
     boxes: bool = False
     unlisted_values: str = REFUSE
     polygons: str = COCO_RULE
+    beyond_image: str = REJECT
 
     def __post_init__(self) -> None:
         one_of("input.labels.format", self.format, LABEL_FORMATS)
@@ -194,6 +200,10 @@ class LabelsConfig:
         if self.polygons != COCO_RULE and (self.path is None or self.format not in ("auto", *_OBJECTS)):
             problem = "only COCO JSON and files of annotation tools have polygons"
             raise ConfigError("input.labels.polygons", problem, "Remove input.labels.polygons.")
+        one_of("input.labels.beyond_image", self.beyond_image, BEYOND_IMAGE)
+        if self.beyond_image != REJECT and (self.path is None or self.format not in ("auto", "pascal_voc", *_OBJECTS)):
+            problem = "only COCO JSON, Pascal VOC and files of annotation tools have boxes or outlines"
+            raise ConfigError("input.labels.beyond_image", problem, "Remove input.labels.beyond_image.")
         for name in self.code if self.format != TFRECORD else ():
             if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, *_OBJECTS):
                 raise ConfigError(

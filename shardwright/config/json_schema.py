@@ -40,6 +40,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "input.labels.orientation": ("auto", "stored", "displayed"),
     "input.labels.unlisted_values": labels.OTHERS,
     "input.labels.polygons": labels.POLYGONS,
+    "input.labels.beyond_image": labels.BEYOND_IMAGE,
     "input.unlisted_images": labels.UNLISTED,
     "input.on_conflict": labels.ON_CONFLICT,
     "images.verify": (images.HEADER, images.FULL),

@@ -4,6 +4,7 @@
 |---|---|
 | `xmin`, `ymin`, `xmax`, `ymax`; `x1`, `y1`, `x2`, `y2`; `left`, `top`, `right`, `bottom` | its edges |
 | `x`, `y`, `w`, `h`; `x`, `y`, `width`, `height`; `left`, `top`, `width`, `height` | its first corner and its size |
+| `x_center`, `y_center`, `width`, `height`; `cx`, `cy`, `w`, `h` | its center and its size |
 | `bbox` or `bounding_box`, four numbers in one field: `[834.0, 222.0, 56.0, 36.0]` (Global Wheat) | the same |
 | no header, and rows of `path,x1,y1,x2,y2,class` (keras-retinanet) | its edges |
 
@@ -19,7 +20,6 @@ datitran/raccoon_dataset (xml_to_csv.py), fizyr/keras-retinanet (README, CSV dat
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,10 +30,20 @@ from typing import Any
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
-from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number
+from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number, read_text_size
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.formats.table_values import class_readings
-from shardwright.formats.tables import IMAGE, LABEL, MASK, Table, TableRow, choose_role, reduce_header, shown_header
+from shardwright.formats.tables import (
+    IMAGE,
+    LABEL,
+    MASK,
+    Table,
+    TableRow,
+    choose_role,
+    reduce_header,
+    shown_header,
+    size_columns,
+)
 from shardwright.images.boxes import Box
 from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.progress import counted
@@ -43,8 +53,14 @@ _SIDES = (
     *(("x", "y", "w", "h"), ("x", "y", "width", "height")),
     *(("left", "top", "width", "height"), ("xmin", "ymin", "width", "height")),
 )
+_CENTERS = tuple(
+    (*center, *size)
+    for center in (("xcenter", "ycenter"), ("centerx", "centery"), ("cx", "cy"))
+    for size in (("width", "height"), ("w", "h"))
+)
 _LISTS = ("bbox", "boundingbox")
-_SIZES = (("imageheight", "imagewidth"), ("imgheight", "imgwidth"), ("height", "width"))
+# The meaning of the four numbers of a box.
+_EDGE_FORM, _CORNER_FORM, _CENTER_FORM = "the edges", "a corner and the size", "the center and the size"
 _PREFIX = re.compile(r"^(?:bbox|box)(?=.)")
 _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("image", "x1", "y1", "x2", "y2", "class")
@@ -61,14 +77,14 @@ class _Columns:
         image: name of the column of images.
         label: name of the column of classes; empty where there is none.
         edges: names of the four columns of a box, or of the one with all four numbers.
-        sided: whether the last two of them are width and height.
+        form: their meaning.
         size: names of the columns of the image's height and width, or empty.
     """
 
     image: str
     label: str
     edges: tuple[str, ...]
-    sided: bool
+    form: str
     size: tuple[str, ...] = ()
 
     @property
@@ -91,18 +107,22 @@ def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns |
         return None
     rest = [name for name in header if name and name not in found]
     whole = {reduce_header(name): name for name in reversed(rest)}
-    size = next((names for names in _SIZES if all(name in whole for name in names)), ())
+    size = size_columns(rest)
     label = choose_role(LABEL, rest, given) or whole.get("labelname", "")
     image = choose_role(IMAGE, [name for name in rest if name != label], given)
     if not image or choose_role(MASK, rest, {}):
         return None
-    return _Columns(image, label, found, edges in _SIDES or len(found) == 1, tuple(whole[name] for name in size))
+    return _Columns(image, label, found, _form_of(edges), size)
+
+
+def _form_of(edges: tuple[str, ...]) -> str:
+    return _EDGE_FORM if edges in _EDGES else _CENTER_FORM if edges in _CENTERS else _CORNER_FORM
 
 
 def _find_edges(header: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the usual names of the columns of a box and those in the header; nothing if one is missing."""
     reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header) if name}
-    edges = next((names for names in (*_EDGES, *_SIDES) if all(name in reduced for name in names)), ())
+    edges = next((names for names in (*_EDGES, *_CENTERS, *_SIDES) if all(name in reduced for name in names)), ())
     if not edges:
         whole = {reduce_header(name): name for name in reversed(header)}
         listed = tuple(name for name in _LISTS if name in whole)[:1]
@@ -175,9 +195,8 @@ class BoxCsv(ObjectTable):
         """See `AnnotationFormat.survey`."""
         survey = super().survey()
         shown = shown_header([self._header[self._header.index(name)] for name in self._columns.edges])
-        kind = "a corner and the size" if self._columns.sided else "the edges"
         unit = "fractions of the image" if self._fractions else "pixels"
-        where = "no header: image, 4 edges, class" if self._headless else f"{shown} are {kind} of a box"
+        where = "no header: image, 4 edges, class" if self._headless else f"{shown} are {self._columns.form} of a box"
         survey.notes = (*survey.notes, f"{self.name}: {where}, in {unit}")
         return survey
 
@@ -202,17 +221,19 @@ class BoxCsv(ObjectTable):
     def _content(self, raw: Any) -> Content:
         things: list[Thing] = []
         left_out: Counter[str] = Counter()
-        sizes = set()
+        sizes: set[tuple[int, int] | None] = set()
         for line, fields in raw:
             where = f"row {line}"
             if not fields:
                 raise ObjectError(f"{where}: has not as many fields as the header")
             left_out.update(f"values of column {name!r}" for name in fields if name and name not in self._columns.used)
             if self._columns.size:
-                sizes.add(_whole(fields, self._columns.size, where))
+                height, width = (fields[name] for name in self._columns.size)
+                sizes.add(read_text_size(height, width, f"{where}: image "))
             label = fields[self._columns.label] if self._columns.label else ""
             if any(self._columns.numbers(fields)) or label:
                 things.append(Thing(label if self._columns.label else self._only, None, self._edges(fields, where)))
+        sizes.discard(None)
         if len(sizes) > 1:
             raise ObjectError(f"its rows state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
         size = sizes.pop() if sizes else None
@@ -226,8 +247,12 @@ class BoxCsv(ObjectTable):
         edges = [read_text_number(text, f"{where}: {place}") for text, place in zip(numbers, places, strict=True)]
         for edge, place in zip(edges, places, strict=True) if self._fractions else ():
             check_fraction(edge, f"{where}: {place}")
-        left, top, right, bottom = edges
-        return Box(left, top, left + right, top + bottom) if self._columns.sided else Box(left, top, right, bottom)
+        if self._columns.form == _EDGE_FORM:
+            return Box(*edges)
+        x, y, width, height = edges
+        if self._columns.form == _CENTER_FORM:
+            x, y = x - width / 2, y - height / 2
+        return Box(x, y, x + width, y + height)
 
     def _check_task(self, survey: Survey) -> list[str]:
         if not self._boxes:
@@ -239,13 +264,6 @@ class BoxCsv(ObjectTable):
             ).with_readings(Reading("the boxes of images", options))
         survey.labels = MULTI
         return []
-
-
-def _whole(fields: Mapping[str, str], names: Sequence[str], where: str) -> tuple[int, int]:
-    height, width = (read_text_number(fields[name], f"{where}: {name}") for name in names)
-    if not (height.is_integer() and width.is_integer() and math.copysign(1, min(height, width)) > 0):
-        raise ObjectError(f"{where}: the image has {height:g}x{width:g} there, not a size in pixels")
-    return int(height), int(width)
 
 
 def _ends(name: str) -> list[str]:

@@ -22,15 +22,15 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from shardwright.config.input import CENTER_RULE, LabelsConfig
+from shardwright.config.input import CENTER_RULE, CLIP, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.object_values import read_id
-from shardwright.images.boxes import Box, BoxError, box_features, box_values
+from shardwright.formats.object_values import ObjectError, read_id, read_text_size
+from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
 from shardwright.storage import Refusal, limits, open_table
@@ -77,7 +77,8 @@ class CocoJson(AnnotationFormat):
 
     def __init__(self, given: FormatInput, path: str, names: NameIndex, options: LabelsConfig, *, masks: bool) -> None:
         super().__init__(given)
-        self.dialect = CocoMasks(centers=options.polygons == CENTER_RULE)
+        self._clip = options.beyond_image == CLIP
+        self.dialect = CocoMasks(centers=options.polygons == CENTER_RULE, clip=self._clip)
         self.name = os.path.basename(path)
         self._path = path
         self._keys = given.images.keys
@@ -121,7 +122,7 @@ class CocoJson(AnnotationFormat):
             text = mask_text(image.size, instance.segmentation) if self._masks else None
             try:
                 values = self._box(image, category, instance) if self._boxes else {}
-            except BoxError:  # Its image was rejected.
+            except AnnotationError:  # Its image was rejected.
                 values = {}
             stated_size = None if self._masks else image.size
             yield Annotation(image.position, self._map.index[category], text, i, values, stated_size)
@@ -145,13 +146,14 @@ class CocoJson(AnnotationFormat):
             label=index,
             text=self._map.names[index],
             flags={_CROWD: int(instance.crowd)},
+            clip=self._clip,
         )
 
     def _check_boxes(self, survey: Survey) -> None:
         for i, image, category, instance in self._sound_ones:
             try:
                 self._box(image, category, instance)
-            except BoxError as error:
+            except AnnotationError as error:
                 self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
 
     def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
@@ -369,8 +371,10 @@ def _is_image(entry: object) -> bool:
 
 
 def _size_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:
-    height, width = entry.get("height"), entry.get("width")
-    return (height, width) if type(height) is int and type(width) is int else None
+    try:
+        return read_text_size(str(entry.get("height")), str(entry.get("width")), "")
+    except ObjectError:
+        return None
 
 
 def _shown(categories: Mapping[str, str]) -> str:

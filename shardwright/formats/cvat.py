@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from shardwright.errors import UsageError
-from shardwright.formats.object_values import ObjectError, read_name, read_text_number
+from shardwright.formats.object_values import ObjectError, read_name, read_text_number, read_text_size
 from shardwright.formats.objects import (
     Content,
     Entry,
@@ -74,7 +74,7 @@ class Cvat(ObjectTable):
 
     def _content(self, raw: tuple[Mapping[str, str], _Elements]) -> Content:
         attributes, elements = raw
-        size = tuple(_whole(attributes, side, "image") for side in ("height", "width"))
+        size = read_text_size(attributes.get("height", ""), attributes.get("width", ""), "image: ")
         things: list[Thing] = []
         tags: list[str] = []
         left_out: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class Cvat(ObjectTable):
                 raise ObjectError(f"{where}: is not a shape of CVAT for images 1.1")
         subset = attributes.get("subset", "")
         split = "" if subset.lower() in _NO_SUBSET else subset
-        return Content(things, list(dict.fromkeys(tags)), (size[0], size[1]), split=split, left_out=left_out)
+        return Content(things, list(dict.fromkeys(tags)), size, split=split, left_out=left_out)
 
 
 class _Images:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from shardwright.config.input import COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TFRECORD, LabelsConfig
+from shardwright.config.input import CLIP, COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabeled, shorten
@@ -413,7 +413,7 @@ def _open_folder(request: _Request, path: str, reason: str) -> AnnotationFormat:
         raise _not_used(option, f"not used by {chosen} ({reason})")
     notes = request.note(chosen, reason)
     if chosen == "pascal_voc":
-        return PascalVoc(request.given(notes), path, options.unlisted_values)
+        return PascalVoc(request.given(notes), path, options.unlisted_values, clip=options.beyond_image == CLIP)
     return MaskImages(request.given(notes), path, options.regex, options.unlisted_values, request.record)
 
 

@@ -34,7 +34,7 @@ from shardwright.formats.object_values import (
     read_name,
     read_number,
     read_points,
-    read_side,
+    read_size,
     read_text_number,
 )
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, polygon, rectangle
@@ -204,8 +204,7 @@ class Labelbox(_Lines):
         if len(labels) > 1:
             raise ObjectError(f"it has {len(labels)} labels, of several projects or people; export one of each image")
         attributes = read_mapping(found.get("media_attributes") or {}, "media_attributes")
-        stated = attributes.get("height"), attributes.get("width")
-        size = None if None in stated else (read_side(stated[0], "height"), read_side(stated[1], "width"))
+        size = read_size(attributes.get("height"), attributes.get("width"), "media_attributes: ")
         annotations = read_mapping(labels[0].get("annotations") or {}, "annotations") if labels else {}
         left_out: Counter[str] = Counter()
         things = []

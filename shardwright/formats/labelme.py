@@ -24,7 +24,7 @@ from shardwright.formats.object_values import (
     read_mapping,
     read_name,
     read_points,
-    read_side,
+    read_size,
 )
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, ellipse, polygon, shape
 from shardwright.images.boxes import Box
@@ -63,8 +63,7 @@ class LabelMe(ObjectFiles):
         document = read_mapping(parse_json(raw), "the file")
         if "shapes" not in document:
             raise ObjectError("has no `shapes`, so it is not LabelMe's")
-        stated = document.get("imageHeight"), document.get("imageWidth")
-        size = None if None in stated else (read_side(stated[0], "imageHeight"), read_side(stated[1], "imageWidth"))
+        size = read_size(document.get("imageHeight"), document.get("imageWidth"), "image ")
         flags = read_mapping(document.get("flags") or {}, "flags")
         left_out: Counter[str] = Counter()
         things = []

@@ -14,6 +14,7 @@ from shardwright.storage import limits, open_table
 
 _SHOWN = 60
 _LARGEST = 2.0**31
+_UNKNOWN = frozenset(("", "None", "nan", "NaN", "0", "0.0", "-1", "-1.0"))
 # Rounding of six digits leaves the image by less than this.
 _BEYOND = 0.01
 
@@ -109,6 +110,25 @@ def read_side(value: object, what: str) -> int:
     if type(value) is not int or not 1 <= value <= _LARGEST:
         raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number of pixels")
     return value
+
+
+def read_size(height: object, width: object, what: str) -> tuple[int, int] | None:
+    """Returns the height and width that an entry states for its image; `None` where they are unknown.
+
+    Tools leave them out, or write 0 (labelImg) or -1 (VIA) for an image that they have not opened.
+
+    Raises:
+        ObjectError: one is not a whole number.
+    """
+    if any(str(side).strip() in _UNKNOWN for side in (height, width)):
+        return None
+    return read_side(height, f"{what}height"), read_side(width, f"{what}width")
+
+
+def read_text_size(height: str, width: str, what: str) -> tuple[int, int] | None:
+    """Returns the size that two texts state, such as `350` or `350.0`; see `read_size`."""
+    numbers = [int(text) if (text := side.strip().removesuffix(".0")).isdecimal() else side for side in (height, width)]
+    return read_size(*numbers, what)
 
 
 def read_mapping(value: object, what: str) -> Mapping[str, Any]:

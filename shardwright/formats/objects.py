@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shardwright.config.input import CENTER_RULE, LabelsConfig
+from shardwright.config.input import CENTER_RULE, CLIP, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import Reading, UsageError
@@ -44,7 +44,7 @@ from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_values import ObjectError
 from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import mask_text
-from shardwright.masks.drawn import DrawnMasks
+from shardwright.masks.drawn import DrawnMasks, ellipse_box
 from shardwright.progress import counted
 from shardwright.storage import Listing, Refusal, map_threads, read_bytes, readers
 from shardwright.storage.limits import TooLarge
@@ -146,7 +146,8 @@ class ObjectFormat(AnnotationFormat):
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
         self.name = os.path.basename(given.path.rstrip("/"))
-        self.dialect = DrawnMasks(centers=given.options.polygons == CENTER_RULE)
+        self._clip = given.options.beyond_image == CLIP
+        self.dialect = DrawnMasks(centers=given.options.polygons == CENTER_RULE, clip=self._clip)
         self._path = given.path
         self._names = given.names
         self._masks = given.masks
@@ -364,7 +365,15 @@ class ObjectFormat(AnnotationFormat):
         box = thing.box or self._around(thing, size, content)
         index = self._map.index[thing.label]
         flags = {name: thing.flags.get(name, 0) for name in self.flags}
-        return box_values(box, height=size[0], width=size[1], label=index, text=self._map.names[index], flags=flags)
+        return box_values(
+            box,
+            height=size[0],
+            width=size[1],
+            label=index,
+            text=self._map.names[index],
+            flags=flags,
+            clip=self._clip,
+        )
 
     def _around(self, thing: Thing, size: tuple[int, int], content: Content) -> Box:
         """Returns the box around an outline."""
@@ -448,9 +457,7 @@ def shape(**parts: Any) -> str:
 
 def ellipse(label: str, x: float, y: float, rx: float, ry: float, degrees: float = 0) -> Thing:
     """Returns an object that is an ellipse in pixels, turned clockwise around its center."""
-    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    across, down = math.hypot(rx * cos, ry * sin), math.hypot(rx * sin, ry * cos)
-    return Thing(label, shape(ellipse=[x, y, rx, ry, degrees]), Box(x - across, y - down, x + across, y + down))
+    return Thing(label, shape(ellipse=[x, y, rx, ry, degrees]), ellipse_box(x, y, rx, ry, degrees))
 
 
 def rectangle(label: str, box: Box, degrees: float = 0, around: tuple[float, float] | None = None) -> Thing:

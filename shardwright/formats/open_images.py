@@ -104,7 +104,7 @@ class OpenImages(ObjectTable):
                 )
             self._by_name = {os.path.basename(name): name for name in self._files.names}
             files = MaskFiles(self._files.root, {}, given.images.max_pixels)
-            self.dialect = OpenImagesMasks(self.dialect.centers, files)
+            self.dialect = OpenImagesMasks(self.dialect.centers, self.dialect.clip, files=files)
 
     def attachments(self) -> Listing | None:
         """See `AnnotationFormat.attachments`."""

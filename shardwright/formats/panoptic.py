@@ -25,7 +25,7 @@ from shardwright.formats.object_values import (
     read_mapping,
     read_name,
     read_number,
-    read_side,
+    read_size,
 )
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.images.boxes import Box
@@ -109,7 +109,7 @@ class Panoptic(ObjectTable):
         self._files = listing.part(near)
         self._by_name = {os.path.basename(one): one for one in self._files.names}
         files = MaskFiles(listing.root, {}, given.images.max_pixels)
-        self.dialect = PanopticMasks(self.dialect.centers, files)
+        self.dialect = PanopticMasks(self.dialect.centers, self.dialect.clip, files=files)
         self._categories: dict[str, str] = {}
 
     def attachments(self) -> Listing:
@@ -144,8 +144,7 @@ class Panoptic(ObjectTable):
         file = self._by_name.get(os.path.basename(name))
         if file is None:
             raise ObjectError(f"there is no file {ascii(name)[:80]} next to {self.name}")
-        stated = image.get("height"), image.get("width")
-        size = None if None in stated else (read_side(stated[0], "height"), read_side(stated[1], "width"))
+        size = read_size(image.get("height"), image.get("width"), "")
         segments = read_list(annotation.get("segments_info"), "segments_info")
         things = [
             self._segment(read_mapping(one, f"segment {i + 1}"), f"segment {i + 1}", file)

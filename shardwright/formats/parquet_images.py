@@ -257,7 +257,9 @@ class _Rows:
                 if one.label not in self._classes:
                     raise ObjectError(f"the class {one.label!a} has no name in the description of the file")
                 label, box = self._classes.index(one.label), self._objects.form.box(one.numbers)
-                values = boxes.box_values(box, height=header.height, width=header.width, label=label, text=one.label)
+                values = boxes.box_values(
+                    box, height=header.height, width=header.width, label=label, text=one.label, clip=None
+                )
                 for name, value in values.items():
                     lists[name] += value
         except ImageError:

@@ -9,8 +9,7 @@ A file `labelmap.txt`, as CVAT and datumaro write it, states the names in the or
 
 Boxes become features in the layout of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is
 annotated when it has a mask. The lists in `ImageSets/Segmentation` state the split of an image. Source: the VOC2012
-development kit (see `voc_xml`). The text of an annotation is the name of a mask, or the size of the image that boxes
-were drawn on.
+development kit (see `voc_xml`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +29,12 @@ from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, 
 from shardwright.formats.classes import map_classes, names_by_line
 from shardwright.formats.mask_images import check_second, detect_values, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
-from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, have_ids, listed_ids, map_ids
+from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import MaskFileError
-from shardwright.masks.rle import RleError, Runs
+from shardwright.masks.rle import RleError
 from shardwright.progress import counted
 from shardwright.storage import (
     EmptyListing,
@@ -69,46 +67,6 @@ _BACKGROUND = "background"
 _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
 
 
-@dataclass(frozen=True)
-class VocFiles(MaskFiles):
-    """Reads a mask, or compares the size of an image with that in its XML file.
-
-    A text is the name of a mask below the root, or `<height> <width> <name of an XML file>`.
-    """
-
-    def size(self, text: str) -> tuple[int, int] | None:
-        """See `MaskCode.size`."""
-        stated = _stated_size(text)
-        return super().size(text) if stated is None else stated[:2]
-
-    def classes(self, text: str) -> tuple[int, ...]:
-        """See `ClassesInText.classes`."""
-        return super().classes(text) if _stated_size(text) is None else ()
-
-    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
-        """See `MaskCode.masks`."""
-        stated = _stated_size(text)
-        if stated is None:
-            return super().masks(label, text, height=height, width=width)
-        check_size(stated[2], "the annotation", stated[:2], height, width)
-        return ()
-
-    def file_of(self, text: str) -> str | None:
-        """See `ReadsFiles.file_of`: the XML file is not read again."""
-        return text if _stated_size(text) is None else None
-
-
-def size_text(image: VocImage, name: str) -> str:
-    """Returns the text of an XML file: what its image's size must be."""
-    return f"{image.height} {image.width} {name}"
-
-
-def _stated_size(text: str) -> tuple[int, int, str] | None:
-    """Returns height, width and name of a text that `size_text` wrote; the name of a mask's folder is not a number."""
-    parts = text.split(" ", 2)
-    return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
-
-
 def palette_color(value: int) -> int:
     """Returns the color of an index: its bits from the lowest on go round red, green and blue, from the highest on."""
     red = green = blue = 0
@@ -122,7 +80,7 @@ def palette_color(value: int) -> int:
 _COLORS = {palette_color(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
 
 
-def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], int]:
+def without_palette(files: MaskFiles, names: Sequence[str]) -> tuple[list[str], int]:
     """Looks for the palette of VOC in masks: as a PNG's palette, or as the colors of all pixels.
 
     Args:
@@ -137,7 +95,7 @@ def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], i
     return [name for name, found in known if not found], len(known)
 
 
-def _has_palette(files: VocFiles, name: str) -> bool | None:
+def _has_palette(files: MaskFiles, name: str) -> bool | None:
     """Returns whether a mask has it; `None` where the mask cannot be read, which the ledger states."""
     try:
         mask = files.read(name)
@@ -157,15 +115,17 @@ class PascalVoc(AnnotationFormat):
         given: see `FormatInput`; the images are those of `JPEGImages`.
         folder: what holds `SegmentationClass`.
         others: `input.labels.unlisted_values`.
+        clip: whether boxes that reach beyond their image are cut off at the border.
     """
 
     format = "pascal_voc"
-    dialect: VocFiles
+    dialect: MaskFiles
 
-    def __init__(self, given: FormatInput, folder: str, others: str) -> None:
+    def __init__(self, given: FormatInput, folder: str, others: str, *, clip: bool = False) -> None:
         super().__init__(given)
+        self._clip = clip
         self.name = os.path.basename(folder.rstrip("/"))
-        self.dialect = VocFiles(folder, {}, given.images.max_pixels, others)
+        self.dialect = MaskFiles(folder, {}, given.images.max_pixels, others)
         self._stems = ImageStems(given.images.keys, given.images.skip)
         self._masks = _within(folder, MASKS, list_masks(os.path.join(folder, MASKS)))
         self._xml = _within(folder, _BOXES, _list(folder, _BOXES, ".xml"))
@@ -257,23 +217,27 @@ class PascalVoc(AnnotationFormat):
     ) -> Iterator[Annotation]:
         for i, (position, image) in annotated.items():
             values: dict[str, list[Any]] = {name: [] for name in box_features(FLAGS)}
+            size = image.size or (self._images.size_of(position) if image.objects else None)
             try:
                 for thing in image.objects:
+                    if size is None:
+                        raise VocError("it states no size of the image, and the image cannot be read")
                     label = index[thing.name]
                     one = box_values(
                         thing.box,
-                        height=image.height,
-                        width=image.width,
+                        height=size[0],
+                        width=size[1],
                         label=label,
                         text=names[label],
                         flags=thing.flags,
+                        clip=self._clip,
                     )
                     for name, column in one.items():
                         values[name] += column
             except AnnotationError as error:
                 self._reject(position, i, error, survey)
                 continue
-            yield Annotation(position, NO_LABEL, size_text(image, self._xml.keys[i]), NO_ROW, values)
+            yield Annotation(position, NO_LABEL, None, NO_ROW, values, image.size)
 
     def _reject(self, position: int, number: int, error: AnnotationError, survey: Survey) -> None:
         reason = f"{self._xml.keys[number]}: {error}"
@@ -400,7 +364,7 @@ def _class_names(folder: str) -> tuple[str, ...]:
         return names_by_line(file.read(), path)
 
 
-def _is_colored(files: VocFiles, name: str) -> bool:
+def _is_colored(files: MaskFiles, name: str) -> bool:
     try:
         return files.read(name).colored
     except MaskFileError:

@@ -35,10 +35,12 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
+from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, area, perimeter, read_numbers
+from shardwright.progress import counted
 
 # An outline counts as longer from this ratio on, and from the larger one where the header is contrary; so that a
 # handful of pixels decides nothing, it must be longer by some edges as well.
@@ -84,11 +86,13 @@ class Layout:
         dialect: how its codes are written.
         unlisted: what an image without a row is, unless it is configured: `empty` or `fail`.
         reason: how that was detected, for the user.
+        set_name: the published set that the header is of, or empty.
     """
 
     dialect: Dialect
     unlisted: str
     reason: str
+    set_name: str = ""
 
 
 class _Set(NamedTuple):
@@ -140,7 +144,7 @@ def detect_layout(
     dialect = Dialect(runs, COLUMN, base, empty)
     order, why_order = _detect_order(where, known, dialect, samples, code)
     reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
-    return Layout(Dialect(runs, order, base, empty), unlisted, "; ".join(reasons))
+    return Layout(Dialect(runs, order, base, empty), unlisted, "; ".join(reasons), known.name if known else "")
 
 
 def _known_set(headers: Mapping[str, str], runs: str, samples: Sequence[SampleCell]) -> _Set | None:
@@ -324,10 +328,12 @@ class RleCsv(CsvFormat):
         self._ignores = record is not None and record.ignored
         table, columns = given.table, given.columns
         self.mask_column = table.header[columns[MASK]]
+        self._sizes = tuple(map(table.header.index, size_columns(table.header)))
         self._one_class = ""
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
             known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
+            known += size_columns(table.header)
             self._one_class = _one_class(table, known, given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
@@ -335,6 +341,9 @@ class RleCsv(CsvFormat):
         else:
             layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
+        self._set_name = layout.set_name
+        self._base_is_stated = "start" in code or record is not None
+        self._starts_at_0: list[int] = []
         if code.keys() >= {"encoding", "order", "start"}:
             how = ", as input.labels.rle has it"
         else:
@@ -344,9 +353,38 @@ class RleCsv(CsvFormat):
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
+        self._starts_at_0.clear()
         survey = super().survey()
         survey.ignore = self._ignores
+        if self._starts_at_0 and self.dialect.base == 1:
+            self._count_from_0(survey)
         return survey
+
+    def _look(self, image: int, annotation: RawAnnotation) -> None:
+        super()._look(image, annotation)
+        if self.dialect.runs == ABSOLUTE and annotation.text and _has_start_0(annotation.text):
+            self._starts_at_0.append(annotation.line)
+
+    def _count_from_0(self, survey: Survey) -> None:
+        """Takes starts of 0, anywhere in the table, as evidence that they count from 0.
+
+        Raises:
+            UsageError: the header is that of a set whose starts count from 1.
+        """
+        if self._base_is_stated:
+            return  # The rows are broken, and reported when their images are written.
+        rows = counted(len(self._starts_at_0), "row has a start of 0", "rows have a start of 0")
+        first = f"the first is row {self._starts_at_0[0]}"
+        if self._set_name:
+            raise UsageError(
+                f"{self._path}, column {self.mask_column!r}: the header is that of {self._set_name}, whose starts "
+                f"count from 1, but {rows} ({first}). Set input.labels.rle.start: 0 or 1."
+            ).with_readings(
+                Reading("starts count from 0", {"input.labels.rle.start": 0}),
+                Reading(f"starts count from 1, and {rows} by mistake", {"input.labels.rle.start": 1}),
+            )
+        self.dialect = replace(self.dialect, base=0)
+        survey.notes = (*survey.notes, f"run lengths: starts count from 0, since {rows} ({first})")
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         """See `AnnotationFormat.resolved`."""
@@ -372,7 +410,14 @@ class RleCsv(CsvFormat):
             name = row.fields[self._columns[IMAGE]].strip()
             label = self._one_class or row.fields[self._columns[LABEL]].strip()
         problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
-        return RawAnnotation(row.line, name, self._names.find(name), (label,) if label else (), text, problem)
+        size = None
+        if self._sizes:
+            try:
+                size = read_text_size(*(row.fields[column] for column in self._sizes), "image ")
+            except ObjectError as error:
+                problem = problem or str(error)
+        image = self._names.find(name)
+        return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem, stated_size=size)
 
     def _sample_cells(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
         """Returns the first rows with a mask, of so many images that can be read."""
@@ -394,24 +439,45 @@ class RleCsv(CsvFormat):
         return found
 
     def _split(self, value: str) -> tuple[str, str]:
-        """Splits `file_Class` where both may hold underscores: the shortest class whose file exists wins."""
+        """Splits `file_Class`, where both may hold underscores: at the one place where the file exists.
+
+        Raises:
+            UsageError: it exists for two classes, `scan_1` with `left_lung` and `scan_1_left` with `lung`.
+        """
         likely: tuple[str, str] | None = None
         possible: tuple[str, str] | None = None
+        existing: list[tuple[int, tuple[str, str]]] = []
         cut = value.rfind("_")
         while cut >= 0:
             pair = value[:cut], value[cut + 1 :]
             if pair[1] and self._may_be_class(pair[1]):
-                if self._names.find(pair[0]) is not None:
-                    return pair
+                image = self._names.find(pair[0])
+                if image is not None:
+                    existing.append((image, pair))
+                    if self._images.keys[image].endswith(pair[0]):
+                        break  # With its extension: a shorter name would make that part of the class.
                 likely = likely or pair
             elif pair[1]:
                 possible = possible or pair
             cut = value.rfind("_", 0, cut)
-        return likely or possible or (value, "")
+        if len({image for image, _ in existing}) > 1:
+            meant = [f"{self._images.keys[image]} with the class {label!r}" for image, (_, label) in existing[:2]]
+            raise UsageError(
+                f"{self._path}: {value!r} may be {' or '.join(meant)}. Write image and class into two columns, or name "
+                "the classes in input.classes."
+            )
+        return existing[0][1] if existing else likely or possible or (value, "")
 
     def _may_be_class(self, text: str) -> bool:
         known = self._classes is None or text in self._classes or as_integer(text) is not None
         return known or (self._ignores and text == IGNORED)
+
+
+def _has_start_0(text: str) -> bool:
+    if " 0 " not in text and text[:2] != "0 ":
+        return False  # All but a few codes: no need to read the numbers.
+    numbers = read_numbers(text)
+    return numbers is not None and not numbers[::2].all()
 
 
 def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:

@@ -40,6 +40,7 @@ class RawAnnotation(NamedTuple):
         problem: what is wrong with the row, or empty.
         captions: texts about the image, not blank.
         row: the row itself, where further columns are read.
+        stated_size: height and width of the image that the row states, or `None`.
     """
 
     line: int
@@ -50,6 +51,7 @@ class RawAnnotation(NamedTuple):
     problem: str = ""
     captions: tuple[str, ...] = ()
     row: TableRow | None = None
+    stated_size: tuple[int, int] | None = None
 
 
 class RowFormat(AnnotationFormat):
@@ -154,10 +156,17 @@ class RowFormat(AnnotationFormat):
             values = values_of(annotation.image, annotation)
             labels = annotation.labels if annotation.text != "" else ()
             for i, label in enumerate(labels):
-                labeled = (annotation.image, self._map.index[label], annotation.text, annotation.line)
-                yield Annotation(*labeled, values) if values and i == 0 else Annotation(*labeled)
-            if values and not labels:
-                yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values)
+                added = values if i == 0 else {}
+                yield Annotation(
+                    annotation.image,
+                    self._map.index[label],
+                    annotation.text,
+                    annotation.line,
+                    added,
+                    annotation.stated_size,
+                )
+            if (values or annotation.stated_size) and not labels:
+                yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values, annotation.stated_size)
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         """See `AnnotationFormat.resolved`."""

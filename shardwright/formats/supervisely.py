@@ -30,7 +30,7 @@ from shardwright.formats.object_values import (
     read_mapping,
     read_name,
     read_points,
-    read_side,
+    read_size,
 )
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, polygon, shape
 from shardwright.images.boxes import Box
@@ -82,7 +82,7 @@ class Supervisely(ObjectFiles):
         if "objects" not in document:
             raise ObjectError("has no `objects`, so it is not Supervisely's")
         stated = read_mapping(document.get("size"), "size")
-        size = read_side(stated.get("height"), "size: height"), read_side(stated.get("width"), "size: width")
+        size = read_size(stated.get("height"), stated.get("width"), "size: ")
         left_out: Counter[str] = Counter()
         things = []
         for i, one in enumerate(read_list(document["objects"], "objects")):

@@ -56,6 +56,8 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 # Next to the ids of classes, some tables have their names.
 _ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "categoryname", "classtext", "name"))
+# Columns of the height and the width of an image.
+_SIZES = tuple((f"{prefix}height", f"{prefix}width") for prefix in ("image", "img", "original", "orig", ""))
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -208,6 +210,12 @@ def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -
         return overrides[role]
     reduced = {reduce_header(name): name for name in reversed(names)}
     return next((reduced[synonym] for synonym in _SYNONYMS[role] if synonym in reduced), "")
+
+
+def size_columns(header: Sequence[str]) -> tuple[str, ...]:
+    """Returns the headers of the columns that state height and width of the image; nothing where one is missing."""
+    reduced = {reduce_header(name): name for name in reversed(header) if name}
+    return next((tuple(reduced[name] for name in names) for names in _SIZES if reduced.keys() >= set(names)), ())
 
 
 def label_columns(table: Table, taken: Collection[int]) -> list[int]:

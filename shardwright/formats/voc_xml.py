@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
 from shardwright.formats.image_names import key_stem
+from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing
 from shardwright.formats.safe_xml import XmlError, parse_xml
 from shardwright.images.boxes import Box
@@ -54,25 +55,22 @@ class VocImage(NamedTuple):
     """The content of an annotation file.
 
     Attributes:
-        height: rows.
-        width: columns.
+        size: height and width that it states for the image, or `None`.
         objects: in the order of the file.
     """
 
-    height: int
-    width: int
+    size: tuple[int, int] | None
     objects: tuple[VocObject, ...]
 
 
-def read_voc(data: bytes, *, sized: bool = True) -> VocImage:
+def read_voc(data: bytes) -> VocImage:
     """Reads an annotation file.
 
     Args:
         data: the whole file.
-        sized: whether it must state the size of the image; where it does not, height and width are 0.
 
     Raises:
-        VocError: too large, no XML, with a document type, or without a size or an edge.
+        VocError: too large, no XML, with a document type, or without an edge.
     """
     if len(data) > MOST_XML_BYTES:
         raise VocError(f"it has {len(data)} bytes; an annotation has at most {MOST_XML_BYTES}")
@@ -81,10 +79,11 @@ def read_voc(data: bytes, *, sized: bool = True) -> VocImage:
         parse_xml([data], reader)
     except XmlError as error:
         raise VocError(str(error)) from None
-    if not reader.size and not sized:
-        return VocImage(0, 0, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
-    height, width = (_whole(reader.size, name, "size") for name in ("height", "width"))
-    return VocImage(height, width, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
+    try:
+        size = read_text_size(reader.size.get("height", ""), reader.size.get("width", ""), "size: ")
+    except ObjectError as error:
+        raise VocError(str(error)) from None
+    return VocImage(size, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
 
 
 class VocBoxes(ObjectFiles):
@@ -105,9 +104,8 @@ class VocBoxes(ObjectFiles):
         return [stem, stem.rpartition("/")[2]]
 
     def _content(self, raw: Any) -> Content:
-        image = read_voc(raw, sized=False)
-        things = [Thing(thing.name, None, thing.box, thing.flags) for thing in image.objects]
-        return Content(things, size=(image.height, image.width) if image.height else None)
+        image = read_voc(raw)
+        return Content([Thing(thing.name, None, thing.box, thing.flags) for thing in image.objects], size=image.size)
 
 
 class _Reader:
@@ -138,13 +136,6 @@ def _object(fields: dict[str, str], number: int) -> VocObject:
     xmin, ymin, xmax, ymax = (_number(fields, edge, where) for edge in _EDGES)
     flags = {flag: int(fields.get(flag, "0") in ("1", "true", "True")) for flag in FLAGS}
     return VocObject(name, Box(xmin - 1, ymin - 1, xmax, ymax), flags)
-
-
-def _whole(fields: dict[str, str], name: str, where: str) -> int:
-    number = _number(fields, name, where)
-    if number < 1 or number != int(number):
-        raise VocError(f"{where}: {name} is {number:g}, not a number of pixels")
-    return int(number)
 
 
 def _number(fields: dict[str, str], name: str, where: str) -> float:

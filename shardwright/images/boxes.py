@@ -26,6 +26,10 @@ LABEL, TEXT = f"{PREFIX}class/label", f"{PREFIX}class/text"
 
 # No image has a side this long; products of numbers below it are far from overflow.
 _LARGEST = 2**31
+# Tools round, and people draw along the border: by so many pixels, or by this share of the side, an object may be
+# beyond it. More contradicts the image's size or its orientation.
+_BEYOND_PIXELS, _BEYOND_SHARE = 1.0, 0.005
+_CLIP = "; is it the right size? input.labels.beyond_image: clip cuts objects off at the border"
 
 
 class AnnotationError(ValueError):
@@ -42,6 +46,12 @@ class BoxError(AnnotationError):
     """A box is invalid or outside of its image; the message contains the values and the limit."""
 
     code = "bad_box"
+
+
+class BeyondImageError(AnnotationError):
+    """An object reaches further beyond its image than rounding explains."""
+
+    code = "beyond_image"
 
 
 class Box(NamedTuple):
@@ -66,12 +76,48 @@ def box_features(flags: Sequence[str] = ()) -> dict[str, str]:
     return kinds | {PREFIX + flag: "int64" for flag in flags}
 
 
+def check_within(what: str, box: Box, *, height: int, width: int, fix: str = _CLIP) -> None:
+    """Checks that an object does not reach beyond its image by more than 1 pixel and 0.5 % of the side.
+
+    Args:
+        what: the object, for the message.
+        box: its edges in pixels.
+        height: rows of the image.
+        width: columns of the image.
+        fix: what to do if it may be cut off at the border.
+
+    Raises:
+        BeyondImageError: it does; the message says whether it fits the turned image.
+    """
+    if _fits(box, height, width):
+        return
+    if height != width and _fits(box, width, height):
+        fix = "; it fits the image turned by 90 degrees (input.labels.orientation)"
+    raise BeyondImageError(
+        f"{what} reaches from x {box.xmin:g} to {box.xmax:g} and from y {box.ymin:g} to {box.ymax:g}, beyond the image "
+        f"of {height}x{width} (height x width){fix}"
+    )
+
+
+def _fits(box: Box, height: int, width: int) -> bool:
+    across = max(_BEYOND_PIXELS, _BEYOND_SHARE * width)
+    down = max(_BEYOND_PIXELS, _BEYOND_SHARE * height)
+    return min(box.xmin + across, box.ymin + down, width + across - box.xmax, height + down - box.ymax) >= 0
+
+
 def box_values(
-    box: Box, *, height: int, width: int, label: int, text: str, flags: Mapping[str, int] | None = None
+    box: Box,
+    *,
+    height: int,
+    width: int,
+    label: int,
+    text: str,
+    flags: Mapping[str, int] | None = None,
+    clip: bool | None = False,
 ) -> dict[str, list[Any]]:
     """Returns the features of one box: a list of one value per name of `box_features`.
 
-    A box that reaches over the border is cut off there.
+    A box that reaches a little over the border (see `check_within`) is cut off there.
 
     Args:
         box: its edges.
@@ -80,9 +126,11 @@ def box_values(
         label: index of its class, from 0.
         text: name of its class.
         flags: 0 or 1 per flag.
+        clip: whether a box that reaches further over the border is cut off, too; `None` where no option decides.
 
     Raises:
         BoxError: an edge is not a finite number, the box has no area, or none within the image.
+        BeyondImageError: it reaches beyond the image, and `clip` is not set.
     """
     if height < 1 or width < 1:
         raise BoxError(
@@ -96,6 +144,8 @@ def box_values(
     shown = f"the box from x {xmin:g} to {xmax:g} and y {ymin:g} to {ymax:g}"
     if xmax <= xmin or ymax <= ymin:
         raise BoxError(f"{shown} has no area")
+    if not clip:
+        check_within("the box", box, height=height, width=width, fix="" if clip is None else _CLIP)
     left, right = max(xmin, 0) / width, min(xmax, width) / width
     top, bottom = max(ymin, 0) / height, min(ymax, height) / height
     if right <= left or bottom <= top:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,8 @@ from shardwright.dataset.manifest import AREA, IGNORED, RLE, mask_feature
 from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, ImageSample, MaskCode, Values
 from shardwright.images.boxes import PREFIX, AnnotationError
 from shardwright.images.header import ImageHeader
-from shardwright.images.orientation import UPRIGHT
-from shardwright.masks.coco import check_size
+from shardwright.images.orientation import UPRIGHT, transposes
+from shardwright.masks.coco import CocoMasks, check_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, union
@@ -112,11 +112,15 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
             "too_many_masks", f"the image has {len(sample.masks):,} masks; at most {_MOST_MASKS:,} are joined"
         )
     count, most = 0, _JOINED_AT
+    dialect = spec.dialect
+    if spec.frame != "auto" and transposes(frame.orientation) and isinstance(dialect, CocoMasks):
+        # The configuration says which frame coordinates are in, so the size that a tool states may be that of either.
+        dialect = replace(dialect, either_frame=True)
     for label, text, row in sample.masks:
         try:
-            displayed = is_displayed(spec, text, frame)
+            displayed = is_displayed(spec, text, frame, sample.stated_size)
             height, width = frame.size(displayed)
-            for drawn, runs in spec.dialect.masks(label, text, height=height, width=width):
+            for drawn, runs in dialect.masks(label, text, height=height, width=width):
                 parts[drawn][displayed].append(runs)
                 count += len(runs)
                 if count > most:
@@ -138,13 +142,22 @@ def _join(parts: dict[int, tuple[list[Runs], list[Runs]]]) -> int:
     return count
 
 
-def is_displayed(spec: ExampleSpec, text: str, frame: CoordinateFrame) -> bool:
-    """Returns whether a mask is in the displayed frame, see `CoordinateFrame`."""
+def is_displayed(
+    spec: ExampleSpec, text: str, frame: CoordinateFrame, stated_size: tuple[int, int] | None = None
+) -> bool:
+    """Returns whether a mask is in the displayed frame, see `CoordinateFrame`.
+
+    Args:
+        spec: how masks are written, which frame they are in.
+        text: the mask.
+        frame: of its image.
+        stated_size: height and width of the image that the annotations state, for masks that state none themselves.
+    """
     size = None
     if frame.orientation != UPRIGHT:  # Most images are upright: no need to look for the mask's size.
         with suppress(AnnotationError):  # Reading the mask gives the better message.
             size = spec.dialect.size(text)
-    return frame.is_displayed(spec.frame, size)
+    return frame.is_displayed(spec.frame, size or stated_size)
 
 
 def _joined(stored: list[Runs], displayed: list[Runs], frame: CoordinateFrame, *, plain: bool) -> Runs:
@@ -246,13 +259,15 @@ def is_on_displayed(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFra
     The size of its first mask decides; that of the image where the annotations state it for boxes without masks.
     """
     if sample.masks:
-        return is_displayed(spec, sample.masks[0].text, frame)
+        return is_displayed(spec, sample.masks[0].text, frame, sample.stated_size)
     return any(name.startswith(PREFIX) for name in sample.values) and frame.is_displayed(spec.frame, sample.stated_size)
 
 
 def _check_stated_size(spec: ExampleSpec, sample: ImageSample, stated: tuple[int, int], frame: CoordinateFrame) -> None:
-    """Compares sizes: boxes are stored in fractions of the image, and no mask would show a wrong size."""
+    """Compares sizes: neither boxes, which are fractions of the image, nor run lengths show a wrong size."""
     height, width = frame.size(is_on_displayed(spec, sample, frame))
+    if spec.frame != "auto" and transposes(frame.orientation) and stated == (width, height):
+        return
     try:
         check_size("the image", stated, height, width)
     except AnnotationError as error:

@@ -188,7 +188,8 @@ def _label_line(index: int, annotation: Annotation) -> bytes:
         octets = text.encode("ascii")
         if not octets.translate(None, _NUMBERS):
             # Run lengths, long texts of which JSON's encoder would look at each character.
-            return b'[%d,%d,%d,"%b"]\n' % (index, label, row, octets)
+            size = b",{},[%d,%d]" % stated_size if stated_size else b""
+            return b'[%d,%d,%d,"%b"%b]\n' % (index, label, row, octets, size)
     further: list[Any] = [dict(values), stated_size] if stated_size else [dict(values)] if values else []
     return canonical_json([index, label, row, text, *further]).encode("utf-8") + b"\n"
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shardwright.images.boxes import Box, check_within
 from shardwright.masks.dialects import COCO
 from shardwright.masks.polygons import PolygonError, rasterize_centers, rasterize_fifths, read_polygon
 from shardwright.masks.rle import RleError, Runs, union
@@ -51,9 +52,14 @@ class CocoMasks:
 
     Attributes:
         centers: whether the pixels of a polygon are those whose center is in it, and not those of the COCO API.
+        clip: whether an outline that reaches beyond the image is cut off there; see `boxes.check_within`.
+        either_frame: whether the stated size of the image may be that of its other frame: set where the image is turned
+            by 90 degrees and the configuration says which frame coordinates are in.
     """
 
     centers: bool = False
+    clip: bool = False
+    either_frame: bool = False
 
     def size(self, text: str) -> tuple[int, int] | None:
         """Returns height and width as the run lengths, or the file, state them; `None` where neither does."""
@@ -82,14 +88,17 @@ class CocoMasks:
             RleError: the segmentation is broken, or belongs to an image of another size; `code` distinguishes the two.
         """
         stated_height, stated_width, segmentation = json.loads(text)
-        if stated_height is not None:
-            check_size("the image", (stated_height, stated_width), height, width)
+        self._check_image_size((stated_height, stated_width), height, width)
         if isinstance(segmentation, dict):
             return _read_counts(segmentation, height, width)
         if not isinstance(segmentation, list) or not segmentation:
             shown = json.dumps(segmentation)[:_SHOWN]
             raise SegmentationError(f"the segmentation is {shown}; write polygons [[x, y, ...]] or run lengths")
         return self._draw(segmentation, height, width)
+
+    def _check_image_size(self, stated: tuple[object, object], height: int, width: int) -> None:
+        if stated[0] is not None and not (self.either_frame and stated == (width, height)):
+            check_size("the image", stated, height, width)
 
     def _draw(self, polygons: Sequence[object], height: int, width: int) -> Runs:
         rasterize = rasterize_centers if self.centers else rasterize_fifths
@@ -104,6 +113,8 @@ class CocoMasks:
                 corners = read_polygon(polygon)
             except PolygonError as error:
                 raise PolygonError(f"{where} {error}") from None
+            if not self.clip:
+                check_within(where, Box(*corners.min(axis=0), *corners.max(axis=0)), height=height, width=width)
             parts.append(rasterize(corners, height, width))
         return union(parts)
 

@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.images.boxes import Box, check_within
 from shardwright.masks.brush import brush_runs
-from shardwright.masks.coco import CocoMasks, SegmentationError, check_size
+from shardwright.masks.coco import CocoMasks, SegmentationError
 from shardwright.masks.mask_images import read_mask
 from shardwright.masks.rle import Runs, draw, encode
 
@@ -53,8 +54,7 @@ class DrawnMasks(CocoMasks):
         stated_height, stated_width, shape = json.loads(text)
         if not isinstance(shape, dict) or "counts" in shape:
             return super().parse(text, height=height, width=width)
-        if stated_height is not None:
-            check_size("the image", (stated_height, stated_width), height, width)
+        self._check_image_size((stated_height, stated_width), height, width)
         if "fractions" in shape:
             return self._draw([_scaled(one, height, width) for one in shape["fractions"]], height, width)
         if "holes" in shape:
@@ -62,7 +62,7 @@ class DrawnMasks(CocoMasks):
             inside = draw(self._draw(shape["holes"], height, width), height, width)
             return encode(draw(outside, height, width) & (1 - inside))
         if "ellipse" in shape:
-            return _ellipse(shape["ellipse"], height, width)
+            return _ellipse(shape["ellipse"], height, width, clip=self.clip)
         if "brush" in shape:
             return brush_runs(shape["brush"], height, width)
         if "rows" in shape:
@@ -70,14 +70,23 @@ class DrawnMasks(CocoMasks):
         return _png(shape["png"], shape["at"], height, width)
 
 
+def ellipse_box(x: float, y: float, rx: float, ry: float, degrees: float) -> Box:
+    """Returns the box around an ellipse; center and radii in pixels, `degrees` clockwise."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    across, down = math.hypot(rx * cos, ry * sin), math.hypot(rx * sin, ry * cos)
+    return Box(x - across, y - down, x + across, y + down)
+
+
 def _scaled(polygon: Any, height: int, width: int) -> list[float]:
     return [number * (height if i % 2 else width) for i, number in enumerate(polygon)]
 
 
-def _ellipse(numbers: list[float], height: int, width: int) -> Runs:
+def _ellipse(numbers: list[float], height: int, width: int, *, clip: bool) -> Runs:
     x, y, rx, ry, degrees = numbers
     if not (0 < rx <= _LARGEST and 0 < ry <= _LARGEST and abs(x) <= _LARGEST and abs(y) <= _LARGEST):
         raise SegmentationError(f"the ellipse at {x:g}, {y:g} with the radii {rx:g} and {ry:g} has no area in an image")
+    if not clip:
+        check_within("the ellipse", ellipse_box(*numbers), height=height, width=width)
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     across = np.arange(width) + 0.5 - x
     # A line down a column meets the ellipse at: square * down**2 + 2 * half * down + rest = 0.

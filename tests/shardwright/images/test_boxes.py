@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.images import boxes
-from shardwright.images.boxes import Box, BoxError, box_features, box_values, move_boxes
+from shardwright.images.boxes import BeyondImageError, Box, BoxError, box_features, box_values, move_boxes
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
 
@@ -39,8 +39,8 @@ def test_names_and_units_are_those_of_the_object_detection_api():
     [
         ((3, 3, 3, 9), "has no area"),
         ((9, 3, 3, 9), "has no area"),
-        ((40, 0, 50, 9), "is outside of the image, 20x40"),
-        ((-9, 0, 0, 9), "is outside"),
+        ((40, 0, 41, 9), "is outside of the image, 20x40"),
+        ((-1, 0, 0, 9), "is outside"),
         ((float("nan"), 0, 1, 1), "xmin is 'nan'"),
         ((0, 0, float("inf"), 1), "xmax is 'inf'"),
         ((0, 1e300, 1, 1), "ymin is '1e\\+300'"),
@@ -58,17 +58,33 @@ def test_an_image_without_pixels_has_no_box():
         values((0, 0, 1, 1), height=0, width=5)
 
 
-@given(sides, sides, st.lists(st.integers(-80, 80), min_size=4, max_size=4, unique=True))
-def test_a_box_is_cut_at_the_border(height, width, numbers):
+@given(sides, sides, st.lists(st.integers(-80, 80), min_size=4, max_size=4, unique=True), st.booleans())
+def test_a_box_is_cut_at_the_border_or_refused_beyond_it(height, width, numbers, clip):
     (xmin, xmax), (ymin, ymax) = sorted(numbers[:2]), sorted(numbers[2:])
+    box = (xmin, ymin, xmax, ymax)
     inside = xmin < width and xmax > 0 and ymin < height and ymax > 0
-    if not inside:
-        with pytest.raises(BoxError):
-            values((xmin, ymin, xmax, ymax), height, width)
+    near = max(-xmin, -ymin, xmax - width, ymax - height) <= 1
+    if not (inside and (near or clip)):
+        with pytest.raises(BoxError if near or clip else BeyondImageError, match=f"{height}x{width}"):
+            values(box, height, width, clip=clip)
         return
-    found = values((xmin, ymin, xmax, ymax), height, width)
+    found = values(box, height, width, clip=clip)
     assert found[boxes.XMIN][0] * width == pytest.approx(max(xmin, 0))
     assert found[boxes.YMAX][0] * height == pytest.approx(min(ymax, height))
+
+
+@pytest.mark.parametrize(("beyond", "refused"), [(5, False), (5.1, True)])
+def test_the_tolerance_grows_with_the_side(beyond, refused):
+    if refused:
+        with pytest.raises(BeyondImageError, match="input.labels.beyond_image: clip"):
+            values((0, 0, 1000 + beyond, 9), 10, 1000)
+    else:
+        assert values((0, 0, 1000 + beyond, 9), 10, 1000)[boxes.XMAX] == [1.0]
+
+
+def test_a_box_that_fits_the_turned_image_is_told_so():
+    with pytest.raises(BeyondImageError, match="it fits the image turned by 90 degrees .input.labels.orientation"):
+        values((0, 0, 18, 38), 20, 40)
 
 
 @st.composite

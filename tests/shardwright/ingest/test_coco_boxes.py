@@ -16,8 +16,8 @@ SIDES = {"a.png": (40, 20), "b.png": (10, 30), "c.png": (8, 8)}
 SQUARE = [[1, 1, 5, 1, 5, 5, 1, 5]]
 BOXES = [
     {"image_id": 1, "category_id": 18, "bbox": [4, 5, 10, 2.5], "iscrowd": 0},
-    {"image_id": 2, "category_id": 3, "bbox": [0, 0, 30, 10], "iscrowd": 1},
-    {"image_id": 1, "category_id": 3, "bbox": [-2, 10, 50, 100]},
+    {"image_id": 2, "category_id": 3, "bbox": [0, 0, 10, 30], "iscrowd": 1},
+    {"image_id": 1, "category_id": 3, "bbox": [-1, 10, 42, 11]},
     {"image_id": 1, "category_id": 18, "bbox": [0, 0, 1, 1]},
 ]
 
@@ -115,7 +115,7 @@ def test_boxes_are_no_masks(tmp_path, given_input):
         ([1, 2, True, 4], "the bbox is [1, 2, True, 4], not [x, y, width, height]"),
         ([1, 2, 0, 4], "the box from x 1 to 1 and y 2 to 6 has no area"),
         ([1, 2, -3, 4], "the box from x 1 to -2 and y 2 to 6 has no area"),
-        ([40, 2, 3, 4], "the box from x 40 to 43 and y 2 to 6 is outside of the image, 20x40 (height x width)"),
+        ([40, 2, 1, 4], "the box from x 40 to 41 and y 2 to 6 is outside of the image, 20x40 (height x width)"),
         ([1, 2, 10**400, 4], "the box's xmax is"),
         ([float("nan"), 2, 3, 4], "the box's xmin is 'nan'"),
     ],
