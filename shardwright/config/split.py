@@ -10,7 +10,8 @@ from typing import ClassVar
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
-METHODS = ("hash", "group", "stratified", "kfold", "predefined")
+AUTO, HASH, PREDEFINED = "auto", "hash", "predefined"
+METHODS = (AUTO, HASH, "group", "stratified", "kfold", PREDEFINED)
 FAIL = "fail"
 EVAL = "eval"
 # Other names of `eval` in `split.ratios` and `split.from_lists`.
@@ -65,9 +66,11 @@ class SplitConfig:
     Attributes:
         ratios: Split -> its share, for example `{train: 0.8, eval: 0.1, test: 0.1}`. A split named `val`, `valid` or
             `validation` is understood as `eval`.
-        method: `hash`: a salted hash of the key. `group`: one of the group's name. `stratified`: every class has its
-            share in every split. `kfold`: of the images that `test` leaves, one fold is `eval` and the others are
-            `train`, by hash or, with `stratify`, by classes. `predefined`: the splits of the input.
+        method: `auto`: the splits that the input states by folders, files or a column, where it states one for every
+            image, and `hash` where it states none. `hash`: a salted hash of the key. `group`: one of the group's name.
+            `stratified`: every class has its share in every split. `kfold`: of the images that `test` leaves, one fold
+            is `eval` and the others are `train`, by hash or, with `stratify`, by classes. `predefined`: the splits of
+            the input.
         salt: Text that the hash begins with; another one divides the images differently.
         group: Images that must be in one split.
         num_folds: Number of folds of `method: kfold`.
@@ -84,7 +87,7 @@ class SplitConfig:
     PATH: ClassVar[str] = "split"
 
     ratios: Mapping[str, float] = field(default_factory=lambda: {"train": 0.8, "eval": 0.1, "test": 0.1})
-    method: str = "hash"
+    method: str = AUTO
     salt: str = ""
     group: GroupConfig | None = None
     num_folds: int | None = None
@@ -97,6 +100,8 @@ class SplitConfig:
 
     def __post_init__(self) -> None:
         one_of("split.method", self.method, METHODS)
+        if self.method == AUTO and (self.from_column is not None or self.from_lists is not None):
+            object.__setattr__(self, "method", PREDEFINED)
         self._check_method()
         if self.method == "kfold":
             self._share_folds()

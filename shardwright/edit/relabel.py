@@ -26,15 +26,16 @@ from shardwright.dataset.resampled_annotations import typed
 from shardwright.duplicates.decide import CONFLICTING
 from shardwright.edit.derive import Derived, derive, folder_of_images
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey, shorten
+from shardwright.formats.base import BACKGROUND, IGNORE, AnnotationFormat, Images, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
 from shardwright.formats.rle_csv import RleCsv
+from shardwright.images.boxes import AnnotationError
 from shardwright.images.header import MOST_PIXELS
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
-from shardwright.masks.rle import RleError, Runs, area, union
+from shardwright.masks.rle import Runs, area, subtract, union
 from shardwright.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
@@ -295,7 +296,7 @@ class _Writer:
             height, width = (int(np.asarray(example[f"image/{side}"])[0]) for side in ("height", "width"))
             try:
                 masks = self._masks(rows, height, width)
-            except RleError as error:
+            except AnnotationError as error:
                 return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
             labels = [label for label, runs in enumerate(masks[: len(self._survey.classes)]) if len(runs)]
             for name, runs in zip(self._names, masks, strict=True):
@@ -310,7 +311,9 @@ class _Writer:
         for label, text, _ in rows:
             if text is not None:
                 for drawn, runs in self._source.dialect.masks(label, text, height=height, width=width):
+                    if drawn == BACKGROUND:
+                        parts = [[subtract(union(before), runs)] if before else [] for before in parts]
                     # `IGNORE` is -1: the last one.
-                    if drawn != IGNORE or self._survey.ignore:
+                    elif drawn != IGNORE or self._survey.ignore:
                         parts[drawn].append(runs)
         return [union(runs) for runs in parts]

@@ -27,6 +27,8 @@ from shardwright.storage import Listing, Refusal
 # Indices that are not a class: a region that neither loss nor metric counts; a row without a class.
 IGNORE: Final = -1
 NO_LABEL: Final = -2
+# A region that belongs to none of the objects that come before it, such as a hole.
+BACKGROUND: Final = -3
 # The row of an annotation that is not in a table.
 NO_ROW: Final = -1
 # Names of images in a survey, and names in a message.
@@ -64,7 +66,7 @@ class Mask(NamedTuple):
     """One row's mask of one image.
 
     Attributes:
-        label: index of the class, or `IGNORE`; `NO_LABEL` where the text itself contains the classes.
+        label: index of the class, `IGNORE` or `BACKGROUND`; `NO_LABEL` where the text itself contains the classes.
         text: the mask as the source has it, not empty.
         row: line of the table, from 1; in a COCO file, position in `annotations`, from 0; `NO_ROW` for a separate file.
     """
@@ -79,7 +81,7 @@ class Annotation(NamedTuple):
 
     Attributes:
         image: position of the image's key in the listing.
-        label: index of the class, `IGNORE` or `NO_LABEL`.
+        label: index of the class, `IGNORE`, `BACKGROUND` or `NO_LABEL`.
         text: the mask as the source has it, or `None` where the whole image is of the class.
         row: line of the table, from 1; in a COCO file, position in `annotations`, from 0; 0 where the key states it;
             `NO_ROW` where the text is the name of a file.

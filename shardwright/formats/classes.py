@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from shardwright.config.parsing import may_be_named
 from shardwright.errors import UsageError
-from shardwright.formats.base import shorten
+from shardwright.formats.base import BACKGROUND, IGNORE, shorten
 from shardwright.progress import counted
 
 # Names of classes in a message.
 SHOWN_CLASSES = 20
 # More distinct values cannot be classes: the wrong column or feature was taken.
 MOST_CLASSES = 10_000
+# Names by which tools and published sets mean that a pixel belongs to no class, or is not to be counted.
+BACKGROUND_NAMES = frozenset(("background", "_background_", "__background__", "bg"))
+IGNORE_NAMES = frozenset(("ignore", "_ignore_", "__ignore__", "ignored", "void", "unlabeled", "unlabelled", "dontcare"))
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
 
@@ -76,6 +79,19 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
         raise _unknown({value: values[value] for value in words or rest}, names)
     found = {value: number for value, number in numbers.items() if number is not None}
     return _by_position(names, values, found, counted_by)
+
+
+def special_label(name: str, classes: Mapping[str, int | None] | None) -> int | None:
+    """Returns `BACKGROUND` or `IGNORE` where the name of an object's class means that; else `None`.
+
+    Args:
+        name: as the tool writes it.
+        classes: `input.classes`; a name that is listed there is a class.
+    """
+    folded = name.strip().lower()
+    if classes is not None and name in classes:
+        return None
+    return BACKGROUND if folded in BACKGROUND_NAMES else IGNORE if folded in IGNORE_NAMES else None
 
 
 def names_by_line(text: str, path: str) -> tuple[str, ...]:

@@ -26,8 +26,17 @@ from shardwright.config.input import CENTER_RULE, CLIP, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
-from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes
+from shardwright.formats.base import (
+    IGNORE,
+    SHOWN_NAMES,
+    Annotation,
+    AnnotationFormat,
+    FormatInput,
+    Survey,
+    Values,
+    shorten,
+)
+from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes, special_label
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.object_values import ObjectError, read_id, read_text_size
 from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
@@ -86,6 +95,7 @@ class CocoJson(AnnotationFormat):
         self._boxes = options.boxes
         self._masks = masks
         self._map: ClassMap | None = None
+        self._special: dict[str, int] = {}
         self._sound_ones: list[tuple[int, _Image, str, _Instance]] = []
 
     def survey(self) -> Survey:
@@ -94,7 +104,11 @@ class CocoJson(AnnotationFormat):
         survey = Survey(classes=(), listed=bytearray(len(self._keys)))
         images = self._read_images(document["images"], survey)
         categories = self._read_categories(document["categories"])
+        special = {number: special_label(name, self._classes) for number, name in categories.items()}
+        self._special = {number: label for number, label in special.items() if label is not None}
         sound = list(self._sound(document["annotations"], images, categories, survey))
+        if not self._masks:
+            sound = [entry for entry in sound if entry[2] not in self._special]
         notes: list[str] = []
         if self._masks:
             sound, notes = self._with_drawn_boxes(sound)
@@ -102,8 +116,17 @@ class CocoJson(AnnotationFormat):
             notes.append("left out: key points of annotations")
         used: dict[str, str] = {}
         for i, _, category, _ in sound:
-            used.setdefault(category, f"{self._path}, annotations[{i}]")
-        self._map = self._map_categories(categories, used)
+            if category in self._special:
+                survey.ignore |= self._special[category] == IGNORE
+            else:
+                used.setdefault(category, f"{self._path}, annotations[{i}]")
+        for number, label in self._special.items():
+            meaning = "not counted" if label == IGNORE else "no class"
+            fix = "name it in input.classes if it is a class"
+            notes.append(f"{self.name}: the category {categories[number]!r} is {meaning}; {fix}")
+        self._map = self._map_categories(
+            {number: name for number, name in categories.items() if number not in self._special}, used
+        )
         survey.classes = self._map.names
         survey.notes = (*self._notes, *self._map.notes, *notes)
         self._sound_ones = [entry for entry in sound if entry[1].position is not None]
@@ -120,12 +143,14 @@ class CocoJson(AnnotationFormat):
         for i, image, category, instance in self._sound_ones:
             assert image.position is not None
             text = mask_text(image.size, instance.segmentation) if self._masks else None
+            label = self._special.get(category)
             try:
-                values = self._box(image, category, instance) if self._boxes else {}
+                values = self._box(image, category, instance) if self._boxes and label is None else {}
             except AnnotationError:  # Its image was rejected.
                 values = {}
             stated_size = None if self._masks else image.size
-            yield Annotation(image.position, self._map.index[category], text, i, values, stated_size)
+            label = self._map.index[category] if label is None else label
+            yield Annotation(image.position, label, text, i, values, stated_size)
 
     def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
         """Returns the features of an annotation's box."""
@@ -151,6 +176,8 @@ class CocoJson(AnnotationFormat):
 
     def _check_boxes(self, survey: Survey) -> None:
         for i, image, category, instance in self._sound_ones:
+            if category in self._special:
+                continue
             try:
                 self._box(image, category, instance)
             except AnnotationError as error:

@@ -185,6 +185,8 @@ class LabelStudio(ObjectTable):
                 classes = value if kind in value else read_mapping(separate, f"{where}: its classes")
                 labels = read_list(classes.get(kind, classes.get(_LABELS)), f"{where}: its classes")
                 names = [read_name(label, where) for label in labels]
+                if not names:
+                    raise ObjectError(f"{where}: the region has no class")
                 things += [_thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names]
         if len(set(sizes)) > 1:
             raise ObjectError(f"its results are of pictures of {len(set(sizes))} different sizes")

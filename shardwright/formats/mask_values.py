@@ -20,7 +20,7 @@ from shardwright.config.input import REFUSE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import IGNORE, NO_LABEL, MaskCode, shorten
-from shardwright.formats.classes import as_integer, map_classes
+from shardwright.formats.classes import BACKGROUND_NAMES, as_integer, map_classes
 from shardwright.images.colors import COLOR, show_value
 from shardwright.masks.mask_images import (
     MaskFileError,
@@ -41,7 +41,8 @@ _GRAY = 32
 
 _ONE_CLASS = "mask"
 _LARGEST = 0xFFFF
-_BACKGROUNDS = frozenset(("background", "_background_", "__background__", "bg", "void", "unlabeled", "unlabelled"))
+# Value 0 of a mask is the background, whatever a list of classes calls it.
+_BACKGROUNDS = BACKGROUND_NAMES | {"void", "unlabeled", "unlabelled"}
 _START = 64
 _SHOWN = 4
 

@@ -29,6 +29,8 @@ from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import (
+    BACKGROUND,
+    IGNORE,
     NO_ROW,
     SHOWN_NAMES,
     Annotation,
@@ -38,7 +40,7 @@ from shardwright.formats.base import (
     Values,
     shorten,
 )
-from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes
+from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_values import ObjectError
@@ -153,6 +155,7 @@ class ObjectFormat(AnnotationFormat):
         self._masks = given.masks
         self._boxes = given.options.boxes
         self._map: ClassMap | None = None
+        self._special: dict[str, int] = {}
         self._kept: list[_Kept] = []
 
     @abstractmethod
@@ -215,6 +218,8 @@ class ObjectFormat(AnnotationFormat):
         notes += self._check_task(survey)
         self._map = self._map_classes(used)
         survey.classes = self._map.names
+        survey.ignore = self._masks and IGNORE in self._special.values()
+        notes += self._special_notes()
         survey.notes = (*self._notes, *self._map.notes, *notes)
         if self._boxes:
             survey.features = box_features(self.flags)
@@ -229,16 +234,20 @@ class ObjectFormat(AnnotationFormat):
                 for tag in content.tags:
                     yield Annotation(position, self._map.index[tag], None, 0)
             for i, thing in enumerate(content.things if self._masks or self._boxes else ()):
+                special = self._special.get(thing.label)
+                if special is not None and not self._masks:
+                    continue
                 text = None
                 if self._masks:
                     text = thing.file or mask_text(content.size, thing.shape or _rectangle(thing, content))
                 row = NO_ROW if text and thing.file else i
                 try:
-                    values = self._box(position, content, thing) if self._boxes else {}
+                    values = self._box(position, content, thing) if self._boxes and special is None else {}
                 except AnnotationError:  # Its image was rejected.
                     values = {}
                 stated_size = content.size if self._boxes and not self._masks else None
-                yield Annotation(position, self._map.index[thing.label], text, row, values, stated_size)
+                label = self._map.index[thing.label] if special is None else special
+                yield Annotation(position, label, text, row, values, stated_size)
 
     def _try(self, raw: Any) -> Content | AnnotationError:
         try:
@@ -262,11 +271,22 @@ class ObjectFormat(AnnotationFormat):
 
     def _note_classes(self, used: dict[str, str], content: Content, where: str) -> None:
         things = content.things if self._masks or self._boxes else ()
-        for label in (*(thing.label for thing in things), *(() if self._masks else content.tags)):
+        names = dict.fromkeys(thing.label for thing in things if thing.label not in self._special)
+        self._special |= {name: label for name in names if (label := special_label(name, self._classes)) is not None}
+        names = {name: None for name in names if name not in self._special}
+        for label in (*names, *(() if self._masks else content.tags)):
             if label not in used:
                 used[label] = where
                 if len(used) > MOST_CLASSES:
                     raise UsageError(f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!a}.")
+
+    def _special_notes(self) -> list[str]:
+        meanings = {BACKGROUND: "no class, also where another object was drawn before", IGNORE: "not counted"}
+        fix = "name it in input.classes if it is a class"
+        return [
+            f"{self.name}: {name!r} is {meanings[label] if self._masks else 'no box'}; {fix}"
+            for name, label in sorted(self._special.items())
+        ]
 
     def _check_any(self, survey: Survey) -> None:
         """Shows what is wrong where that is so of every image: a message about missing classes would not help.
@@ -330,7 +350,7 @@ class ObjectFormat(AnnotationFormat):
         return [f"left out: {counted(len(things), 'object')} ({read})"] if things else []
 
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
-        declared = tuple(dict.fromkeys(self._declared()))
+        declared = tuple(name for name in dict.fromkeys(self._declared()) if special_label(name, self._classes) is None)
         if self._classes is not None or not declared or any(label not in declared for label in used):
             return map_classes(used, self._classes, self._counted_by())
         check_names(dict.fromkeys(declared, self._path))
@@ -348,6 +368,8 @@ class ObjectFormat(AnnotationFormat):
     def _check_boxes(self, survey: Survey) -> None:
         for position, content in self._kept:
             for i, thing in enumerate(content.things):
+                if thing.label in self._special:
+                    continue
                 try:
                     self._box(position, content, thing)
                 except AnnotationError as error:

@@ -9,7 +9,7 @@ import os
 from abc import abstractmethod
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -223,6 +223,11 @@ class CsvFormat(RowFormat):
         if len(self._captions) == 1:
             columns[CAPTION] = self._table.header[self._captions[0]]
         return replace(super().resolved(options), columns=columns)
+
+    @property
+    def headers(self) -> Sequence[str]:
+        """The names of the columns."""
+        return self._table.header
 
     @abstractmethod
     def _take_apart(self, row: TableRow) -> RawAnnotation:

@@ -13,14 +13,14 @@ from shardwright.checksum import BLAKE3, image_feature
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.features import StoredFeatures
 from shardwright.dataset.manifest import AREA, IGNORED, RLE, mask_feature
-from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, ImageSample, MaskCode, Values
+from shardwright.formats.base import BACKGROUND, IGNORE, NO_LABEL, NO_ROW, ImageSample, MaskCode, Values
 from shardwright.images.boxes import PREFIX, AnnotationError
 from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import UPRIGHT, transposes
 from shardwright.masks.coco import CocoMasks, check_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
-from shardwright.masks.rle import Runs, area, union
+from shardwright.masks.rle import Runs, area, subtract, union
 from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, floats, ints, pack_arrays
 
 # Limit for one image: far more than any data set has, few enough to be drawn.
@@ -72,7 +72,7 @@ class ExampleSpec:
 
     def name_of(self, label: int) -> str:
         """Returns the name of a class, or that of the ignored pixels."""
-        return IGNORED if label == IGNORE else self.classes[label]
+        return IGNORED if label == IGNORE else "background" if label == BACKGROUND else self.classes[label]
 
     def mask_feature(self, label: int, what: str = RLE) -> str:
         """Returns the name of a feature of a class's mask."""
@@ -121,6 +121,9 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
             displayed = is_displayed(spec, text, frame, sample.stated_size)
             height, width = frame.size(displayed)
             for drawn, runs in dialect.masks(label, text, height=height, width=width):
+                if drawn == BACKGROUND:
+                    _erase(parts, displayed, runs)
+                    continue
                 parts[drawn][displayed].append(runs)
                 count += len(runs)
                 if count > most:
@@ -130,6 +133,13 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
             raise BadMask(error.code, f"{spec.origin(label, row)}: {error}") from None
     plain = isinstance(spec.dialect, Dialect)
     return {label: _joined(stored, displayed, frame, plain=plain) for label, (stored, displayed) in parts.items()}
+
+
+def _erase(parts: dict[int, tuple[list[Runs], list[Runs]]], displayed: bool, background: Runs) -> None:
+    """Takes a region out of everything that was drawn before it in the same frame."""
+    for by_frame in parts.values():
+        if by_frame[displayed]:
+            by_frame[displayed][:] = [subtract(union(by_frame[displayed]), background)]
 
 
 def _join(parts: dict[int, tuple[list[Runs], list[Runs]]]) -> int:

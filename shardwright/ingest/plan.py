@@ -18,6 +18,7 @@ import numpy.typing as npt
 import PIL
 
 from shardwright.config.images import FULL
+from shardwright.config.split import PREDEFINED
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
 from shardwright.duplicates.decide import DuplicateDecision
@@ -36,6 +37,7 @@ from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.probe import Spread
 from shardwright.ingest.read import UNREADABLE, probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
+from shardwright.ingest.split_inputs import moved_notes, resolve_method
 from shardwright.ingest.splitting import ClassSets, Positions, class_sets, cut_shards, split_images
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.tasks import (
@@ -244,6 +246,7 @@ def plan_ingest(
     rejected = _unreadable(surveyed, hashed, probed)
     alive = np.ones(len(surveyed.listing.keys), dtype=np.bool_)
     alive[list(rejected)] = False
+    options = resolve_method(recipe.split, surveyed, alive)
     same = find_duplicates(
         recipe.duplicates,
         surveyed.listing.keys,
@@ -251,16 +254,17 @@ def plan_ingest(
         probed,
         alive,
         surveyed.labels_of,
-        predefined=recipe.split.method == "predefined",
+        predefined=options.method == PREDEFINED,
     )
     alive[list(same.rows)] = False
     classes = _classes(recipe, surveyed)
     accepted = np.flatnonzero(alive)
-    split = split_images(recipe.split, location.previous, surveyed, hashed.contents, accepted, classes, same)
+    split = split_images(options, location.previous, surveyed, hashed.contents, accepted, classes, same)
     sizes = _stored_sizes(recipe, surveyed.listing)
     positions = cut_shards(split.orders, sizes, recipe.shards, classes)
     shards = {shard: int(sizes[images].sum()) for shard, images in positions.items()}
-    notes = (*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *reuse.notes)
+    moved = moved_notes(recipe.split, surveyed, split.orders)
+    notes = (*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *moved, *reuse.notes)
     plan = _ingest_plan(recipe, surveyed, hashed, probed is not None, shards, reuse.source, notes)
     rows = _early_rows(surveyed, {**rejected, **split.refused}, _duplicate_rows(same, split.orders))
     return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, same, reuse.locations)

@@ -30,7 +30,7 @@ from shardwright.storage.spans import NEWEST
 
 # Version of the bytes that this code writes for the same recipe and input. It is raised whenever they change, so that
 # no cache and no staging folder of an older version is used.
-CODE_FORMAT = 6
+CODE_FORMAT = 7
 
 # Gives the location of the input, as JSON, to a component whose parameters must not contain it.
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"

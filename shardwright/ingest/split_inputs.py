@@ -1,27 +1,30 @@
 """The splits and groups that an input itself defines.
 
-`split.method: predefined` reads splits from lists, a column, the annotations or the folders. `split.group` reads groups
-of images that must be in one split, such as those of a patient, a scene or a day.
+`split.method: predefined` reads splits from lists, a column, the annotations or the folders; `auto` does so where the
+input states the split of every image. `split.group` reads groups of images that must be in one split, such as those of
+a patient, a scene or a day.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.config import SplitConfig
 from shardwright.config.limited_pattern import LimitedPattern
-from shardwright.config.split import GroupConfig
-from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.formats.base import AnnotationFormat
+from shardwright.config.split import AUTO, HASH, PREDEFINED, GroupConfig, split_word
+from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
+from shardwright.formats.base import AnnotationFormat, shorten
 from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.rows import CsvFormat
+from shardwright.formats.tables import reduce_header
 from shardwright.ingest.survey import SurveyedInput
+from shardwright.progress import counted
 from shardwright.splits import UNASSIGNED, folder_split, split_named
 from shardwright.storage import Refusal, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
@@ -29,6 +32,8 @@ from shardwright.storage.listing import name_lines
 
 CONFLICTING_SPLITS = "conflicting_splits"
 _SHOWN = 3
+# Headers of a column that may state the split of an image.
+_SPLIT_HEADERS = frozenset(("split", "subset", "set", "partition", "datasplit"))
 
 
 @dataclass
@@ -72,7 +77,7 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
         where = "the annotations"
         stated = _named(surveyed.survey.splits.items(), options.names, result.notes)
     else:
-        stated = _from_folders(keys, options.names, result.notes)
+        stated = _from_folders(keys, options.names, frozenset(surveyed.survey.classes), result.notes)
     for position, split, source in stated:
         number = options.names.index(split)
         before = int(result.split_of[position])
@@ -89,6 +94,122 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
             f"{shown}. Name splits there, or use another split.method."
         )
     return result
+
+
+def resolve_method(options: SplitConfig, surveyed: SurveyedInput, alive: npt.NDArray[np.bool_]) -> SplitConfig:
+    """Decides what `split.method: auto` means for an input.
+
+    Args:
+        options: `split`.
+        surveyed: the input.
+        alive: of every image of the listing, whether it can be written.
+
+    Returns:
+        The options with the method `predefined` where the input states a split for every image, `hash` where it states
+        none; those given where they name a method.
+
+    Raises:
+        UsageError: it states splits for some of the images; with the readings.
+    """
+    if options.method != AUTO:
+        return options
+    found = _stated_by_input(options, surveyed)
+    stated = alive & (found.split_of >= 0) if found is not None else np.zeros(len(alive), np.bool_)
+    # A single word, such as a folder `train` among others, may mean anything.
+    if found is None or len(set(found.split_of[stated].tolist())) < 2:
+        return replace(options, method=HASH)
+    missing = np.flatnonzero(alive & ~stated & ~np.isin(np.arange(len(alive)), list(found.refused))).tolist()
+    if missing:
+        raise _partly_stated(options, surveyed, found, stated, missing)
+    return replace(options, method=PREDEFINED, from_column=_split_column(surveyed, options.names))
+
+
+def moved_notes(
+    options: SplitConfig, surveyed: SurveyedInput, orders: Mapping[str, npt.NDArray[np.int64]]
+) -> list[str]:
+    """Returns a note on the images that a method puts into another split than the input states.
+
+    Args:
+        options: `split`; of the methods `auto` and `predefined` there is nothing to say.
+        surveyed: the input.
+        orders: split -> positions of its images.
+    """
+    found = _stated_by_input(options, surveyed) if options.method not in (AUTO, PREDEFINED) else None
+    if found is None:
+        return []
+    counts = Counter(
+        (options.names[number], split)
+        for split, images in orders.items()
+        for number in found.split_of[images].tolist()
+        if number >= 0
+    )
+    moved = sum(count for (stated, split), count in counts.items() if stated != split)
+    if not moved or len({stated for stated, _ in counts}) < 2:
+        return []
+    one, several = "image is in another split", "images are in another split"
+    note = f"split: {counted(moved, one, several)} than the input states, since split.method is {options.method}"
+    leaked = counts["test", "train"]
+    return [f"{note}; {leaked:,} of the input's test are in train" if leaked else note]
+
+
+def _stated_by_input(options: SplitConfig, surveyed: SurveyedInput) -> PredefinedSplits | None:
+    """Returns the splits that the input states by itself; `None` where there are none."""
+    column = _split_column(surveyed, options.names)
+    stating = replace(options, method=PREDEFINED, group=None, num_folds=None, fold_index=None, stratify=False)
+    try:
+        return predefined_splits(replace(stating, from_column=column, from_lists=None), surveyed, {})
+    except CheckFailed:
+        return None
+
+
+def _split_column(surveyed: SurveyedInput, names: Sequence[str]) -> str | None:
+    """Returns the column of the table of labels whose header and whose values all mean splits, where there is one."""
+    source = surveyed.source.inner if isinstance(surveyed.source, Exported) else surveyed.source
+    if surveyed.survey.splits or not isinstance(source, CsvFormat):
+        return None
+    for header in source.headers:
+        if reduce_header(header) in _SPLIT_HEADERS and source.headers.count(header) == 1:
+            values = {text for _, text in source.column("split.from_column", header)}
+            if values and all(split_word(text) in names for text in values):
+                return header
+    return None
+
+
+def _partly_stated(
+    options: SplitConfig,
+    surveyed: SurveyedInput,
+    found: PredefinedSplits,
+    stated: npt.NDArray[np.bool_],
+    missing: Sequence[int],
+) -> UsageError:
+    keys = surveyed.listing.keys
+    shown = shorten([keys[i] for i in missing[: _SHOWN + 1]])
+    counts = Counter(options.names[i] for i in found.split_of[stated].tolist())
+    listed = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+    further = {word for i in missing if (word := _word_of(keys[i], surveyed.survey.splits.get(i, "")))}
+    hashed = Reading("divide all images again, by a hash", {"split.method": HASH})
+    problem = f"split: the input states the split of {counts.total():,} images ({listed}), and none of {len(missing):,}"
+    if unknown := sorted(further - set(options.names)):
+        names = {"train": 0.8, "eval": 0.1, "test": 0.1}
+        problem += f": {shown}, which belong to {', '.join(unknown)}, and split.ratios does not name that"
+        return UsageError(f"{problem}. Add it to split.ratios, or set split.method: hash.").with_readings(
+            Reading("take the splits of the input", {"split.method": PREDEFINED, "split.ratios": names}), hashed
+        )
+    return UsageError(
+        f"{problem}: {shown}. Set split.method: predefined and split.unlisted_images to their split, or split.method: "
+        "hash."
+    ).with_readings(
+        *(
+            Reading(f"they belong to {name}", {"split.method": PREDEFINED, "split.unlisted_images": name})
+            for name in ("train", *sorted(counts.keys() - {"train"}))
+            if name in options.names
+        ),
+        hashed,
+    )
+
+
+def _word_of(key: str, stated: str) -> str | None:
+    return split_word(stated) or next(filter(None, map(split_word, key.split("/")[:-1])), None)
 
 
 def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterator[tuple[int, str]]:
@@ -157,11 +278,16 @@ def _named(stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[
         notes.append(f"split: not known as a split: {shown}")
 
 
-def _from_folders(keys: Sequence[str], names: Sequence[str], notes: list[str]) -> Iterator[tuple[int, str, str]]:
+def _from_folders(
+    keys: Sequence[str], names: Sequence[str], classes: frozenset[str], notes: list[str]
+) -> Iterator[tuple[int, str, str]]:
     meant: dict[str, str | None] = {}
+    last, found = "", None
     for position, key in enumerate(keys):
-        found = folder_split(key, names)
-        if found is not None:
+        parent = key[: key.rfind("/") + 1]
+        if parent != last:  # Keys are sorted: most have the parent of the key before.
+            last, found = parent, folder_split(parent, names)
+        if found is not None and found[0] not in classes:
             folder, split = found
             meant[folder] = split
             yield position, split, "its folder"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.config import ShardsConfig, SplitConfig
-from shardwright.config.split import FAIL
+from shardwright.config.split import FAIL, PREDEFINED
 from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
 from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.errors import CheckFailed
@@ -140,7 +140,7 @@ def split_images(
         UsageError, DatasetError: a list, a column or the previous dataset is not what it should be.
         CheckFailed: images without a split where `split.unlisted_images` is `fail`; nothing to train on.
     """
-    stated = predefined_splits(options, surveyed, surveyed.lists) if options.method == "predefined" else None
+    stated = predefined_splits(options, surveyed, surveyed.lists) if options.method == PREDEFINED else None
     grouped = image_groups(options.group, surveyed) if options.group is not None else None
     conflicts = {**(stated.refused if stated else {}), **(grouped.refused if grouped else {})}
     refused = {int(i): conflicts[i] for i in accepted if i in conflicts}

@@ -212,6 +212,19 @@ def union(parts: Sequence[Runs]) -> Runs:
     return normalize(np.concatenate(parts))
 
 
+def subtract(runs: Runs, cut: Runs) -> Runs:
+    """Returns the pixels of a mask that are not in another one; both int64 (n, 2), sorted and apart."""
+    if not len(runs) or not len(cut):
+        return runs
+    ends, cut_ends = runs.sum(axis=1), cut.sum(axis=1)
+    edges = np.unique(np.concatenate([runs[:, 0], ends, cut[:, 0], cut_ends]))
+    begins = edges[:-1]
+    inside = np.searchsorted(runs[:, 0], begins, "right") > np.searchsorted(ends, begins, "right")
+    covered = np.searchsorted(cut[:, 0], begins, "right") > np.searchsorted(cut_ends, begins, "right")
+    kept = inside & ~covered
+    return normalize(np.stack([begins[kept], np.diff(edges)[kept]], axis=1))
+
+
 def transpose(runs: Runs, height: int, width: int) -> Runs:
     """Swaps rows and columns: `encode(draw(runs, height, width).T)`.
 

@@ -180,3 +180,79 @@ def test_boxes_by_their_center(tmp_path, images, header):
     example = examples(tmp_path / "out")["i01.jpg"]
     edges = [example[f"image/object/bbox/{side}"].tolist()[0] for side in ("xmin", "ymin", "xmax", "ymax")]
     np.testing.assert_allclose(edges, [13 / 36, 10 / 24, 23 / 36, 14 / 24], rtol=1e-6)
+
+
+def labelme(images, shapes):
+    for i in range(COUNT):
+        document = {"imagePath": f"i{i:02}.jpg", "shapes": [*shapes], "flags": {}}
+        (images / f"i{i:02}.json").write_text(json.dumps(document))
+    return {"input": {"images": str(images), "labels": {"path": str(images), "orientation": "stored"}}}
+
+
+def rectangle(label, left, top, right, bottom):
+    return {"label": label, "shape_type": "rectangle", "points": [[left, top], [right, bottom]]}
+
+
+def outline(label, left, top, right, bottom):
+    points = [[left, top], [right, top], [right, bottom], [left, bottom]]
+    return {"label": label, "shape_type": "polygon", "points": points}
+
+
+def test_a_hole_and_an_ignored_region_are_no_classes(tmp_path, images):
+    """As labelme2voc draws them: in their order, each over those before it."""
+    shapes = [
+        outline("car", 2, 2, 12, 10),
+        outline("_background_", 4, 4, 8, 7),
+        outline("__ignore__", 20, 2, 28, 6),
+        outline("car", 7, 4, 8, 7),
+    ]
+    manifest = run(labelme(images, shapes), tmp_path / "out")
+    assert manifest.classes == ("car",)
+    example = examples(tmp_path / "out")["i01.jpg"]
+    assert example["image/segmentation/car/area"].tolist() == [10 * 8 - 4 * 3 + 3]
+    assert example["image/segmentation/ignore/area"].tolist() == [8 * 4]
+
+
+def test_a_name_of_the_background_is_a_class_where_the_configuration_says_so(tmp_path, images):
+    raw = labelme(images, [outline("car", 2, 2, 12, 10), outline("background", 4, 4, 8, 7)])
+    raw["input"]["classes"] = ["car", "background"]
+    manifest = run(raw, tmp_path / "out")
+    assert manifest.classes == ("car", "background")
+    example = examples(tmp_path / "out")["i01.jpg"]
+    assert example["image/segmentation/car/area"].tolist() == [80]
+
+
+@pytest.mark.parametrize("name", ["background", "_background_", "void", "Ignore"])
+def test_a_category_of_coco_that_means_the_background_is_no_class(tmp_path, images, name):
+    raw = coco(images, [2, 2, 20, 2, 20, 10, 2, 10])
+    file = images.parent / "coco.json"
+    document = json.loads(file.read_text())
+    document["categories"].append({"id": 0, "name": name})
+    document["annotations"] += [
+        {"image_id": i, "category_id": 0, "segmentation": [[2, 2, 6, 2, 6, 10, 2, 10]]} for i in range(COUNT)
+    ]
+    file.write_text(json.dumps(document))
+    raw["input"]["labels"]["orientation"] = "stored"
+    manifest = run(raw, tmp_path / "out")
+    assert manifest.classes == ("cat",)
+    example = examples(tmp_path / "out")["i01.jpg"]
+    erased = name.strip("_") == "background"
+    assert example["image/segmentation/cat/area"].tolist() == [18 * 8 - 4 * 8 * erased]
+    assert ("image/segmentation/ignore/area" in example) is not erased
+
+
+def test_a_region_without_a_class_costs_its_image(tmp_path, images):
+    def result(labels):
+        value = {"points": [[10, 10], [50, 10], [50, 50]], "polygonlabels": labels}
+        size = {"original_height": HEIGHT, "original_width": WIDTH}
+        return {"type": "polygonlabels", "value": value, "to_name": "image", "from_name": "label", **size}
+
+    tasks = [
+        {"id": i, "data": {"image": f"i{i:02}.jpg"}, "annotations": [{"result": [result(["car"] if i != 2 else [])]}]}
+        for i in range(COUNT)
+    ]
+    file = tmp_path / "project.json"
+    file.write_text(json.dumps(tasks))
+    raw = {"input": {"images": str(images), "labels": {"path": str(file), "orientation": "stored"}}}
+    run({**raw, "rejects": {"max_fraction": 0.2}}, tmp_path / "out")
+    assert {key: row.code for key, row in ledger(tmp_path / "out").items() if row.code} == {"i02.jpg": "bad_object"}

@@ -76,6 +76,16 @@ def test_a_drawn_mask_comes_back(mask):
     assert np.array_equal(again, mask)
 
 
+@given(st.lists(hnp.arrays(bool, (7, 9)), min_size=1, max_size=3))
+def test_subtract_is_and_not(masks_of_one_frame):
+    first, *others = masks_of_one_frame
+    cut = rle.union([rle.encode(mask) for mask in others])
+    runs = rle.subtract(rle.encode(first), cut)
+    wanted = first.astype(bool) & ~rle.draw(cut, *first.shape).astype(bool)
+    np.testing.assert_array_equal(rle.draw(runs, *first.shape), wanted)
+    np.testing.assert_array_equal(runs, rle.normalize(runs))
+
+
 @given(st.lists(hnp.arrays(bool, (7, 9)), max_size=4))
 def test_union_is_or(masks_of_one_frame):
     runs = rle.union([rle.encode(mask) for mask in masks_of_one_frame])
