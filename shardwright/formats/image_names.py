@@ -1,6 +1,7 @@
 """Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
 
-An extension may differ in upper and lower case, where one image fits then.
+A path of another machine, `/home/ann/photos/cats/1.jpg`, means the image whose whole key is its end: `cats/1.jpg`. An
+extension may differ in upper and lower case, where one image fits then.
 
 If the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
 UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
@@ -19,6 +20,7 @@ from itertools import combinations, islice
 from typing import NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
+from shardwright.config.split import stated_split
 from shardwright.errors import UsageError
 
 AMBIGUOUS = -1
@@ -27,6 +29,7 @@ _MOST_PIECES = 3
 _TRIED_NAMES, _TRIED_PATHS = 3, 1000
 # Longer ones are cut in too many ways.
 _MOST_UNDERSCORES = 12
+_ABSOLUTE = re.compile(r"/|~|\.\./|[A-Za-z]:/|[a-z][a-z0-9+.-]*://")
 _DIGITS = re.compile(r"[0-9]+")
 # No piece begins or ends within a word of the path: case12 is not in case123.
 _BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
@@ -73,6 +76,7 @@ class NameIndex:
         self._next = 0
         self._lower: dict[str, str] | None = None
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
+        self._named_by_end: dict[int, str] = {}
 
     def find(self, name: str) -> int | None:
         """Returns the position of the key that `name` means, or `None`.
@@ -99,6 +103,7 @@ class NameIndex:
         if found is None:
             below = below_root(name, self._root)
             found = self._at(below) if below else None
+        found = self._by_end(name) if found is None else found
         if found is not None or not name:
             return found
         forms = (key_stem, _with_lower_ending) if "/" in name else (_base, key_stem, base_stem, _base_with_lower_ending)
@@ -114,6 +119,28 @@ class NameIndex:
             if found is not None:
                 return found
         return None
+
+    def _by_end(self, name: str) -> int | None:
+        """Returns the position of the longest end of a path of another machine that is a whole key.
+
+        A path of the `val` images is none of those in a folder `train`.
+
+        Raises:
+            UsageError: another path was found to mean the same image.
+        """
+        if not _ABSOLUTE.match(name):
+            return None
+        cuts = (i for i, character in enumerate(name) if character == "/")
+        ends = ((i, at) for i in cuts if (at := self._at(name[i + 1 :])) is not None and at not in self._skip)
+        cut, found = next(ends, (0, None))
+        if found is not None and len({stated_split(self._root), stated_split(name[:cut])} - {None}) > 1:
+            return None
+        if found is not None and self._named_by_end.setdefault(found, name) != name:
+            raise UsageError(
+                f"The annotations name {self._named_by_end[found]!r} and {name!r}, and both could be "
+                f"{self._keys[found]}. Write paths relative to the folder of the images."
+            )
+        return found
 
     def alike(self, name: str) -> str:
         """Returns what may help about a name that means no image: one like it in case or file name; or nothing."""

@@ -137,3 +137,26 @@ def test_a_name_that_differs_in_case_is_shown():
     assert index.alike("a/IMG_1.jpg") == "; a/img_1.JPG differs in upper and lower case"
     assert index.alike("b/img_1.JPG") == "; a/img_1.JPG has the same file name in another folder"
     assert index.alike("c.jpg") == ""
+
+
+@pytest.mark.parametrize("prefix", ["/home/ann/photos/", "C:\\photos\\", "../elsewhere/", "gs://bucket/photos/"])
+def test_a_path_of_another_machine_means_the_image_whose_whole_key_is_its_end(prefix):
+    names = NameIndex(["a.jpg", "cats/1.jpg", "dogs/1.jpg"])
+    separator = "\\" if "\\" in prefix else "/"
+    assert names.find(f"{prefix}cats{separator}1.jpg") == 1
+    assert names.find(f"{prefix}a.jpg") == 0
+    assert names.find(f"{prefix}birds{separator}1.jpg") is None
+
+
+def test_two_paths_that_could_mean_one_image_are_an_error():
+    names = NameIndex(["1.jpg"])
+    assert names.find("/a/cats/1.jpg") == 0
+    assert names.find("/a/cats/1.jpg") == 0
+    with pytest.raises(UsageError, match=r"'/a/cats/1.jpg' and '/a/dogs/1.jpg', and both could be 1.jpg"):
+        names.find("/a/dogs/1.jpg")
+
+
+def test_a_path_of_another_split_means_no_image_of_this_one():
+    names = NameIndex(["1.jpg"], root="/data/train/images")
+    assert names.find("/home/ann/val/images/1.jpg") is None
+    assert names.find("/home/ann/train/images/1.jpg") == 0
