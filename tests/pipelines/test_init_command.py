@@ -91,7 +91,7 @@ def test_a_file_of_annotations_for_each_split(here, capsys):
     capsys.readouterr()
     # Without splits they are read together.
     assert init("images", "first.json", "second.json", "--out", "d.yaml") == 0
-    assert load_config("d.yaml").split.method == "hash"
+    assert load_config("d.yaml").split.method == "auto"
 
 
 @pytest.mark.parametrize(
