@@ -361,9 +361,14 @@ class RleCsv(CsvFormat):
         return survey
 
     def _look(self, image: int, annotation: RawAnnotation) -> None:
-        super()._look(image, annotation)
-        if self.dialect.runs == ABSOLUTE and annotation.text and _has_start_0(annotation.text):
-            self._starts_at_0.append(annotation.line)
+        if annotation.row is not None:
+            super()._look(image, annotation)
+        text = annotation.text or ""
+        # All but a few texts have no 0 at all: no need to read their numbers.
+        if (" 0 " in text or text[:2] == "0 ") and self.dialect.runs == ABSOLUTE:
+            numbers = read_numbers(text)
+            if numbers is not None and not numbers[::2].all():
+                self._starts_at_0.append(annotation.line)
 
     def _count_from_0(self, survey: Survey) -> None:
         """Takes starts of 0, anywhere in the table, as evidence that they count from 0.
@@ -471,13 +476,6 @@ class RleCsv(CsvFormat):
     def _may_be_class(self, text: str) -> bool:
         known = self._classes is None or text in self._classes or as_integer(text) is not None
         return known or (self._ignores and text == IGNORED)
-
-
-def _has_start_0(text: str) -> bool:
-    if " 0 " not in text and text[:2] != "0 ":
-        return False  # All but a few codes: no need to read the numbers.
-    numbers = read_numbers(text)
-    return numbers is not None and not numbers[::2].all()
 
 
 def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:

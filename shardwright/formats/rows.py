@@ -156,15 +156,11 @@ class RowFormat(AnnotationFormat):
             values = values_of(annotation.image, annotation)
             labels = annotation.labels if annotation.text != "" else ()
             for i, label in enumerate(labels):
-                added = values if i == 0 else {}
-                yield Annotation(
-                    annotation.image,
-                    self._map.index[label],
-                    annotation.text,
-                    annotation.line,
-                    added,
-                    annotation.stated_size,
-                )
+                labeled = (annotation.image, self._map.index[label], annotation.text, annotation.line)
+                if values or annotation.stated_size:
+                    yield Annotation(*labeled, values if i == 0 else {}, annotation.stated_size)
+                else:
+                    yield Annotation(*labeled)
             if (values or annotation.stated_size) and not labels:
                 yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values, annotation.stated_size)
 
