@@ -52,7 +52,7 @@ from shardwright.formats.table_formats import (
     find_number_columns,
     is_counts,
 )
-from shardwright.formats.table_values import find_image_column
+from shardwright.formats.table_values import find_image_column, headless_roles, open_headless, run_columns
 from shardwright.formats.tables import (
     CAPTION,
     IMAGE,
@@ -67,6 +67,7 @@ from shardwright.formats.tables import (
     shown_header,
 )
 from shardwright.formats.yolo import YAML_ENDINGS
+from shardwright.images.header import has_image_ending
 from shardwright.storage import is_folder, open_table
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
@@ -288,7 +289,9 @@ def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys:
         return CLASSIFICATION, f"{reason}: there are no masks"
     if reason := _detect_coco(options.format, labels):
         return SEGMENTATION, reason
-    table = Table.open(labels)
+    table = open_headless(Table.open(labels), has_image_ending)
+    if table.headless and run_columns(table, ()):
+        return SEGMENTATION, f"{table.name} has run lengths"
     found = choose_columns(table, options.columns)
     if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
         return CLASSIFICATION, f"{table.name} has no column of masks"
@@ -517,10 +520,13 @@ def _open_coco(request: _Request, path: str, reason: str) -> AnnotationFormat:
 def _open_table(request: _Request, path: str) -> AnnotationFormat:
     table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(path)
     options = request.options
+    if request.record is None:
+        table = open_headless(table, has_image_ending)
     if IMAGE not in options.columns and options.key_regex is None and request.record is None:
         column = find_image_column(table, choose_columns(table, options.columns), request.names())
         if column is not None:
-            named = replace(options, columns={**options.columns, IMAGE: table.header[column]})
+            roles = {**(headless_roles(table, column) if table.headless else {}), **options.columns}
+            named = replace(options, columns={**roles, IMAGE: table.header[column]})
             request = replace(request, options=named)
     return _open_rows(request, table, detect_table(request.of_table, table))
 
@@ -531,7 +537,12 @@ def _open_rows(request: _Request, table: Table, detected: TableFormat) -> Annota
         raise _not_used(name, f"{table.path} is not a table of classes ({detected.reason})")
     if detected.one_hot is not None and options.separator:
         raise _not_used("separator", f"{table.path} has a column for each class")
-    notes = (*request.note(detected.format, detected.reason), columns_note(table, detected.roles, detected.captions))
+    headless = (f"{table.name}: its first line is a row, since it names an image",) if table.headless else ()
+    notes = (
+        *request.note(detected.format, detected.reason),
+        *headless,
+        columns_note(table, detected.roles, detected.captions),
+    )
     if isinstance(table, JoinedTable):
         table = table.with_images(detected.roles[IMAGE_LABEL if IMAGE_LABEL in detected.roles else IMAGE], spans.agree)
     taken = {*detected.roles.values(), *detected.captions, *(detected.one_hot.columns if detected.one_hot else ())}

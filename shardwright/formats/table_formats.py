@@ -10,7 +10,7 @@ from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.image_names import quoted
 from shardwright.formats.numbers import are_fractions, find_numbers
 from shardwright.formats.one_hot import OneHot, detect_one_hot
-from shardwright.formats.table_values import class_readings
+from shardwright.formats.table_values import class_readings, mask_readings
 from shardwright.formats.tables import (
     CAPTION,
     IMAGE,
@@ -85,8 +85,9 @@ def detect_table(request: TableRequest, table: Table) -> TableFormat:
         wanted, reason = "rle_csv", f"{table.name} has a column {table.header[found[MASK]]!r}"
     if wanted == "rle_csv":
         return _masks(task, options, table, found, reason)
+    taken = {found[IMAGE]} if IMAGE in found else set()
     if task == "segmentation":
-        raise missing_columns(table, _RLE_COLUMNS)
+        raise missing_columns(table, _RLE_COLUMNS).with_readings(*mask_readings(table, taken))
     if wanted == NUMBERS:
         numbers = find_number_columns(request, table, found)
         assert numbers is not None, "the format is set"
@@ -112,8 +113,8 @@ def detect_table(request: TableRequest, table: Table) -> TableFormat:
             return numbers
     if not {IMAGE, LABEL} <= set(found):
         expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
-        possible = class_readings(table, {found[IMAGE]}) if wanted == "auto" and IMAGE in found else []
-        raise missing_columns(table, expected).with_readings(*possible)
+        possible = class_readings(table, taken) if wanted == "auto" and IMAGE in found else []
+        raise missing_columns(table, expected).with_readings(*mask_readings(table, taken), *possible)
     if wanted == "auto":
         _check_label_numbers(request, table, found[LABEL])
         reason = f"{table.name} has no column of masks"

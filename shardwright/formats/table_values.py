@@ -7,19 +7,21 @@ A column may have the classes where its values repeat.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import is_number
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, Table, reduce_header
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, has_known_names, reduce_header
+from shardwright.masks.rle import read_numbers
 
 # Enough rows to see which column names images, and more values than a column of classes has.
 _ROWS_SEEN, _MOST_VALUES = 1000, 1000
 # Columns that divide the images, and are not their classes.
 _DIVIDING = frozenset(("split", "subset", "set", "partition", "fold", "kfold", "usage"))
+_LABEL_OPTION = "input.labels.columns.label"
 # No name of a file is that long, and masks are.
 _LONGEST = 1000
 
@@ -49,6 +51,55 @@ def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) 
     return most[0] if len(most) == 1 else None
 
 
+def open_headless(table: Table, is_image: Callable[[str], bool]) -> Table:
+    """Returns the table without a header, where its first line is a row: it names an image, and no role of a column.
+
+    Args:
+        table: the table as it was opened.
+        is_image: whether a field names an image.
+    """
+    plain = type(table) is Table and len(table.header) > 1 and not has_known_names(table.header)
+    return table.without_header() if plain and any(map(is_image, table.header)) else table
+
+
+def headless_roles(table: Table, image: int) -> dict[str, str]:
+    """Returns the roles of the other columns of a table without a header: run lengths, or else the only classes."""
+    roles: dict[str, str] = {}
+    runs = run_columns(table, {image})
+    classes = class_readings(table, {image, *runs})
+    if len(runs) == 1:
+        roles[MASK] = table.header[runs[0]]
+    if len(classes) == 1 and len(runs) < 2:
+        roles[LABEL] = str(classes[0].options[_LABEL_OPTION])
+    return roles
+
+
+def run_columns(table: Table, taken: Collection[int]) -> list[int]:
+    """Returns the numbers of the columns whose values look like run lengths: pairs of numbers, mostly several."""
+    several: Counter[int] = Counter()
+    possible = {i for i in range(len(table.header)) if i not in taken}
+    for row in islice(table.rows(), _ROWS_SEEN):
+        for i in list(possible) if len(row.fields) == len(table.header) else ():
+            text = row.fields[i].strip()
+            numbers = read_numbers(text) if text else None
+            if text and (numbers is None or len(numbers) % 2 or len(numbers) < 2):
+                possible.discard(i)
+            # Four numbers may be a box.
+            several[i] += numbers is not None and len(numbers) > 4
+    return sorted(i for i in possible if several[i])
+
+
+def mask_readings(table: Table, taken: Collection[int]) -> list[Reading]:
+    """Returns a reading for each column whose values look like run lengths."""
+    return [
+        Reading(
+            f"the column {table.header[i]!r} has run lengths of masks",
+            {"task": "segmentation", "input.labels.columns.mask": table.header[i]},
+        )
+        for i in run_columns(table, taken)
+    ]
+
+
 def _is_named(names: NameIndex, text: str) -> bool:
     try:
         return names.find(text) is not None
@@ -72,4 +123,4 @@ def class_readings(table: Table, taken: Collection[int]) -> list[Reading]:
                 if len(values[i]) > _MOST_VALUES:
                     del values[i]
     possible = [table.header[i] for i, found in values.items() if 1 < len(found) <= counts[i] / 2]
-    return [Reading(f"the column {name!r} has the classes", {"input.labels.columns.label": name}) for name in possible]
+    return [Reading(f"the column {name!r} has the classes", {_LABEL_OPTION: name}) for name in possible]

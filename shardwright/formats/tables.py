@@ -77,11 +77,13 @@ class Table:
         path: its path.
         header: column names as written, spaces around them removed.
         delimiter: what separates fields.
+        headless: whether the first line is a row already, and the names of the columns are `column_1` and so on.
     """
 
     path: str
     header: tuple[str, ...]
     delimiter: str
+    headless: bool = False
 
     @property
     def name(self) -> str:
@@ -114,6 +116,10 @@ class Table:
             raise UsageError(f"{path}: the header is not CSV ({error}). Fix the file.") from None
         return Table(path, tuple(name.strip() for name in header), delimiter)
 
+    def without_header(self) -> Table:
+        """Returns the same table, whose first line is a row."""
+        return replace(self, header=tuple(f"column_{i + 1}" for i in range(len(self.header))), headless=True)
+
     def find_column(self, option: str, header: str) -> int:
         """Returns the number of the column that an option names.
 
@@ -135,7 +141,7 @@ class Table:
         # A quote that is never closed makes one field of all that follows.
         csv.field_size_limit(limits.LONGEST_LINE)
         with open_table(self.path) as file:
-            line, below_header = 1, False
+            line, below_header = 1, self.headless
             try:
                 for lines, fields in _split_lines(limits.bounded_lines(file), self.delimiter):
                     if fields and (fields[0].strip() or any(field.strip() for field in fields)):
@@ -202,6 +208,12 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
     if MASK not in columns and len(named) == 1:
         columns[MASK] = named[0]
     return columns
+
+
+def has_known_names(header: Sequence[str]) -> bool:
+    """Returns whether a column has a name that states its role."""
+    known = {name for names in _SYNONYMS.values() for name in names}
+    return any(reduce_header(name) in known for name in header)
 
 
 def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -> str:
@@ -274,7 +286,7 @@ class ParquetTable(Table):
     @staticmethod
     def of(file: ParquetFile) -> ParquetTable:
         """Returns the table of a file."""
-        return ParquetTable(file.path, file.header, "", file)
+        return ParquetTable(file.path, file.header, "", file=file)
 
     def rows(self) -> Iterator[TableRow]:
         """See `Table.rows`."""
@@ -341,7 +353,7 @@ class JoinedTable(Table):
         """
         tables = tuple(Table.open(part.path) for part in parts)
         newest = tables[-1]
-        return JoinedTable(newest.path, newest.header, newest.delimiter, tables, tuple(parts))
+        return JoinedTable(newest.path, newest.header, newest.delimiter, tables=tables, parts=tuple(parts))
 
     def with_images(self, column: int, agree: bool) -> JoinedTable:
         """Returns the same tables when it is known which column names images, and whether they must `agree`.

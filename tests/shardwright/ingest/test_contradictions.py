@@ -256,3 +256,34 @@ def test_a_region_without_a_class_costs_its_image(tmp_path, images):
     raw = {"input": {"images": str(images), "labels": {"path": str(file), "orientation": "stored"}}}
     run({**raw, "rejects": {"max_fraction": 0.2}}, tmp_path / "out")
     assert {key: row.code for key, row in ledger(tmp_path / "out").items() if row.code} == {"i02.jpg": "bad_object"}
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_a_table_without_a_header_loses_no_row(tmp_path, images, masks):
+    file = tmp_path / "labels.csv"
+    what = [
+        Dialect().format(encode(mask(i)), height=HEIGHT, width=WIDTH) if masks else "cat dog".split()[i % 2]
+        for i in range(COUNT)
+    ]
+    file.write_text("".join(f"i{i:02}.jpg,{what[i]}\n" for i in range(COUNT)))
+    labels = {"path": str(file), **({"orientation": "stored", "rle": {"order": "column"}} if masks else {})}
+    task = "segmentation" if masks else "classification"
+    manifest = run({"task": task, "input": {"images": str(images), "labels": labels}}, tmp_path / "out")
+    assert manifest.totals["written"] == COUNT
+    if masks:
+        assert drawn(tmp_path / "out") == truth()
+    else:
+        assert manifest.classes == ("cat", "dog")
+
+
+@pytest.mark.parametrize("header", ["encoding", "encodings", "pixels"])
+def test_a_column_of_run_lengths_under_another_name_is_asked_for(tmp_path, images, header):
+    two = "".join(f" {300 + 30 * k} 3" for k in range(3))
+    raw = table(images, f"ImageId,{header}", lambda name, code, i: f"{name},{code}{two}")
+    with pytest.raises(UsageError) as error:
+        run(raw, tmp_path / "out")
+    options = error.value.readings[0].options
+    assert options == {"task": "segmentation", "input.labels.columns.mask": header}
+    raw["input"]["labels"]["columns"] = {"mask": header}
+    raw["input"]["labels"]["rle"] = {"order": "column"}
+    assert run(raw, tmp_path / "out").totals["written"] == COUNT
