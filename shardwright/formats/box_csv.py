@@ -221,7 +221,7 @@ class BoxCsv(ObjectTable):
     def _content(self, raw: Any) -> Content:
         things: list[Thing] = []
         left_out: Counter[str] = Counter()
-        sizes: set[tuple[int, int] | None] = set()
+        sizes: set[tuple[int, int]] = set()
         for line, fields in raw:
             where = f"row {line}"
             if not fields:
@@ -229,15 +229,15 @@ class BoxCsv(ObjectTable):
             left_out.update(f"values of column {name!r}" for name in fields if name and name not in self._columns.used)
             if self._columns.size:
                 height, width = (fields[name] for name in self._columns.size)
-                sizes.add(read_text_size(height, width, f"{where}: image "))
+                size = read_text_size(height, width, f"{where}: image ")
+                sizes |= {size} if size is not None else set()
             label = fields[self._columns.label] if self._columns.label else ""
             if any(self._columns.numbers(fields)) or label:
                 things.append(Thing(label if self._columns.label else self._only, None, self._edges(fields, where)))
-        sizes.discard(None)
         if len(sizes) > 1:
             raise ObjectError(f"its rows state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
-        size = sizes.pop() if sizes else None
-        return Content(things, size=size, boxes_in=_FRACTIONS if self._fractions else None, left_out=left_out)
+        stated = sizes.pop() if sizes else None
+        return Content(things, size=stated, boxes_in=_FRACTIONS if self._fractions else None, left_out=left_out)
 
     def _edges(self, fields: Mapping[str, str], where: str) -> Box:
         numbers, names = self._columns.numbers(fields), self._columns.edges

@@ -127,8 +127,9 @@ def read_size(height: object, width: object, what: str) -> tuple[int, int] | Non
 
 def read_text_size(height: str, width: str, what: str) -> tuple[int, int] | None:
     """Returns the size that two texts state, such as `350` or `350.0`; see `read_size`."""
-    numbers = [int(text) if (text := side.strip().removesuffix(".0")).isdecimal() else side for side in (height, width)]
-    return read_size(*numbers, what)
+    texts = (height.strip().removesuffix(".0"), width.strip().removesuffix(".0"))
+    rows, columns = (int(text) if text.isdecimal() else text for text in texts)
+    return read_size(rows, columns, what)
 
 
 def read_mapping(value: object, what: str) -> Mapping[str, Any]:

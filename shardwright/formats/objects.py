@@ -272,9 +272,10 @@ class ObjectFormat(AnnotationFormat):
     def _note_classes(self, used: dict[str, str], content: Content, where: str) -> None:
         things = content.things if self._masks or self._boxes else ()
         names = dict.fromkeys(thing.label for thing in things if thing.label not in self._special)
-        self._special |= {name: label for name in names if (label := special_label(name, self._classes)) is not None}
-        names = {name: None for name in names if name not in self._special}
-        for label in (*names, *(() if self._masks else content.tags)):
+        special = {name: special_label(name, self._classes) for name in names}
+        self._special |= {name: meaning for name, meaning in special.items() if meaning is not None}
+        drawn = [name for name in names if special[name] is None]
+        for label in (*drawn, *(() if self._masks else content.tags)):
             if label not in used:
                 used[label] = where
                 if len(used) > MOST_CLASSES:

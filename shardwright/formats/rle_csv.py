@@ -418,7 +418,7 @@ class RleCsv(CsvFormat):
         size = None
         if self._sizes:
             try:
-                size = read_text_size(*(row.fields[column] for column in self._sizes), "image ")
+                size = read_text_size(row.fields[self._sizes[0]], row.fields[self._sizes[1]], "image ")
             except ObjectError as error:
                 problem = problem or str(error)
         image = self._names.find(name)
