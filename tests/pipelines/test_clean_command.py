@@ -123,7 +123,7 @@ def test_a_kill_leaves_no_folder_by_half(root, capsys, monkeypatch):
     def killed(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(clean.shutil, "rmtree", killed)
+    monkeypatch.setattr(clean, "remove_tree", killed)
     assert main(["clean", str(root), "--keep", "1"]) == 130
     monkeypatch.undo()
     going = list((root / "artifacts").rglob(".deleted-*"))
@@ -134,8 +134,8 @@ def test_a_kill_leaves_no_folder_by_half(root, capsys, monkeypatch):
 
 def test_names_are_on_the_disk_before_anything_is_deleted_and_after_it(root, capsys, monkeypatch):
     calls = []
-    rmtree = clean.shutil.rmtree
-    monkeypatch.setattr(clean.shutil, "rmtree", lambda *a, **k: calls.append("delete") or rmtree(*a, **k))
+    remove = clean.remove_tree
+    monkeypatch.setattr(clean, "remove_tree", lambda folder: calls.append("delete") or remove(folder))
     monkeypatch.setattr(clean.durable, "flush", lambda paths: calls.append(set(paths)))
     old = [Path(one["place"]) for one in cleaned(capsys, root, "--keep", 1)["old"]]
     folders = {root / place.parent for place in old}
