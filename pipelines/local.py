@@ -38,12 +38,13 @@ from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
 from shardwright.pipelines.runs.logs import last_line, log_to_file, shardwright_error
 from shardwright.pipelines.runs.on_finish import FinishHook
+from shardwright.pipelines.runs.run_folder import LOGS, SCHEMAS, STAGING, check_artifacts, locked_run
 from shardwright.processes import gc_paused
 from shardwright.progress import print_note, print_progress
 from shardwright.report.page import REPORT_FILE
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import cached_hashes, is_remote
-from shardwright.storage.locks import run_lock
+from shardwright.storage.whole_files import write_text
 
 if TYPE_CHECKING:
     from shardwright.pipelines.runs.summary import RunSummary
@@ -84,9 +85,10 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
     for line in _check_disk_space(config, resolved, str(run_root)):
         print_note(line)
-    log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
+    log_file = run_root / LOGS / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     shown_log = "above" if verbose else str(log_file)
-    with run_lock(run_root):
+    with locked_run(run_root):
+        check_artifacts(run_root)
         try:
             with _run_environment(run_root, config, resolved), log_to_file(log_file, verbose=verbose):
                 summary = _run(config, resolved, run_root, shown_log)
@@ -184,15 +186,14 @@ def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -
 
 def _write_schema(text: str) -> str:
     """Writes the schema to a file named after its content: ImportSchemaGen's cache key is the path."""
-    file = Path("schemas", f"{checksum_of(text.encode())[:16]}.pbtxt")
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    file = Path(SCHEMAS, f"{checksum_of(text.encode())[:16]}.pbtxt")
+    write_text(file, text)
     return str(file)
 
 
 @contextmanager
 def _run_environment(run_root: Path, config: Config, resolved: ResolvedInputs) -> Iterator[None]:
-    staging = config.resolve(config.run.staging) if config.run.staging else str(run_root / "staging")
+    staging = config.resolve(config.run.staging) if config.run.staging else str(run_root / STAGING)
     variables = {INPUT_VARIABLE: json.dumps(asdict(resolved.location)), STAGING_VARIABLE: staging}
     if config.trainer.warm_start not in (FRESH, BLESSED):
         variables[WARM_START_VARIABLE] = config.resolve(config.trainer.warm_start)

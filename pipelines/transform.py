@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,12 +18,12 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.pipelines.runs.logs import last_line, shardwright_error
-from shardwright.staging.commit import open_if_committed
-from shardwright.staging.output import assembling
+from shardwright.staging.commit import open_if_committed, remove_staged
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
-from shardwright.storage.durable import rename_folder
+from shardwright.storage.own_names import staging_next_to
 from shardwright.storage.paths import check_not_inside, check_utf8
+from shardwright.storage.whole_folders import appear, assembling
 
 EXAMPLES = "transformed_examples"
 GRAPH = "transform_graph"
@@ -58,7 +57,7 @@ def transform_dataset(
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: a transform writes to this machine only. Name a folder, and copy it later.")
     check_utf8(out, "--out")
-    out = Path(out).absolute()
+    out = Path(os.path.realpath(out))
     source = ImageDataset.open(dataset)
     check_not_inside(out, source.root)
     plan = planning.plan_transform(source, *read_recipe(recipe))
@@ -69,12 +68,11 @@ def transform_dataset(
         return found
     # With the folder's name, since the same transform may be written to another folder concurrently.
     with assembling(out, fingerprint([plan.dataset.fingerprint, out.name])) as folder:
-        own = out.with_name(f".{out.name}.staging")
-        _run(dataset, recipe, folder, staging or str(own), list(beam))
-        # The commit has moved its content.
-        shutil.rmtree(own, ignore_errors=True)
+        own = staging_next_to(out)
+        _run(dataset, recipe, folder, staging or own, list(beam))
+        remove_staged(own, out)
         found = ImageDataset.open(folder / EXAMPLES).manifest
-        rename_folder(folder, out)
+        appear(folder, out)
     return found
 
 

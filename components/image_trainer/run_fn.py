@@ -50,7 +50,8 @@ from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
 from shardwright.progress import progress
 from shardwright.staging.staging import STAGING_VARIABLE
-from shardwright.storage import hash_file
+from shardwright.storage import hash_file, is_remote
+from shardwright.storage.own_names import make_own_folder
 
 # The import path of `run_fn`, below.
 RUN_FN = "shardwright.components.image_trainer.run_fn.run_fn"
@@ -289,8 +290,10 @@ def _text_columns(recipe: TrainRecipe, dataset: ImageDataset, vocabularies: str)
 
 def _checkpoints(spec: TrainSpec, run_folder: Path) -> str:
     """Returns the folder of the checkpoints: the same training finds it again."""
-    staging = os.environ.get(STAGING_VARIABLE) or os.fspath(run_folder)
-    return f"{staging}/training/{spec.fingerprint[:32]}"
+    group = f"{os.environ.get(STAGING_VARIABLE) or os.fspath(run_folder)}/training"
+    if not is_remote(group):
+        make_own_folder(group)
+    return f"{group}/{spec.fingerprint[:32]}"
 
 
 def _warm_from(recipe: TrainRecipe, fn_args: Any) -> str:

@@ -26,6 +26,8 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan
 from shardwright.staging.staging import PlannedShard, Staging
+from shardwright.storage import is_remote
+from shardwright.storage.own_names import make_own_folder
 
 TRAIN = "train"
 
@@ -95,7 +97,10 @@ def write_numbered(number: int, work: TransformWork) -> int:
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:
     """Opens the staging folder of a plan, one per TensorFlow version: re-encoded pixels may differ between versions."""
-    return Staging.open(os.path.join(root, f"tensorflow-{tf.__version__}"), plan.fingerprint)
+    group = os.path.join(root, f"tensorflow-{tf.__version__}")
+    if not is_remote(root):
+        make_own_folder(group)
+    return Staging.open(group, plan.fingerprint)
 
 
 def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: float) -> TransformPlan:

@@ -30,10 +30,9 @@ from shardwright.components.predictor.sources import Source, find_source
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds
 from shardwright.fingerprint import fingerprint
-from shardwright.staging.output import assembling
 from shardwright.storage import is_remote
-from shardwright.storage.durable import rename_folder
 from shardwright.storage.paths import check_utf8
+from shardwright.storage.whole_folders import appear, assembling
 
 LITERT, ONNX = "litert", "onnx"
 FORMATS = (LITERT, ONNX)
@@ -71,7 +70,7 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> d
     """
     for place, name in ((model, "model"), (out, "--out")):
         check_utf8(place, name)
-    target = Path(out).absolute()
+    target = Path(os.path.realpath(out))
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; models are converted on this machine. Name a folder here.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -92,9 +91,7 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> d
         found = answers_of(file, opened.pixels(data, stored=stored))
         result = {"format": to, "file": file.name, "bytes": file.stat().st_size, **_compared(opened, expected, found)}
         (partial / CHECK_FILE).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        if target.exists():
-            target.rmdir()  # Empty, as checked above.
-        rename_folder(partial, target)
+        appear(partial, target)
     return result
 
 

@@ -28,11 +28,11 @@ from shardwright.dataset.shard_names import shard_name
 from shardwright.errors import NO_ROOM, CheckFailed, StorageError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.progress import Progress, counted, progress
-from shardwright.staging.output import assembling
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, durable, is_remote, read_bytes
 from shardwright.storage.paths import check_utf8
 from shardwright.storage.whole_files import WholeFile
+from shardwright.storage.whole_folders import appear, assembling
 from shardwright.tfrecords.records import RecordWriter
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def _write_records(staging: Staging, parts: int, result: Prediction, made: Path)
             for name in (*names, SUMMARY):
                 buckets.upload(f"{target.rstrip('/')}/{name}", str(folder / name))
         else:
-            durable.rename_folder(folder, target)
+            appear(folder, Path(target))
 
 
 def _texts(model: ExportedModel, table: str | None, source: Source) -> Texts:

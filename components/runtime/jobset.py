@@ -37,6 +37,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import durable
 from shardwright.storage.mirror import put_folder
+from shardwright.storage.own_names import is_own, make_own_folder, remove_tree
 
 # The address of `kubectl proxy`, outside a pod.
 PROXY_VARIABLE = "SHARDWRIGHT_KUBERNETES"
@@ -254,7 +255,7 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         _wait(cluster, task)
         _copy_outputs(opened, pod_input)
     # Some files may stay, for example those that NFS keeps for an ending pod; a later task deletes them.
-    shutil.rmtree(task.folder, ignore_errors=True)
+    remove_tree(task.folder)
 
 
 def _copy_outputs(opened: dict[str, Any], pod_input: dict[str, Any]) -> None:
@@ -287,7 +288,7 @@ def _create(cluster: Cluster, task: JobSetTask, opened: dict[str, Any]) -> bool:
 def _delete_unused_copies(cluster: Cluster, task: JobSetTask) -> None:
     """Deletes the copies of killed tasks whose sets have ended, too."""
     for folder in sorted(task.shared.glob("shardwright-*")):
-        if not _NAME.fullmatch(folder.name) or folder == task.folder or not folder.is_dir():
+        if not _NAME.fullmatch(folder.name) or folder == task.folder or folder.is_symlink() or not folder.is_dir():
             continue
         try:
             touched = max(place.stat().st_mtime for place in (folder, *folder.glob("*"), *folder.glob("*/*")))
@@ -302,11 +303,11 @@ def _delete_unused_copies(cluster: Cluster, task: JobSetTask) -> None:
             with suppress(FileNotFoundError):
                 folder.rename(folder.with_name(f"{_GONE}{folder.name}-{uuid.uuid4().hex}"))
     for gone in task.shared.glob(f"{_GONE}*"):
-        shutil.rmtree(gone, ignore_errors=True)
+        remove_tree(gone)
 
 
 def _mark_used(task: JobSetTask) -> None:
-    task.folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(task.folder)
     os.utime(task.folder)
 
 
@@ -328,10 +329,10 @@ def _places(opened: dict[str, Any], pod_input: dict[str, Any], side: str) -> lis
 
 def _copy_once(source: Path, target: Path) -> None:
     """Copies a folder, which appears whole, unless an earlier attempt did."""
-    if target.exists():
+    if is_own(target):
         return
     part = target.with_name(f".{target.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    remove_tree(part)
     shutil.copytree(source, part)
     durable.rename_folder(part, target)
 
@@ -346,7 +347,7 @@ def _wait(cluster: Cluster, task: JobSetTask) -> None:
             return
         if "Failed" in conditions:
             # No pod of it runs any more. The set itself is kept for its logs.
-            shutil.rmtree(task.folder, ignore_errors=True)
+            remove_tree(task.folder)
             reason = conditions["Failed"].get("message", "no reason given")
             raise CheckFailed(
                 f"JobSet {cluster.namespace}/{task.name} failed: {reason}. See `kubectl logs -n {cluster.namespace} -l "

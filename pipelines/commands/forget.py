@@ -7,7 +7,6 @@ import dataclasses
 import os
 from contextlib import ExitStack
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.derived import add_output_options, check_keys, read_keys, write_derived
@@ -40,9 +39,9 @@ def _forget(options: argparse.Namespace) -> int:
     from shardwright.edit.delete import contents_of, copies_in_ledger
     from shardwright.errors import UsageError
     from shardwright.lineage.places import run_root_of
+    from shardwright.pipelines.runs.run_folder import STAGING, locked_run
     from shardwright.storage import is_folder, is_remote
-    from shardwright.storage.locks import run_lock
-    from shardwright.storage.paths import staging_next_to
+    from shardwright.storage.own_names import staging_next_to
 
     for root in options.staging:
         # A bucket need not have anything staged. A wrong folder is reported now, not after the dataset is made.
@@ -59,8 +58,8 @@ def _forget(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         run_root = run_root_of(dataset.root)
         if run_root is not None:
-            stack.enter_context(run_lock(Path(run_root)))
-            roots.append(os.path.join(run_root, "staging"))
+            stack.enter_context(locked_run(run_root))
+            roots.append(os.path.join(run_root, STAGING))
         contents = contents_of(dataset, keys | copies.same_bytes)
 
         def more_output() -> tuple[dict[str, Any], list[str]]:

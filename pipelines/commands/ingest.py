@@ -26,7 +26,7 @@ def _ingest(options: argparse.Namespace) -> int:
     from shardwright.ingest import ingest
     from shardwright.ingest.baseline import resolve_baseline
     from shardwright.storage.mirror import local_folder
-    from shardwright.storage.paths import staging_next_to
+    from shardwright.storage.own_names import staging_next_to
 
     notes: list[str] = []
 

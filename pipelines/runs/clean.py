@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,19 +21,16 @@ from shardwright.lineage.ancestry import Family
 from shardwright.lineage.blessing import Blessing, read_blessing
 from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.pipelines.runs.metadata_store import PastRun, past_runs, steps_to
+from shardwright.pipelines.runs.run_folder import LOGS, STAGING, is_model_name, locked_run
 from shardwright.staging.staged import is_in_use, staged_folders
 from shardwright.storage import durable, list_names
-from shardwright.storage.locks import run_lock
+from shardwright.storage.own_names import SET_ASIDE, remove_tree, set_aside
 
-STAGING, LOGS = "staging", "logs"
 _SUCCEEDED = ("COMPLETE", "CACHED")
 _LAST = "Pusher"
-_NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _LOG = re.compile(r"[0-9-]+\.log", re.ASCII)
 # The folder of an execution's temporary files.
 _WORKING = ".system/executor_execution"
-# Prefix of a folder's name while it is deleted.
-_DELETED = ".deleted-"
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
     """
     check_keep(keep)
     past_runs(run_root)  # First, so that no lock file is made outside a run's folder.
-    with run_lock(Path(run_root)):
+    with locked_run(run_root):
         runs = past_runs(run_root)
         recent = runs[-keep:]
         family = _family(run_root)
@@ -120,7 +116,7 @@ def _family(run_root: str) -> Family:
     """
     places = [place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(f"{run_root}/{folder}")]
     # Folders that an earlier call began to delete are no longer artifacts.
-    places = [place for place in places if f"/{_DELETED}" not in place.removeprefix(run_root)]
+    places = [place for place in places if "/.deleted-" not in place.removeprefix(run_root)]
     family = Family(places)
     pushed = f"{run_root}/{PUSHED}"
     check_family(family, places, pushed_models(pushed, read_blessing(pushed), places))
@@ -135,7 +131,7 @@ def pushed_models(pushed: str, blessing: Blessing | None, places: Iterable[str])
         blessing: the current one.
         places: the artifacts that were found there and elsewhere.
     """
-    names = {name for name in list_names(pushed) if _NUMBER.fullmatch(name)}
+    names = {name for name in list_names(pushed) if is_model_name(name)}
     names |= {place.rpartition("/")[2] for place in places if place.rpartition("/")[0] == pushed}
     names |= set() if blessing is None else {blessing.model}
     return {f"{pushed}/{name}" for name in names}
@@ -225,7 +221,7 @@ def _artifacts(run_root: str) -> Iterator[str]:
 
 def _is_numbered(name: str) -> bool:
     """Returns whether TFX or an earlier call named a folder; others are the user's."""
-    return _NUMBER.fullmatch(name.removeprefix(_DELETED)) is not None
+    return is_model_name(SET_ASIDE.sub("", name, count=1))
 
 
 def _logs(folder: str) -> list[str]:
@@ -261,11 +257,9 @@ def _with_size(run_root: str, place: str) -> Removable:
 def _remove(places: Sequence[Path]) -> None:
     folders = []
     for place in places:
-        going = place.with_name(f"{_DELETED}{place.name.removeprefix(_DELETED)}")
         try:
-            if place.is_dir():
-                place.rename(going)
-                folders.append(going)
+            if place.is_dir():  # Of a real folder: `locked_run` has seen all.
+                folders.append(set_aside(place))
             else:
                 place.unlink(missing_ok=True)
         except OSError as error:
@@ -273,5 +267,5 @@ def _remove(places: Sequence[Path]) -> None:
     # All new names first: a power failure must not leave half a folder under its old name.
     durable.flush(place.parent for place in places)
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
     durable.flush(place.parent for place in places)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from shardwright.errors import ShardwrightError
 from shardwright.escaping import EscapingFormatter, escaping
+from shardwright.storage.own_names import make_own_folder, open_own_file
 
 # Beam's addition to the message of a worker's error.
 _WHERE = re.compile(r"\s*\[while running '.*'\]\Z", re.DOTALL)
@@ -49,10 +50,10 @@ def log_to_file(log_file: str | os.PathLike[str], *, verbose: bool = False) -> I
         logging.basicConfig(level=logging.INFO, handlers=[shown])
         yield
         return
-    Path(log_file).parent.mkdir(parents=True, exist_ok=True)
+    make_own_folder(Path(log_file).parent)
     sys.stderr.flush()
     terminal = os.dup(2)
-    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    log = open_own_file(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 2)
     os.close(log)
     before = sys.stderr

@@ -16,6 +16,7 @@ from ml_metadata.proto import metadata_store_pb2 as protos
 
 from shardwright.errors import DatasetError, NotFound
 from shardwright.lineage.places import METADATA_FILE
+from shardwright.storage.own_names import check_own_database
 
 # Contexts of TFX: one per run, one per component.
 _RUN, _NODE = "pipeline_run", "node"
@@ -111,6 +112,7 @@ def _open_store(run_root: str) -> Iterator[metadata_store.MetadataStore]:
         raise DatasetError(
             f"{run_root}: has no {METADATA_FILE}, so it is not the folder of a run. Give that of `shardwright run`."
         )
+    check_own_database(file)
     _roll_back(file)
     config = protos.ConnectionConfig()
     config.sqlite.filename_uri = file

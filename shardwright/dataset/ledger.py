@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from shardwright.fingerprint import canonical_json
+from shardwright.storage.own_names import remove_tree
 from shardwright.untrusted import is_file_name, is_text, parse_untrusted_json
 
 WRITTEN = "written"
@@ -113,7 +113,7 @@ class RowSorter:
             last.write_text("".join(self._sorted()), encoding="utf-8", newline="\n")
             yield from merged([*self._pieces, last], self._scratch)
         finally:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            remove_tree(self._scratch)
 
     def _sorted(self) -> list[str]:
         lines = [(row.key, f"{row.to_json()}\n") for row in self._rows]

@@ -41,7 +41,7 @@ from shardwright.progress import counted, progress
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, remove_staged
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file, read_bytes
-from shardwright.storage.paths import staging_next_to
+from shardwright.storage.own_names import staging_next_to
 from shardwright.storage.whole_files import write_text
 from shardwright.untrusted import parse_untrusted_json
 

@@ -54,10 +54,9 @@ from shardwright.masks.dialects import (
 )
 from shardwright.masks.rle import Runs, draw
 from shardwright.progress import SILENT, Progress
-from shardwright.staging.output import assembling
 from shardwright.storage import is_remote
-from shardwright.storage.durable import rename_folder
 from shardwright.storage.paths import check_not_inside, check_replaceable, check_utf8
+from shardwright.storage.whole_folders import appear, assembling
 from shardwright.untrusted import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER, POLYGONS = "csv", "png", "none", "polygons"
@@ -181,7 +180,7 @@ def export(
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
     check_utf8(out, "--out")
     check_not_inside(out, dataset.root)
-    target = Path(out).absolute()
+    target = Path(os.path.realpath(out))
     usual = {("table", IMAGE_LABEL), ("to", TABLE)}
     given = {name: value for name, value in asdict(options).items() if (name, value) not in usual}
     known = fingerprint({"digest": dataset.manifest.digest, "options": given})
@@ -201,9 +200,7 @@ def export(
             written = _write_format(dataset, partial, options, shown)
         row = {**written, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
         (partial / RECORD_FILE).write_text(json.dumps(row, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        if target.exists():
-            target.rmdir()  # Empty, as `_done` has seen.
-        rename_folder(partial, target)
+        appear(partial, target)
     return {**row, "existed": False}
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -28,7 +29,7 @@ from PIL import Image
 
 from shardwright.checksum import DIGEST_BYTES
 from shardwright.duplicates.hashes import ImageHashes, hashes_of
-from shardwright.errors import StorageError
+from shardwright.errors import StorageError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError, ImageHeader
@@ -36,6 +37,8 @@ from shardwright.images.quality import Quality, measure, pixel_digest, reduced, 
 from shardwright.progress import Progress
 from shardwright.storage import LOCAL_TOGETHER, FileHash, Listing, Refusal, hash_file, is_remote, map_threads, readers
 from shardwright.storage.limits import MOST_BYTES
+from shardwright.storage.locks import lock_folder
+from shardwright.storage.own_names import check_own_database, is_own
 
 # Version of everything that makes a row of an image's bytes: raised whenever one part gives other values.
 ALGORITHM = 2
@@ -303,7 +306,7 @@ class KnownFiles:
 
 
 _TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
-_SECONDS_TO_WAIT = 30.0
+_SECONDS_TO_WAIT, _PAUSE = 30.0, 0.01
 
 
 def cache_file(folder: str) -> Path:
@@ -327,14 +330,15 @@ class ProbeCache:
         if folder is None:
             return ProbeCache(None)
         file = cache_file(folder)
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError, UsageError):
+            # The mark by which it is known as ours, when it is deleted.
+            lock_folder(file.parent, waiting=partial(time.sleep, _PAUSE), working=False, needed=False).close()
         return ProbeCache(file if _run(file, _create) else None)
 
     def holds_rows(self) -> bool:
         """Returns whether it contains any row; if not, there is no need to look for one."""
         if self._file is not None:
-            with suppress(sqlite3.Error), _connected(self._file, "ro") as connection:
+            with suppress(sqlite3.Error, UsageError), _connected(self._file, "ro") as connection:
                 return connection.execute("SELECT 1 FROM probed LIMIT 1").fetchone() is not None
         return False
 
@@ -344,7 +348,7 @@ class ProbeCache:
         with ExitStack() as stack:
             connection = None
             if self._file is not None:
-                with suppress(sqlite3.Error):
+                with suppress(sqlite3.Error, UsageError):
                     connection = stack.enter_context(_connected(self._file, "ro"))
             yield partial(_find, connection)
 
@@ -404,8 +408,8 @@ def _run(file: Path, work: Callable[[sqlite3.Connection], None]) -> bool:
             with _connected(file, "rwc") as connection, connection:
                 work(connection)
             return True
-        except sqlite3.OperationalError:
-            return False  # No access, no space, or another process holds it for long.
+        except (sqlite3.OperationalError, UsageError):
+            return False  # No access, no space, or another process holds it for long; or it is not ours.
         except sqlite3.DatabaseError:
             for name in (file, file.with_name(f"{file.name}-journal")):
                 with suppress(OSError):
@@ -425,8 +429,11 @@ def _find(connection: sqlite3.Connection | None, content: bytes) -> ProbeRow | N
 
 @contextmanager
 def _connected(file: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    if is_own(file.parent):
+        check_own_database(file)
     uri = f"{file.absolute().as_uri()}?mode={mode}"
     with closing(sqlite3.connect(uri, uri=True, timeout=_SECONDS_TO_WAIT)) as connection:
         # A lost cache costs time, so nothing waits for the disk.
         connection.execute("PRAGMA synchronous=OFF")
+        connection.execute("PRAGMA trusted_schema=OFF")
         yield connection

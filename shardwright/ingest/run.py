@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -33,7 +32,8 @@ from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.locks import locked_folder
 from shardwright.storage.mirror import local_folder
-from shardwright.storage.paths import check_not_inside, staging_next_to
+from shardwright.storage.own_names import remove_tree, staging_next_to
+from shardwright.storage.paths import check_not_inside
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
@@ -285,7 +285,7 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
         with suppress(UsageError), locked_folder(Path(staging.root)):
             staging.remove()
         if config.run.staging is None:
-            shutil.rmtree(local_folder(staging_root), ignore_errors=True)
+            remove_tree(local_folder(staging_root))
         return
     remove_staged(staging_root, out, "*" if config.run.staging is None else f"*{fingerprint}")
 

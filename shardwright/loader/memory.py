@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.loader.error_context import no_autograph, require
 from shardwright.storage.locks import lock_file
+from shardwright.storage.own_names import is_own, open_own_file
 
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
@@ -182,6 +184,8 @@ def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any
             f"cache: {folder} cannot be made ({error.strerror}). Give another folder, or 'memory'."
         ) from None
     file = folder / f"decoded-{fingerprint(identity)[:24]}"
+    for part in folder.glob(f"{file.name}*"):
+        is_own(part, stat.S_IFREG)
     # TensorFlow writes the index last.
     if not Path(f"{file}.index").is_file():
         _begin(file)
@@ -215,7 +219,7 @@ def _begin(file: Path) -> None:
     """Locks a cache for filling, and deletes the files of a process that was killed while it filled the cache."""
     if str(file) in _held:
         return
-    lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = open_own_file(f"{file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     if not lock_file(lock):
         os.close(lock)
         raise UsageError(f"cache: another process is filling {file}. Wait for it, or give another folder.")

@@ -9,7 +9,7 @@ deleted, the least recently used first.
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +21,14 @@ from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import map_threads, open_file
 from shardwright.storage.durable import replace as replace_file
 from shardwright.storage.locks import lock_file
+from shardwright.storage.own_names import check_own_tree, is_own, make_own_folder, open_own_file, remove_tree
 
 _CHUNK = 4 << 20
 _FILES_AT_ONCE = 4
 _LOCK = "lock"
+_LOCKING = os.O_RDWR | os.O_CREAT
+# The folder of a dataset: the begin of a digest.
+_OURS = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 # The locks that this process holds: folder -> descriptor.
 _held: dict[str, int] = {}
@@ -76,7 +80,7 @@ def cache_shards(dataset: ImageDataset, shards: Sequence[LocatedShard], copies: 
     wanted = {shard.path: (shard.file, shard.bytes, shard.checksum) for shard in shards}
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with open(root / _LOCK, "a", encoding="ascii") as turn:
+        with os.fdopen(open_own_file(root / _LOCK, _LOCKING), "a", encoding="ascii") as turn:
             lock_file(turn, wait=True)
             _hold(folder)
             missing = [path for path, (_, size, _) in wanted.items() if not _is_there(folder / path, size)]
@@ -100,7 +104,7 @@ def _is_there(file: Path, size: int) -> bool:
 
 
 def _fetch(url: str, file: Path, checksum: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_own_folder(file.parent)
     digest = new_checksum()
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=".fetching-")
     try:
@@ -121,16 +125,17 @@ def _fetch(url: str, file: Path, checksum: str) -> None:
 
 def _hold(folder: Path) -> None:
     """Locks a folder for this process and notes the time."""
-    folder.mkdir(exist_ok=True)
+    make_own_folder(folder)
     if str(folder) not in _held:
-        _held[str(folder)] = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        check_own_tree(folder)
+        _held[str(folder)] = open_own_file(folder / _LOCK, _LOCKING, 0o600)
         lock_file(_held[str(folder)], shared=True, wait=True)
     os.utime(folder / _LOCK)
 
 
 def _make_room(root: Path, folder: Path, needed: int, copies: ShardCache) -> None:
     """Deletes copies of other datasets until the needed bytes fit. The caller holds the lock."""
-    others = [entry for entry in root.iterdir() if entry.is_dir() and entry != folder]
+    others = [entry for entry in root.iterdir() if _OURS.fullmatch(entry.name) and entry != folder and is_own(entry)]
     sizes = {entry: _size(entry) for entry in [folder, *others]}
     for other in sorted(others, key=_last_used):
         if sum(sizes.values()) + needed > copies.most_bytes and _remove_unused(other):
@@ -156,11 +161,14 @@ def _last_used(folder: Path) -> float:
 
 def _remove_unused(folder: Path) -> bool:
     """Deletes a folder that no process uses; returns whether it did."""
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        lock = open_own_file(folder / _LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return False  # Another program made the folder.
     try:
         if not lock_file(lock):
             return False
-        shutil.rmtree(folder)
+        remove_tree(folder)
         return True
     finally:
         os.close(lock)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from pathlib import Path
 
-from shardwright.errors import NO_ROOM, UsageError, unwritable
+from shardwright.errors import UsageError
+from shardwright.fingerprint import fingerprint
 from shardwright.masks import rle
 from shardwright.processes import map_processes, usable_cores
 from shardwright.progress import progress
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
-from shardwright.storage.durable import flush, rename_folder
-from shardwright.storage.locks import lock_folder
+from shardwright.storage.whole_folders import appear, assembling
 
 IMAGE_FOLDER = "train_images"
 LABEL_FILE = "train.csv"
@@ -82,33 +81,15 @@ def _draw_one(index: int, *, folder: str, height: int, width: int, seed: int) ->
 
 @contextmanager
 def _appears_whole(out: Path) -> Iterator[Path]:
-    """Yields a folder next to `out`, which is renamed to `out` if the block succeeds and is deleted otherwise.
-
-    It always has the same name, so that a call deletes the files that a killed one has left.
-    """
-    shelter = out.with_name(f".{out.name}.partial")
-    try:
-        lock = lock_folder(shelter)
-    except OSError as error:
-        raise UsageError(f"{out}: the folder cannot be created ({error.strerror}). Choose another path.") from error
-    with lock:
+    """Yields a folder next to `out`, which is renamed to `out` if the block succeeds and is deleted otherwise."""
+    with ExitStack() as stack:
         try:
-            _check_new(out)
-            whole = shelter / "whole"
-            shutil.rmtree(whole, ignore_errors=True)
-            whole.mkdir()
-            yield whole
-            try:
-                rename_folder(whole, out)
-            except OSError as error:
-                raise UsageError(f"{out}: another process created it meanwhile. Choose another folder.") from error
+            whole = stack.enter_context(assembling(out, fingerprint(out.name)))
         except OSError as error:
-            if error.errno in NO_ROOM:
-                raise unwritable(f"{out}:", error, "") from None
-            raise
-        finally:
-            shutil.rmtree(shelter, ignore_errors=True)
-            flush([out.parent])  # After a power failure the folder does not come back.
+            raise UsageError(f"{out}: the folder cannot be created ({error.strerror}). Choose another path.") from error
+        _check_new(out)
+        yield whole
+        appear(whole, out)
 
 
 def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None) -> None:

@@ -29,11 +29,13 @@ from shardwright.fingerprint import checksummed_json, fingerprint
 from shardwright.lineage import record
 from shardwright.staging import output
 from shardwright.staging.damaged import check_not_doubtful, replace_damaged
-from shardwright.staging.output import assembling, discard
+from shardwright.staging.staged import PROBED, staged_folders
 from shardwright.staging.staging import PlannedShard, ShardResult, Staging
 from shardwright.storage import buckets, durable, is_remote
+from shardwright.storage.own_names import remove_tree, staging_next_to
 from shardwright.storage.paths import check_replaceable
 from shardwright.storage.whole_files import write_parts, write_text
+from shardwright.storage.whole_folders import appear, assembling, discard
 from shardwright.untrusted import inside
 
 # A ledger part stays a file that an editor opens.
@@ -208,10 +210,17 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
         UsageError: `out` contains something else.
     """
     out = output.trimmed(str(out)) if is_remote(str(out)) else os.path.realpath(out)
-    found = open_if_committed(out, plan.fingerprint)
-    if found is None:
-        publish = _publish_on_bucket if is_remote(out) else _publish
-        found = publish(staging, plan, out, build)
+    try:
+        found = open_if_committed(out, plan.fingerprint)
+        if found is None:
+            publish = _publish_on_bucket if is_remote(out) else _publish
+            found = publish(staging, plan, out, build)
+    except UsageError:
+        # Another dataset was faster: what is staged next to this output is of no use any more.
+        if not is_remote(out) and is_committed(out) and os.path.dirname(staging.root) == staging_next_to(out):
+            staging.remove()
+            remove_staged(staging_next_to(out), out)
+        raise
     staging.remove()
     return found
 
@@ -230,14 +239,14 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
         if is_committed(target):
             replace_damaged(assembled, target, plan.fingerprint)
         else:
-            durable.rename_folder(assembled, target)
+            appear(assembled, target)
     return manifest
 
 
 def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
     results = completed_shards(staging, plan.shards)
     assembled = staging.path("assembled")
-    shutil.rmtree(assembled, ignore_errors=True)
+    remove_tree(assembled)
     assembled.mkdir()
     manifest = _assemble(assembled, staging, plan, results, build)
     small = [path for path in assembled.rglob("*") if path.is_file() and path.name != dataset_manifest.MANIFEST_FILE]
@@ -287,13 +296,14 @@ def remove_staged(staging_root: str, out: str | os.PathLike[str], names: str = "
         out: the output.
         names: pattern of the folders' names; that of a running process stays.
     """
-    for folder in sorted(Path(staging_root).glob(names)):
-        if not folder.is_dir():
-            continue
-        staging = Staging(str(folder), folder.name)
-        with suppress(UsageError), staging.locked():
-            discard_assembly(out, folder.name)
-            staging.remove()
+    for folder in [*staged_folders(staging_root), Path(staging_root, PROBED)]:
+        if folder.is_dir() and folder.match(names):
+            staging = Staging(str(folder), folder.name)
+            with suppress(UsageError), staging.locked():
+                discard_assembly(out, folder.name)
+                staging.remove()
+            with suppress(OSError):
+                folder.parent.rmdir()  # Of a group, such as those of one TensorFlow.
     with suppress(OSError):  # It stays while another dataset is being made in it.
         os.rmdir(staging_root)
 

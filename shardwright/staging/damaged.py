@@ -8,7 +8,6 @@ them.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
@@ -17,10 +16,12 @@ from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import checksum_matches
 from shardwright.lineage.record import LINEAGE_FILE, listed_fingerprint
 from shardwright.storage import durable, is_remote
+from shardwright.storage.whole_folders import appear
 from shardwright.untrusted import parse_untrusted_json
 
 _CHUNK = 1 << 20
 _SHOWN = 3
+_REPLACED = "replaced"
 
 
 def damage(out: str | os.PathLike[str], expected: str) -> str:
@@ -65,7 +66,7 @@ def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
     """Puts a dataset in the place of a damaged one.
 
     Args:
-        assembled: folder of the whole dataset, within the same file system.
+        assembled: folder of the whole dataset, of `assembling`; the damaged one is moved next to it and goes with it.
         target: the output.
         expected: fingerprint of the dataset.
 
@@ -83,16 +84,8 @@ def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
             "elsewhere, or name another folder."
         )
     durable.flush_tree(assembled)
-    away = replaced_folder(target, expected)
-    shutil.rmtree(away, ignore_errors=True)
-    os.rename(target, away)
-    durable.rename_folder(assembled, target)
-    shutil.rmtree(away, ignore_errors=True)
-
-
-def replaced_folder(target: Path, expected: str) -> Path:
-    """Returns the folder that a damaged output is moved to before it is deleted."""
-    return target.parent / f".replaced-{expected[:16]}"
+    os.rename(target, assembled.with_name(_REPLACED))
+    appear(assembled, target)
 
 
 def _doubt(target: Path, expected: str) -> str:

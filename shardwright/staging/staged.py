@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,14 +14,15 @@ from shardwright.progress import Progress, progress
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.leases import remove_all
-from shardwright.storage.locks import LOCK_FILE, lock_folder
+from shardwright.storage.locks import lock_folder
 from shardwright.storage.mirror import working_folder
 from shardwright.storage.objects import ObjectInfo
+from shardwright.storage.own_names import SET_ASIDE, remove_tree
 from shardwright.storage.paths import split_url
 
 # Names of staged folders: datasets by fingerprint, those of a TensorFlow, checkpoints; and folders that `clean` had
 # begun to delete. Other names are not ours.
-_OURS = re.compile(r"(\.deleted-)?([0-9a-f]{64}|[0-9a-f]{32})", re.ASCII)
+_OURS = re.compile(rf"({SET_ASIDE.pattern})?([0-9a-f]{{64}}|[0-9a-f]{{32}})", re.ASCII)
 _GROUPS = re.compile(r"tensorflow-[^/]+|training", re.ASCII)
 # In a staging folder, the cache of probed files (`shardwright.ingest.known_files`), which all datasets share.
 PROBED = "probed"
@@ -39,12 +39,11 @@ def staged_folders(staging_root: str) -> Iterator[Path]:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Returns whether another process is at work in a folder: it writes a dataset, or trains."""
-    if (folder / LOCK_FILE).exists():
-        try:
-            lock_folder(folder).close()
-        except UsageError:
-            return True
+    """Returns whether another process is at work in a folder, writing a dataset or training, or it is not ours."""
+    try:
+        lock_folder(folder).close()
+    except UsageError:
+        return True
     return False
 
 
@@ -62,7 +61,7 @@ def clear(staging_root: str) -> list[str]:
         for folder in folders:
             held.enter_context(lock_folder(folder))
         for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
             if folder.exists():
                 raise StorageError(f"{folder}: cannot be deleted. Delete it yourself, then do this again.")
             if _GROUPS.fullmatch(folder.parent.name):
@@ -86,7 +85,7 @@ def _empty_bucket(root: str) -> list[str]:
                 raise UsageError(f"{url}: another run is at work there. Wait for it or end it.") from None
         remove_all(urls)
         for folder in working:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
     if again := _staged_urls(root):
         # By a run of an earlier version, which has no lease.
         raise UsageError(

@@ -42,6 +42,7 @@ from shardwright.storage import buckets, durable, in_groups, is_remote, map_thre
 from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import locked_folder
 from shardwright.storage.mirror import Mirror, working_folder
+from shardwright.storage.own_names import make_working_folder, remove_tree, set_aside
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.encode import FeatureValue
 from shardwright.tfrecords.records import RecordWriter
@@ -218,7 +219,7 @@ class Staging:
             url = f"{str(staging_root).rstrip('/')}/{fingerprint}"
             return Staging(str(working_folder(url)), fingerprint, Mirror(url), tools)
         root = Path(staging_root, fingerprint).absolute()
-        durable.make_folder(root)
+        make_working_folder(root)
         return Staging(str(root), fingerprint, tools=tools)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -434,7 +435,7 @@ class Staging:
             files += [self.path(name) for name in local]
             yield from merged(files, scratch)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_tree(scratch)
 
     def _scratch(self) -> Path:
         """Returns a name for a folder that only this call uses."""
@@ -447,12 +448,9 @@ class Staging:
         """
         if self.mirror:
             remove_unless_leased(self.mirror.url)
-        away = Path(self.root).with_name(f".deleted-{Path(self.root).name}")
-        shutil.rmtree(away, ignore_errors=True)
         with suppress(OSError):
-            os.rename(self.root, away)
-        shutil.rmtree(away, ignore_errors=True)
-        shutil.rmtree(self.root, ignore_errors=True)
+            remove_tree(set_aside(Path(self.root)))
+        remove_tree(self.root)
 
     def place(self, name: str, target: Path) -> None:
         """Makes a hard link to a staged file, or copies it."""

@@ -36,7 +36,7 @@ class BlockFile:
     """
 
     def __init__(self, path: Path, *, durable: bool = False) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self._hash = new_checksum()
         self._pieces: list[bytes] = []
         self._short: list[bytes] = []

@@ -118,7 +118,7 @@ def write_file(target: str | os.PathLike[str], data: str | bytes) -> None:
     # Unique: two processes that write the same file never write into each other's.
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             file.write(data.encode("utf-8") if isinstance(data, str) else data)
             flush_file(file)
         temporary.replace(target)
@@ -128,9 +128,15 @@ def write_file(target: str | os.PathLike[str], data: str | bytes) -> None:
 
 
 def copy_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Copies a file, and flushes the copy and its name."""
-    shutil.copyfile(source, target)
-    flush([target, Path(target).parent])
+    """Copies a file, which appears under its name whole, and flushes it."""
+    target = Path(target)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        with open(source, "rb") as data, temporary.open("xb") as copy:
+            shutil.copyfileobj(data, copy)
+        replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def begin_flush(descriptor: int, start: int, size: int) -> None:

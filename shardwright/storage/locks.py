@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from shardwright.errors import NO_ROOM, StorageError, UsageError
+from shardwright.storage.own_names import (
+    LOCK_FILE,
+    check_own_tree,
+    is_foreign,
+    make_own_folder,
+    mark,
+    not_ours,
+    open_own_file,
+)
 
-LOCK_FILE = ".lock"
 _OF_INGEST = "Make room, or set run.staging to a folder with more; finished shards are kept."
 
 
@@ -72,14 +79,16 @@ def run_lock(run_root: Path) -> Iterator[None]:
     Raises:
         UsageError: another run is at work.
     """
-    with ExitStack() as stack:
-        try:
-            lock = stack.enter_context(open(run_root / ".lock", "a", encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of your own.") from None
+    try:
+        lock = open_own_file(run_root / LOCK_FILE, os.O_WRONLY | os.O_CREAT)
+    except OSError as error:
+        raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of your own.") from None
+    try:
         if not lock_file(lock):
             raise UsageError(f"{run_root}: another run is at work here. Wait for it, or give --root DIR.")
         yield
+    finally:
+        os.close(lock)
 
 
 @contextmanager
@@ -107,43 +116,67 @@ def locked_folder(folder: Path, fix: str = _OF_INGEST) -> Iterator[None]:
             raise StorageError(f"{problem}. Nothing was published. {fix}") from None
 
 
-def lock_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
+def lock_folder(
+    folder: Path, *, waiting: Callable[[], None] | None = None, working: bool = True, needed: bool = True
+) -> IO[str]:
     """Makes a folder where it is missing and locks it, until the file that is returned is closed.
 
     Args:
-        folder: the folder.
+        folder: the folder, under a name of ours.
         waiting: is called again and again while another run has locked it, to pause or to raise; without it, that
             is an error.
+        working: whether the folder is a working folder, which we may empty; otherwise it may contain other files.
+        needed: whether a file system without locks is an error; otherwise other runs cannot be detected there.
 
     Raises:
-        UsageError: another run is at work there.
+        UsageError: another run is at work there; or it is not ours, or contains what no run of ours makes.
     """
-    path = folder / LOCK_FILE
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
+        file = _open_lock(folder, working=working)
+        if file is None:
+            continue  # Another run has made or deleted it in this moment.
         try:
-            # A link is not followed: its target may be outside of the folder.
-            file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666), "w", encoding="utf-8")
-        except FileNotFoundError:
-            continue  # Deleted in this moment by the run before us.
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            raise UsageError(f"{path}: is a link, which no run of ours made. Remove the link.") from None
-        try:
-            if not lock_file(file):
-                file.close()
-                if waiting is None:
-                    raise UsageError(f"{folder}: another run is at work there. Wait for it or end it.")
-                waiting()
-                continue
-        except OSError as error:
-            file.close()
-            raise UsageError(f"{folder}: cannot be locked ({error.strerror}). Stage on another disk.") from None
-        try:
+            try:
+                locked = lock_file(file)
+            except OSError as error:
+                if needed:
+                    raise UsageError(f"{folder}: cannot be locked ({error.strerror}). Stage on another disk.") from None
+                locked = True
+            if not locked and waiting is None:
+                raise UsageError(f"{folder}: another run is at work there. Wait for it or end it.")
             # The run before us may have deleted the folder between our opening and locking the file.
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            if locked and _is_at(file, folder / LOCK_FILE):
+                if not mark(folder, file.fileno()) and working:
+                    raise not_ours(folder)
+                if working:
+                    check_own_tree(folder)
                 return file
-        except FileNotFoundError:
-            pass
+        except BaseException:
+            file.close()
+            raise
         file.close()
+        if not locked and waiting is not None:
+            waiting()
+
+
+def _open_lock(folder: Path, *, working: bool) -> IO[str] | None:
+    """Opens the file to lock in a folder, and makes it where it is missing."""
+    path = folder / LOCK_FILE
+    try:
+        try:
+            descriptor = open_own_file(path, os.O_RDWR)
+        except FileNotFoundError:
+            if working and is_foreign(folder):
+                raise not_ours(folder) from None
+            descriptor = open_own_file(path, os.O_RDWR | os.O_CREAT)
+    except FileNotFoundError:
+        return None
+    return os.fdopen(descriptor, "r+", encoding="utf-8")
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+    except FileNotFoundError:
+        return False

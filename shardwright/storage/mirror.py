@@ -12,7 +12,6 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import buckets, open_file, readers
 from shardwright.storage.durable import flush, flush_tree
+from shardwright.storage.own_names import make_own_folder
 from shardwright.storage.parallel import map_threads
 from shardwright.storage.paths import is_remote, split_url
 
@@ -31,15 +31,9 @@ def working_folder(url: str) -> Path:
         UsageError: it is another user's, a link, or others may write into it.
     """
     folder = Path(tempfile.gettempdir(), f"shardwright-{os.getuid()}", fingerprint(url)[:32])
-    folder.parent.parent.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):
-        # The name is known to everybody who shares the temporary folder: somebody else may have been there first.
-        with suppress(FileExistsError):
-            place.mkdir(mode=0o700)
-        found = place.lstat()
-        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
-            raise UsageError(f"{place}: is not a folder of this user. Set TMPDIR to a folder of your own.")
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        make_own_folder(place, 0o700)
+        if place.lstat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise UsageError(f"{place}: other users may write there. Run `chmod go-w {place}`, or set TMPDIR.")
     return folder
 

@@ -115,12 +115,6 @@ def real_path(path: str | os.PathLike[str]) -> str:
     return str(path).rstrip("/") if is_remote(str(path)) else os.path.realpath(path)
 
 
-def staging_next_to(out: str | os.PathLike[str]) -> str:
-    """Returns the staging folder of an output where the configuration names none."""
-    folder, name = os.path.split(real_path(out))
-    return f"{folder}/.{name}.staging"
-
-
 def check_utf8(path: str | os.PathLike[str], option: str) -> None:
     """Refuses a path that TensorFlow and JSON cannot hold.
 

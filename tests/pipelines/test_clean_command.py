@@ -22,6 +22,7 @@ STAGED = f"staging/tensorflow-1/{'a' * 64}/data"
 def made(small_dataset, tmp_path_factory):
     months = Months(tmp_path_factory.mktemp("months") / "run", small_dataset)
     record_months(months)
+    Staging.open(months.root / STAGED.rpartition("/")[0].rpartition("/")[0], "a" * 64)
     for name in ("logs/1.log", "logs/2.log", STAGED, "staging/probed/probe-3.sqlite"):
         (months.root / name).parent.mkdir(parents=True, exist_ok=True)
         (months.root / name).write_text("x" * 10)
@@ -35,7 +36,7 @@ def root(made, tmp_path):
 
 
 def files(root):
-    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} - {".lock"}
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.name != ".lock"}
 
 
 def cleaned(capsys, *arguments, code=0):
@@ -123,7 +124,7 @@ def test_a_kill_leaves_no_folder_by_half(root, capsys, monkeypatch):
     def killed(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(clean.shutil, "rmtree", killed)
+    monkeypatch.setattr(clean, "remove_tree", killed)
     assert main(["clean", str(root), "--keep", "1"]) == 130
     monkeypatch.undo()
     going = list((root / "artifacts").rglob(".deleted-*"))
@@ -134,8 +135,8 @@ def test_a_kill_leaves_no_folder_by_half(root, capsys, monkeypatch):
 
 def test_names_are_on_the_disk_before_anything_is_deleted_and_after_it(root, capsys, monkeypatch):
     calls = []
-    rmtree = clean.shutil.rmtree
-    monkeypatch.setattr(clean.shutil, "rmtree", lambda *a, **k: calls.append("delete") or rmtree(*a, **k))
+    remove = clean.remove_tree
+    monkeypatch.setattr(clean, "remove_tree", lambda folder: calls.append("delete") or remove(folder))
     monkeypatch.setattr(clean.durable, "flush", lambda paths: calls.append(set(paths)))
     old = [Path(one["place"]) for one in cleaned(capsys, root, "--keep", 1)["old"]]
     folders = {root / place.parent for place in old}

@@ -17,6 +17,7 @@ from shardwright.edit.derive import Derived, derive
 from shardwright.edit.relabel import relabel
 from shardwright.errors import DatasetError, UsageError
 from shardwright.pipelines.cli import main
+from shardwright.storage.own_names import LOCK_FILE, MARK
 from shardwright.verify import verify
 
 
@@ -64,6 +65,7 @@ def test_a_call_after_a_kill_deletes_what_that_one_had_staged(source, tmp_path, 
     # A kill after the dataset has appeared leaves the staging folder of this one, or of another call.
     for name in (ImageDataset.open(tmp_path / "new").manifest.fingerprint, "f" * 64):
         (tmp_path / ".new.staging" / name / "done").mkdir(parents=True)
+        (tmp_path / ".new.staging" / name / LOCK_FILE).write_bytes(MARK)
     assert made(command, capsys)["existed"] is True
     assert [place.name for place in tmp_path.iterdir()] == ["new"]
     assert tree(tmp_path / "new") == before

@@ -17,7 +17,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from shardwright.checksum import checksum_of
 from shardwright.errors import DatasetError, StorageError
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.leases import leased, remove_unless_leased
-from shardwright.storage.locks import LOCK_FILE, lock_folder
+from shardwright.storage.locks import lock_folder
+from shardwright.storage.own_names import LOCK_FILE
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -127,7 +128,11 @@ class CheckpointFolder:
             waiting: called repeatedly during the wait, to pause or to raise.
         """
         # A worker whose parent was killed still saves its state, and the next training begins with it.
-        with leased(self._place) if is_remote(self._place) else lock_folder(Path(self._place), waiting=waiting):
+        if is_remote(self._place):
+            lock: AbstractContextManager[object] = leased(self._place)
+        else:
+            lock = lock_folder(Path(self._place), waiting=waiting, working=False)
+        with lock:
             yield
 
     def save(
@@ -229,7 +234,9 @@ class CheckpointFolder:
         durable.make_folder(folder)
         # One name for all: the next checkpoint overwrites the remains of a killed process.
         temporary = folder / _PART
-        temporary.write_bytes(data)
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as file:
+            file.write(data)
         durable.replace(temporary, folder / name)
 
     def _upload(self, url: str, file: str) -> None:

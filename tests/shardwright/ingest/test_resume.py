@@ -1,11 +1,11 @@
 """Ingest: what is finished is not done again, what other runs left goes, what lives is let alone."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 from ingesting import run, tree
 
+from shardwright.staging import staging
 from shardwright.staging.staging import Staging
 
 
@@ -43,21 +43,21 @@ def test_a_kill_while_staging_is_deleted_leaves_no_part_of_it_to_an_attempt_with
 ):
     """As on Vertex AI, where each attempt of a task has an output of its own, and all have one staging folder."""
     raw = {**image_input(tmp_path / "in"), "run": {"staging": str(tmp_path / "staging")}}
-    delete = shutil.rmtree
+    delete = staging.remove_tree
 
-    def deletes_a_part(folder, **options):
+    def deletes_a_part(folder):
         labels = sorted(Path(folder).glob("tasks/*.labels-0.jsonl"))
         if not labels:
-            delete(folder, **options)
+            delete(folder)
             return
         labels[0].unlink()
         delete(Path(folder, "done"))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shutil, "rmtree", deletes_a_part)
+    monkeypatch.setattr(staging, "remove_tree", deletes_a_part)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "first")
-    monkeypatch.setattr(shutil, "rmtree", delete)
+    monkeypatch.setattr(staging, "remove_tree", delete)
     assert list((tmp_path / "staging").iterdir())
     run(raw, tmp_path / "second")
     assert tree(tmp_path / "second") == tree(tmp_path / "first")

@@ -17,10 +17,12 @@ from PIL import Image
 from property_tests import tries
 
 from shardwright.errors import StorageError, UsageError
+from shardwright.fingerprint import fingerprint
 from shardwright.masks import rle
 from shardwright.sample import KINDS, write, write_sample
 from shardwright.sample.regions import draw_outline, frame_size, plan_regions
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
+from shardwright.storage.own_names import MARK
 
 SMALL = {"height": 72, "width": 110, "quiet": True}
 
@@ -222,8 +224,10 @@ def test_takes_an_empty_folder_and_makes_parents(tmp_path):
 
 def test_a_call_after_a_kill_deletes_what_that_one_has_left(tmp_path):
     for number, code in ((1, None), (2, UsageError)):
-        (tmp_path / ".out.partial/whole").mkdir(parents=True)
-        (tmp_path / ".out.partial/whole/rest.jpg").write_bytes(b"half")
+        working = tmp_path / f".partial-{fingerprint('out')[:16]}"
+        (working / "whole").mkdir(parents=True)
+        (working / ".lock").write_bytes(MARK)
+        (working / "whole/rest.jpg").write_bytes(b"half")
         with nullcontext() if code is None else pytest.raises(code):
             write_sample(str(tmp_path / "out"), images=number, height=64, width=96, quiet=True)
         assert [place.name for place in tmp_path.iterdir()] == ["out"]

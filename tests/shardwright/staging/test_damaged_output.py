@@ -5,7 +5,7 @@ from ingesting import config, run, tree
 
 from shardwright.errors import DatasetError, UsageError
 from shardwright.ingest import ingest
-from shardwright.storage import durable
+from shardwright.storage import whole_folders
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_link_is_not_deleted(raw, out, tmp_path):
 
 
 def test_a_kill_between_the_two_renames_leaves_nothing_behind(raw, out, monkeypatch):
-    whole, rename = tree(out), durable.rename_folder
+    whole, rename = tree(out), whole_folders.rename_folder
 
     def killed(source, target):
         if target == out:
@@ -97,7 +97,7 @@ def test_a_kill_between_the_two_renames_leaves_nothing_behind(raw, out, monkeypa
 
     change(out / "manifest.json", b"")
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "rename_folder", killed)
+        patch.setattr(whole_folders, "rename_folder", killed)
         with pytest.raises(KeyboardInterrupt):
             run(raw, out)
     assert not out.exists()

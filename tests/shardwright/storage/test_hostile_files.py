@@ -237,5 +237,5 @@ def test_the_working_folder_is_ours_alone(tmp_path, monkeypatch):
         working_folder("gs://bucket/staging")
     folder.rmdir()
     folder.symlink_to(tmp_path)
-    with pytest.raises(UsageError, match="is not a folder of this user"):
+    with pytest.raises(UsageError, match="is a link, which no run of ours made"):
         working_folder("gs://bucket/staging")
