@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shardwright.components.pusher.component import Pusher
     from shardwright.components.report.component import Report
     from shardwright.components.runtime.documents import correct_document
+    from shardwright.components.runtime.user_code import code_digest
     from shardwright.components.statistics_gen.component import StatisticsGen
     from shardwright.config.inline import (
         BoxCsv,
@@ -105,6 +106,7 @@ __all__ = [
     "Via",
     "VocBoxes",
     "Yolo",
+    "code_digest",
     "correct_document",
 ]
 
@@ -122,6 +124,7 @@ _MODULES = {
     "Pusher": "components.pusher.component",
     "Report": "components.report.component",
     "StatisticsGen": "components.statistics_gen.component",
+    "code_digest": "components.runtime.user_code",
     "correct_document": "components.runtime.documents",
 }
 

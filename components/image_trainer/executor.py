@@ -8,14 +8,18 @@ from typing import Any
 
 from tfx.components.trainer import executor as trainer_executor
 from tfx.types import artifact_utils
-from tfx.types.standard_component_specs import EVAL_ARGS_KEY, EXAMPLES_KEY, MODEL_KEY, TRAIN_ARGS_KEY
+from tfx.types.standard_component_specs import EVAL_ARGS_KEY, EXAMPLES_KEY, MODEL_KEY, MODULE_PATH_KEY, TRAIN_ARGS_KEY
 from tfx.utils import json_utils, path_utils
 
 from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.user_code import check_code, forget_modules
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
+
+# Key of `custom_config` with the code of a user's `run_fn`: an edit trains again.
+CODE_KEY = "code"
 
 
 class Executor(trainer_executor.GenericExecutor):
@@ -48,10 +52,14 @@ class OwnExecutor(Executor):
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class."""
+        recipe = json_utils.loads(exec_properties["custom_config"])
+        # What TFX has packed is what the pipeline was constructed with.
+        code = {} if exec_properties.get(MODULE_PATH_KEY) else recipe.get(CODE_KEY, {})
+        check_code(code, option="ImageTrainer: run_fn")
+        forget_modules(code)
         super().Do(input_dict, output_dict, exec_properties)
         model = Path(artifact_utils.get_single_uri(output_dict[MODEL_KEY]))
         serving = Path(path_utils.serving_model_dir(str(model)))
-        recipe = json_utils.loads(exec_properties["custom_config"])
         parents = _parents(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
         for folder in (serving, model):
             if not Path(folder, LINEAGE_FILE).exists():

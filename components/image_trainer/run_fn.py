@@ -40,6 +40,7 @@ from shardwright.components.image_trainer.training.warm_start import (
 from shardwright.components.image_trainer.worker import WORKER, Message, run_worker
 from shardwright.components.image_transform.features import asset_name
 from shardwright.components.runtime.artifacts import flush_artifact
+from shardwright.components.runtime.user_code import check_code
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, check_learning
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
@@ -81,6 +82,8 @@ def run_fn(fn_args: Any) -> None:
     # Before anything is read: a machine that cannot train is refused at once.
     choose_placement(running.accelerator, host.count, Machine.look(os.environ))
     recipe = TrainRecipe.from_dict(fn_args.custom_config[RECIPE_KEY])
+    check_code(recipe.code, option="trainer.model")
+    check_code(recipe.callbacks_code, option="trainer.callbacks")
     train = partial(
         train_and_export,
         recipe,
