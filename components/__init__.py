@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shardwright.components.runtime.documents import correct_document
     from shardwright.components.runtime.user_code import code_digest
     from shardwright.components.statistics_gen.component import StatisticsGen
+    from shardwright.components.statistics_gen.stock import statistics_options
     from shardwright.config.inline import (
         BoxCsv,
         Captions,
@@ -108,6 +109,7 @@ __all__ = [
     "Yolo",
     "code_digest",
     "correct_document",
+    "statistics_options",
 ]
 
 _MODULES = {
@@ -126,6 +128,7 @@ _MODULES = {
     "StatisticsGen": "components.statistics_gen.component",
     "code_digest": "components.runtime.user_code",
     "correct_document": "components.runtime.documents",
+    "statistics_options": "components.statistics_gen.stock",
 }
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +17,27 @@ from shardwright.checksum import checksum_file
 from shardwright.components.data_gate.anomalies import (
     Anomaly,
     find_anomalous_examples,
+    is_of_names,
+    names_of_images,
     read_anomalies,
     records_of,
     table,
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.examples import has_manifest
 from shardwright.components.runtime.mounts import place_of
-from shardwright.dataset.schema import parse_schema
+from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.schema import class_features, parse_schema
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import write_lineage
+from shardwright.progress import print_note
 from shardwright.report.anomalies import KINDS, read_verdict
 from shardwright.report.page import REPORT_FILE
 
 DECISION_FILE = "decision.json"
+# What YAML reads in a list in brackets as it stands.
+_PLAIN = re.compile(r"[\w/.:-]+")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -51,24 +61,26 @@ class Executor(base_executor.BaseExecutor):
         stopping: list[Anomaly] = []
         allowed: list[Anomaly] = []
         splits = artifact_utils.decode_split_names(anomalies.split_names)
+        names = ImageDataset.open(examples.uri).manifest.names if has_manifest(examples.uri) else {}
+        listed: set[str] = set()
         for split in splits:
             found = read_anomalies(Path(anomalies.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
-            allowed.extend(row for row in found if row.kind in allow)
-            refused = [row for row in found if row.kind not in allow]
+            records = partial(records_of, examples.uri, split)
+            of_names = names_of_images(found, names, records)
+            listed |= of_names
+            passing = [row for row in found if is_of_names(row, of_names) or _is_allowed(row, allow)]
+            allowed.extend(passing)
+            refused = [row for row in found if row not in passing]
             if refused:
-                stopping.extend(find_anomalous_examples(refused, schema, records_of(examples.uri, split)))
+                stopping.extend(find_anomalous_examples(refused, schema, records()))
+        if listed:
+            print_note(_listed_names(listed))
         report, rows = _report(input_dict)
         for anomaly in rows:
-            (allowed if anomaly.kind in allow else stopping).append(anomaly)
+            (allowed if _is_allowed(anomaly, allow) else stopping).append(anomaly)
         if stopping:
-            kinds = ", ".join(sorted({row.kind for row in stopping}))
             count = f"{len(stopping)} anomal{'y' if len(stopping) == 1 else 'ies'}"
-            raise CheckFailed(
-                f"The data gate is shut: {count}.\n"
-                f"{table(stopping)}\n"
-                f"Fix the data or the schema file, or allow the kind with gate.allow_anomalies: [{kinds}]."
-                f"{report}"
-            )
+            raise CheckFailed(f"The data gate is shut: {count}.\n{table(stopping)}\n{_way_on(stopping, names)}{report}")
         decision = artifact_utils.get_single_uri(output_dict["decision"])
         row = {
             "splits": sorted(splits),
@@ -85,6 +97,35 @@ class Executor(base_executor.BaseExecutor):
             parents=parents,
             recipe={"allow": sorted(allow)},
         )
+
+
+def _is_allowed(row: Anomaly, allow: Collection[str]) -> bool:
+    return row.kind in allow or f"{row.kind}:{row.feature}" in allow
+
+
+def _way_on(stopping: Sequence[Anomaly], names: Mapping[str, str]) -> str:
+    """Returns what to do: no check is switched off for the features with the classes, nor for others than these."""
+    classes = class_features({row.feature for row in stopping}, names)
+    entries = {
+        row.kind if row.kind in KINDS or not row.feature else f"{row.kind}:{row.feature}"
+        for row in stopping
+        if row.feature not in classes
+    }
+    fix = "Fix the data or the schema file"
+    if entries:
+        shown = ", ".join(entry if _PLAIN.fullmatch(entry) else json.dumps(entry) for entry in sorted(entries))
+        fix += f", or allow what is right with gate.allow_anomalies: [{shown}]"
+    if classes:
+        fix += ". If the classes have changed on purpose, change them in the schema file"
+    return f"{fix}."
+
+
+def _listed_names(features: Collection[str]) -> str:
+    shown = ", ".join(sorted(features))
+    return (
+        f"the schema lists the images that it was made of as the only allowed values of {shown}. These are names, and "
+        "the next images have others: remove the domains, or write the schema with `shardwright schema infer`"
+    )
 
 
 def _report(input_dict: dict[str, list[Any]]) -> tuple[str, list[Anomaly]]:

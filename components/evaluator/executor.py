@@ -35,6 +35,7 @@ from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable
 from shardwright.components.runtime.examples import has_manifest, open_examples
 from shardwright.components.runtime.mounts import place_of
+from shardwright.components.runtime.user_code import check_code
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.evaluation.metrics import headline
@@ -46,6 +47,8 @@ Artifacts = dict[str, list[Artifact]]
 
 _SHOWN = 3
 METRICS_MODULE = "shardwright.components.evaluator.metrics"
+# Parameter with the code of the user's own metrics as JSON.
+CODE_KEY = "code"
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -64,6 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             CheckFailed: there is nothing to evaluate on.
             UsageError: Beam's workers are on other machines, and the examples are not on a bucket.
         """
+        check_code(json.loads(exec_properties.get(CODE_KEY) or "{}"), option="ImageEvaluator: eval_config")
         examples = open_examples(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]), self._get_tmp_dir)
         splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
         inputs, reasons = _comparable(input_dict)
