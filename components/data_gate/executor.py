@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from shardwright.components.data_gate.anomalies import (
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.examples import has_manifest
+from shardwright.components.runtime.joined_examples import newest_examples
 from shardwright.components.runtime.mounts import place_of
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import class_features, parse_schema
@@ -53,7 +54,7 @@ class Executor(base_executor.BaseExecutor):
             CheckFailed: there are anomalies of a kind that is not allowed.
         """
         anomalies = artifact_utils.get_single_instance(input_dict["anomalies"])
-        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        examples = newest_examples(input_dict["examples"])
         schema_file = Path(artifact_utils.get_single_uri(input_dict["schema"]), "schema.pbtxt")
         allow = frozenset(json.loads(exec_properties["allow"]))
 
@@ -61,11 +62,12 @@ class Executor(base_executor.BaseExecutor):
         stopping: list[Anomaly] = []
         allowed: list[Anomaly] = []
         splits = artifact_utils.decode_split_names(anomalies.split_names)
-        names = ImageDataset.open(examples.uri).manifest.names if has_manifest(examples.uri) else {}
+        newest = examples[-1].uri
+        names = ImageDataset.open(newest).manifest.names if has_manifest(newest) else {}
         listed: set[str] = set()
         for split in splits:
             found = read_anomalies(Path(anomalies.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
-            records = partial(records_of, examples.uri, split)
+            records = partial(_records, examples, split)
             of_names = names_of_images(found, names, records)
             listed |= of_names
             passing = [row for row in found if is_of_names(row, of_names) or _is_allowed(row, allow)]
@@ -88,8 +90,11 @@ class Executor(base_executor.BaseExecutor):
             "allowed": [dataclasses.asdict(anomaly) for anomaly in allowed],
         }
         Path(decision, DECISION_FILE).write_text(json.dumps(row, sort_keys=True, indent=1) + "\n", encoding="utf-8")
-        digest = examples.get_string_custom_property("dataset_digest")
-        parents = {"dataset": digest, "schema": checksum_file(schema_file)}
+        digests = [one.get_string_custom_property("dataset_digest") for one in examples]
+        parents = {
+            "dataset": digests[0] if len(digests) == 1 else fingerprint(digests),
+            "schema": checksum_file(schema_file),
+        }
         write_lineage(
             decision,
             kind="gate_decision",
@@ -97,6 +102,12 @@ class Executor(base_executor.BaseExecutor):
             parents=parents,
             recipe={"allow": sorted(allow)},
         )
+
+
+def _records(examples: Sequence[Any], split: str) -> Iterator[bytes]:
+    for one in examples:
+        if split in artifact_utils.decode_split_names(one.split_names):
+            yield from records_of(one.uri, split)
 
 
 def _is_allowed(row: Anomaly, allow: Collection[str]) -> bool:

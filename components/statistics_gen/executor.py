@@ -18,7 +18,7 @@ from tfx.types import artifact_utils
 from tfx_bsl.arrow import table_util
 
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.examples import open_examples
+from shardwright.components.runtime.joined_examples import as_artifact, newest_examples, open_all, span_of
 from shardwright.components.runtime.tfdv_compat import Slicer, StatisticsOfSplits
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import class_features, identity_features, nearly_distinct
@@ -104,13 +104,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class."""
-        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        given = newest_examples(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
-        dataset = open_examples(examples, self._get_tmp_dir)
+        dataset = open_all(given, self._get_tmp_dir)
+        examples = given[0] if len(given) == 1 else as_artifact(dataset)
         required = bool(exec_properties.get(REQUIRED))
         features = _features(exec_properties[FEATURES], dataset, required=required)
         statistics.split_names = examples.split_names
-        statistics.span = examples.span
+        statistics.span = span_of(given[-1])[0]
         # Features outside the schema are not parsed: no pixel is copied.
         schema = schema_pb2.Schema()
         for name in features:
