@@ -13,7 +13,7 @@ from tfx.types import Artifact, standard_artifacts
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.recipe import read_recipe
-from shardwright.components.runtime.beam import beam_args, in_process_beam
+from shardwright.components.runtime.beam import beam_args, check_staging, in_process_beam
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
@@ -59,6 +59,8 @@ def transform_dataset(
         raise UsageError(f"{out}: a transform writes to this machine only. Name a folder, and copy it later.")
     check_utf8(out, "--out")
     out = Path(out).absolute()
+    own = out.with_name(f".{out.name}.staging")
+    check_staging(beam, staging, str(own))
     source = ImageDataset.open(dataset)
     check_not_inside(out, source.root)
     plan = planning.plan_transform(source, *read_recipe(recipe))
@@ -69,7 +71,6 @@ def transform_dataset(
         return found
     # With the folder's name, since the same transform may be written to another folder concurrently.
     with assembling(out, fingerprint([plan.dataset.fingerprint, out.name])) as folder:
-        own = out.with_name(f".{out.name}.staging")
         _run(dataset, recipe, folder, staging or str(own), list(beam))
         # The commit has moved its content.
         shutil.rmtree(own, ignore_errors=True)

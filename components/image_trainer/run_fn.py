@@ -49,7 +49,7 @@ from shardwright.dataset.statistics import STATISTICS_FILE, read_statistics
 from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
-from shardwright.progress import progress
+from shardwright.progress import print_note, progress
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import hash_file
 
@@ -142,6 +142,8 @@ def train_and_export(
     """
     host = this_host(os.environ, running.hosts)
     placement = choose_placement(running.accelerator, host.count, Machine.look(os.environ))
+    if note := placement.unused_backend(os.environ):
+        print_note(note)
     digest = ImageDataset.open(dataset).manifest.digest
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = spec_of(recipe, dataset, run_folder, export_folder)
