@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from shardwright.components.pusher.component import Pusher
     from shardwright.components.report.component import Report
     from shardwright.components.runtime.documents import correct_document
+    from shardwright.components.runtime.user_code import code_digest
     from shardwright.components.statistics_gen.component import StatisticsGen
+    from shardwright.components.statistics_gen.stock import statistics_options
     from shardwright.config.inline import (
         BoxCsv,
         Captions,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
         Split,
         Supervisely,
         Text,
+        TfRecords,
         Unlabeled,
         VertexJsonl,
         Via,
@@ -100,12 +103,15 @@ __all__ = [
     "StatisticsGen",
     "Supervisely",
     "Text",
+    "TfRecords",
     "Unlabeled",
     "VertexJsonl",
     "Via",
     "VocBoxes",
     "Yolo",
+    "code_digest",
     "correct_document",
+    "statistics_options",
 ]
 
 _MODULES = {
@@ -122,7 +128,9 @@ _MODULES = {
     "Pusher": "components.pusher.component",
     "Report": "components.report.component",
     "StatisticsGen": "components.statistics_gen.component",
+    "code_digest": "components.runtime.user_code",
     "correct_document": "components.runtime.documents",
+    "statistics_options": "components.statistics_gen.stock",
 }
 
 

@@ -114,12 +114,14 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         from tfx import v1 as tfx
 
         from shardwright.components.image_transform.recipe import transform_recipe
-        from shardwright.components.runtime.beam import beam_args
+        from shardwright.components.runtime.beam import beam_args, check_staging
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
         from shardwright.pipelines.runs.stock_executors import flush_stock_outputs
         from shardwright.pipelines.runs.summary import summarize, write_run_report
 
+    for options in ((), *config.beam.per_component.values()):
+        check_staging([*config.beam.options, *options], config.run.staging, os.environ[STAGING_VARIABLE])
     inputs = GraphInputs(
         input_fingerprint=resolved.fingerprint,
         ingest_recipe=resolved.recipe,

@@ -12,7 +12,7 @@ from tfx.types import Artifact, standard_artifacts
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.recipe import read_recipe
-from shardwright.components.runtime.beam import beam_args, in_process_beam
+from shardwright.components.runtime.beam import beam_args, check_staging, in_process_beam
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
@@ -58,6 +58,8 @@ def transform_dataset(
         raise UsageError(f"{out}: a transform writes to this machine only. Name a folder, and copy it later.")
     check_utf8(out, "--out")
     out = Path(os.path.realpath(out))
+    own = staging_next_to(out)
+    check_staging(beam, staging, own)
     source = ImageDataset.open(dataset)
     check_not_inside(out, source.root)
     plan = planning.plan_transform(source, *read_recipe(recipe))
@@ -68,7 +70,6 @@ def transform_dataset(
         return found
     # With the folder's name, since the same transform may be written to another folder concurrently.
     with assembling(out, fingerprint([plan.dataset.fingerprint, out.name])) as folder:
-        own = staging_next_to(out)
         _run(dataset, recipe, folder, staging or own, list(beam))
         remove_staged(own, out)
         found = ImageDataset.open(folder / EXAMPLES).manifest

@@ -6,13 +6,14 @@ TFDV reports features only; the keys of examples lead to the images.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
+from shardwright.dataset.schema import class_features, identity_features, nearly_distinct
 from shardwright.errors import DatasetError
 from shardwright.progress import counted
 from shardwright.storage import list_names, open_file
@@ -20,6 +21,8 @@ from shardwright.tfrecords.records import decode_example
 from shardwright.tfrecords.scan import scan_records
 
 ANOMALY_KINDS = tuple(anomalies_pb2.AnomalyInfo.Type.keys())
+# A text is not among the allowed ones.
+_OUT_OF_DOMAIN = "ENUM_TYPE_UNEXPECTED_STRING_VALUES"
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,31 @@ def find_anomalous_examples(rows: list[Anomaly], schema: schema_pb2.Schema, reco
         else row
         for row in rows
     ]
+
+
+def names_of_images(rows: list[Anomaly], names: Mapping[str, str], records: Callable[[], Iterable[bytes]]) -> set[str]:
+    """Returns the features whose values are names of images, which the schema lists as allowed values.
+
+    Args:
+        rows: the anomalies of one split.
+        names: our name of a feature -> stored name, see `Manifest.names`.
+        records: returns the split's serialized `tf.train.Example`s.
+    """
+    unexpected = {row.feature for row in rows if row.kind == _OUT_OF_DOMAIN}
+    found = set(identity_features(unexpected, names))
+    others = unexpected - found - class_features(unexpected, names)
+    values: dict[str, list[bytes]] = {feature: [] for feature in others}
+    for record in records() if others else ():
+        example = decode_example(record)
+        for feature, seen in values.items():
+            texts = example.get(feature)
+            seen.extend(texts if isinstance(texts, list) else ())
+    return found | {name for name, seen in values.items() if nearly_distinct(len(seen), len(set(seen)))}
+
+
+def is_of_names(row: Anomaly, names: Collection[str]) -> bool:
+    """Returns whether an anomaly is only that images have other names than those of the schema."""
+    return row.kind == _OUT_OF_DOMAIN and row.feature in names
 
 
 def records_of(examples: str, split: str) -> Iterator[bytes]:

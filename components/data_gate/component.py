@@ -43,6 +43,9 @@ class DataGate(base_component.BaseComponent):
     The message names every anomaly with the images that cause it. The output `decision` has `decision.json`, the
     anomalies that were found and allowed. Let what needs sound data wait for it: `transform.add_upstream_node(gate)`.
 
+    A schema that lists the names of images (keys, file names, checksums) fits no other images. That is the schema's
+    fault, so the run goes on with a note.
+
     Example:
         ```python
         gate = DataGate(
@@ -58,8 +61,8 @@ class DataGate(base_component.BaseComponent):
         anomalies: the `anomalies` of TFX's ExampleValidator.
         examples: the validated examples, of any component; read only for the keys of those that cause an anomaly.
         schema: the schema they were validated against, of SchemaGen or ImportSchemaGen.
-        allow: kinds of anomalies (names of `AnomalyInfo.Type`, or of `report.anomalies.KINDS`) that do not stop the
-            run; none by default.
+        allow: anomalies that do not stop the run, none by default: `KIND:FEATURE`, or `KIND` for all features, those
+            with the classes too. Kinds are names of `AnomalyInfo.Type`, or of `report.anomalies.KINDS`.
         report: the `report` of Report, which has the checks of drift and skew. Leaks between splits and drift then
             stop the run, and the message names the file.
 
@@ -80,8 +83,9 @@ class DataGate(base_component.BaseComponent):
         report: BaseChannel | None = None,
     ) -> None:
         for kind in allow:
-            if not isinstance(kind, str) or kind not in _KINDS:
-                close = difflib.get_close_matches(str(kind), _KINDS, n=1)
+            name = str(kind).partition(":")[0]
+            if not isinstance(kind, str) or name not in _KINDS:
+                close = difflib.get_close_matches(name, _KINDS, n=1)
                 raise ConfigError(
                     "gate.allow_anomalies",
                     f"{kind!r} is not a known kind of anomaly",

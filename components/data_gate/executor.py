@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +17,28 @@ from shardwright.checksum import checksum_file
 from shardwright.components.data_gate.anomalies import (
     Anomaly,
     find_anomalous_examples,
+    is_of_names,
+    names_of_images,
     read_anomalies,
     records_of,
     table,
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.examples import has_manifest
+from shardwright.components.runtime.joined_examples import newest_examples
 from shardwright.components.runtime.mounts import place_of
-from shardwright.dataset.schema import parse_schema
+from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.schema import class_features, parse_schema
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import write_lineage
+from shardwright.progress import print_note
 from shardwright.report.anomalies import KINDS, read_verdict
 from shardwright.report.page import REPORT_FILE
 
 DECISION_FILE = "decision.json"
+# What YAML reads in a list in brackets as it stands.
+_PLAIN = re.compile(r"[\w/.:-]+")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -43,7 +54,7 @@ class Executor(base_executor.BaseExecutor):
             CheckFailed: there are anomalies of a kind that is not allowed.
         """
         anomalies = artifact_utils.get_single_instance(input_dict["anomalies"])
-        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        examples = newest_examples(input_dict["examples"])
         schema_file = Path(artifact_utils.get_single_uri(input_dict["schema"]), "schema.pbtxt")
         allow = frozenset(json.loads(exec_properties["allow"]))
 
@@ -51,24 +62,27 @@ class Executor(base_executor.BaseExecutor):
         stopping: list[Anomaly] = []
         allowed: list[Anomaly] = []
         splits = artifact_utils.decode_split_names(anomalies.split_names)
+        newest = examples[-1].uri
+        names = ImageDataset.open(newest).manifest.names if has_manifest(newest) else {}
+        listed: set[str] = set()
         for split in splits:
             found = read_anomalies(Path(anomalies.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
-            allowed.extend(row for row in found if row.kind in allow)
-            refused = [row for row in found if row.kind not in allow]
+            records = partial(_records, examples, split)
+            of_names = names_of_images(found, names, records)
+            listed |= of_names
+            passing = [row for row in found if is_of_names(row, of_names) or _is_allowed(row, allow)]
+            allowed.extend(passing)
+            refused = [row for row in found if row not in passing]
             if refused:
-                stopping.extend(find_anomalous_examples(refused, schema, records_of(examples.uri, split)))
+                stopping.extend(find_anomalous_examples(refused, schema, records()))
+        if listed:
+            print_note(_listed_names(listed))
         report, rows = _report(input_dict)
         for anomaly in rows:
-            (allowed if anomaly.kind in allow else stopping).append(anomaly)
+            (allowed if _is_allowed(anomaly, allow) else stopping).append(anomaly)
         if stopping:
-            kinds = ", ".join(sorted({row.kind for row in stopping}))
             count = f"{len(stopping)} anomal{'y' if len(stopping) == 1 else 'ies'}"
-            raise CheckFailed(
-                f"The data gate is shut: {count}.\n"
-                f"{table(stopping)}\n"
-                f"Fix the data or the schema file, or allow the kind with gate.allow_anomalies: [{kinds}]."
-                f"{report}"
-            )
+            raise CheckFailed(f"The data gate is shut: {count}.\n{table(stopping)}\n{_way_on(stopping, names)}{report}")
         decision = artifact_utils.get_single_uri(output_dict["decision"])
         row = {
             "splits": sorted(splits),
@@ -76,8 +90,11 @@ class Executor(base_executor.BaseExecutor):
             "allowed": [dataclasses.asdict(anomaly) for anomaly in allowed],
         }
         Path(decision, DECISION_FILE).write_text(json.dumps(row, sort_keys=True, indent=1) + "\n", encoding="utf-8")
-        digest = examples.get_string_custom_property("dataset_digest")
-        parents = {"dataset": digest, "schema": checksum_file(schema_file)}
+        digests = [one.get_string_custom_property("dataset_digest") for one in examples]
+        parents = {
+            "dataset": digests[0] if len(digests) == 1 else fingerprint(digests),
+            "schema": checksum_file(schema_file),
+        }
         write_lineage(
             decision,
             kind="gate_decision",
@@ -85,6 +102,41 @@ class Executor(base_executor.BaseExecutor):
             parents=parents,
             recipe={"allow": sorted(allow)},
         )
+
+
+def _records(examples: Sequence[Any], split: str) -> Iterator[bytes]:
+    for one in examples:
+        if split in artifact_utils.decode_split_names(one.split_names):
+            yield from records_of(one.uri, split)
+
+
+def _is_allowed(row: Anomaly, allow: Collection[str]) -> bool:
+    return row.kind in allow or f"{row.kind}:{row.feature}" in allow
+
+
+def _way_on(stopping: Sequence[Anomaly], names: Mapping[str, str]) -> str:
+    """Returns what to do: no check is switched off for the features with the classes, nor for others than these."""
+    classes = class_features({row.feature for row in stopping}, names)
+    entries = {
+        row.kind if row.kind in KINDS or not row.feature else f"{row.kind}:{row.feature}"
+        for row in stopping
+        if row.feature not in classes
+    }
+    fix = "Fix the data or the schema file"
+    if entries:
+        shown = ", ".join(entry if _PLAIN.fullmatch(entry) else json.dumps(entry) for entry in sorted(entries))
+        fix += f", or allow what is right with gate.allow_anomalies: [{shown}]"
+    if classes:
+        fix += ". If the classes have changed on purpose, change them in the schema file"
+    return f"{fix}."
+
+
+def _listed_names(features: Collection[str]) -> str:
+    shown = ", ".join(sorted(features))
+    return (
+        f"the schema lists the images that it was made of as the only allowed values of {shown}. These are names, and "
+        "the next images have others: remove the domains, or write the schema with `shardwright schema infer`"
+    )
 
 
 def _report(input_dict: dict[str, list[Any]]) -> tuple[str, list[Anomaly]]:

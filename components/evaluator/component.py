@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 
 import tensorflow_model_analysis as tfma
@@ -14,9 +15,11 @@ from tfx.types import BaseChannel
 from shardwright.components.evaluator import executor
 from shardwright.components.evaluator.slices import SLICES
 from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.user_code import code_files
 from shardwright.config import Config, as_config
 from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.evaluation.metrics import headline
+from shardwright.fingerprint import canonical_json
 
 SIGNATURE = "examples"
 _METRICS = {"mean_dice": "MaskMetrics", "accuracy": "LabelMetrics", "mean_f1": "ClassMetrics"}
@@ -67,6 +70,15 @@ def _metrics(name: str, minimum: float, min_improvement: float, classes: Sequenc
     return tfma.MetricsSpec(metrics=[metric], per_slice_thresholds={name: overall})
 
 
+def _code_of_metrics(eval_config: tfma.EvalConfig) -> dict[str, str]:
+    """Returns the code of the metrics that are the user's own."""
+    modules = {metric.module for specs in eval_config.metrics_specs for metric in specs.metrics}
+    code: dict[str, str] = {}
+    for module in sorted(modules - {"", executor.METRICS_MODULE}):
+        code |= code_files(f"{module}:", os.getcwd(), option="ImageEvaluator: eval_config")
+    return code
+
+
 class ImageEvaluator(tfx.components.Evaluator):
     """Measures a model of ImageTrainer, compares it with the last blessed one, and blesses it or not.
 
@@ -92,7 +104,8 @@ class ImageEvaluator(tfx.components.Evaluator):
         min_accuracy: minimum accuracy, 0 to 1; for one class for each image.
         min_f1: minimum of the mean F1 of the classes, 0 to 1; for several classes for each image.
         min_improvement: by how much the model must be better than the baseline, -1 to 1.
-        eval_config: TFMA's configuration, instead of the minimum values.
+        eval_config: TFMA's configuration, instead of the minimum values. The code of metrics of your own is part of the
+            cache key.
 
     Raises:
         ConfigError: a value is out of range; the message names it as a key of `evaluator` in YAML.
@@ -122,6 +135,10 @@ class ImageEvaluator(tfx.components.Evaluator):
             eval_config=eval_config or build_eval_config(limits, None, ()),
             example_splits=[split],
         )
+        code = _code_of_metrics(eval_config) if eval_config is not None else {}
+        if code:
+            # TFX has no parameter for it, and an edited metric must be computed again.
+            self.spec.exec_properties[executor.CODE_KEY] = canonical_json(code)
 
     @classmethod
     def from_config(

@@ -33,8 +33,10 @@ from shardwright.components.evaluator.summary import (
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable
-from shardwright.components.runtime.examples import has_manifest, open_examples
+from shardwright.components.runtime.examples import has_manifest
+from shardwright.components.runtime.joined_examples import newest_examples, open_all
 from shardwright.components.runtime.mounts import place_of
+from shardwright.components.runtime.user_code import check_code
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.evaluation.metrics import headline
@@ -46,6 +48,8 @@ Artifacts = dict[str, list[Artifact]]
 
 _SHOWN = 3
 METRICS_MODULE = "shardwright.components.evaluator.metrics"
+# Parameter with the code of the user's own metrics as JSON.
+CODE_KEY = "code"
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -64,7 +68,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             CheckFailed: there is nothing to evaluate on.
             UsageError: Beam's workers are on other machines, and the examples are not on a bucket.
         """
-        examples = open_examples(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]), self._get_tmp_dir)
+        check_code(json.loads(exec_properties.get(CODE_KEY) or "{}"), option="ImageEvaluator: eval_config")
+        examples = open_all(input_dict[EXAMPLES_KEY], self._get_tmp_dir)
         splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
         inputs, reasons = _comparable(input_dict)
         _check_split(examples, splits, [])
@@ -136,10 +141,11 @@ def _fitted(eval_config: str, model: Artifact) -> str:
 
 def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
     """Records the folder of the images for the Pusher, if the next run can find it."""
-    examples = artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY])
-    if not has_manifest(examples):
+    chosen = newest_examples(input_dict[EXAMPLES_KEY])
+    # Joined examples are in a temporary folder.
+    if len(chosen) > 1 or not has_manifest(chosen[0].uri):
         return
-    place = place_of(examples)
+    place = place_of(chosen[0].uri)
     if is_remote(place) or os.path.isabs(place):
         evaluation.set_string_custom_property(EXAMPLES_PLACE, place)
 

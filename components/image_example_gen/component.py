@@ -80,7 +80,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         source: the ingest itself, in place of all the above; see `from_config` and `at_run`.
 
     Outputs:
-        examples: `standard_artifacts.Examples` with its splits in `split_names`; the features are in
+        examples: `standard_artifacts.Examples` with its splits in `split_names`, and `span` and `version` of the newest
+            delivery that was read, 0 where the paths name none; the features are in
             `docs/reference/tfrecord-features.md`.
 
     Raises:

@@ -14,8 +14,10 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from shardwright.components.runtime.beam import reachable, staging_root
+from shardwright.components.runtime.joined_examples import SOURCE, set_span
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
+from shardwright.fingerprint import fingerprint
 from shardwright.ingest import (
     INPUT_VARIABLE,
     IngestPlan,
@@ -91,6 +93,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # `file_format` stays unset: it has no value for plain TFRecords, and StatisticsGen rejects unknown values.
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
+        spans = prepared.surveyed.spans
+        set_span(examples, spans.newest or 0, spans.version)
+        examples.set_string_custom_property(SOURCE, fingerprint(location.images))
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
 

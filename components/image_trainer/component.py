@@ -14,23 +14,20 @@ from tfx import v1 as tfx
 from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel
 
-from shardwright.components.image_trainer.executor import Executor, OwnExecutor
-from shardwright.components.image_trainer.models.custom import check_defines, source_digest
+from shardwright.components.image_trainer.executor import CODE_KEY, Executor, OwnExecutor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
 from shardwright.components.runtime.arguments import check_arguments, check_json
+from shardwright.components.runtime.user_code import check_defines, code_files, import_path, module_source
 from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config
-from shardwright.config.trainer import BLESSED, check_import_path
+from shardwright.config.trainer import BLESSED
 from shardwright.errors import UsageError
 from shardwright.evaluation.submission import LAYOUTS, layout_of_table
 from shardwright.storage import is_remote
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-# Key of `custom_config` with the digest of the source of a user's `run_fn`: an edit trains again.
-CODE_KEY = "code"
 
 
 class TrainerOptions(TypedDict, total=False):
@@ -99,7 +96,8 @@ class ImageTrainer(tfx.components.Trainer):
             `shuffle_buffer` (1024 images).
         evaluator: keys of `evaluator` in YAML that the exported model has: `threshold` and `min_area` ("tuned": chosen
             for each class on `eval`), `flips` (none).
-        run_fn: import path of your function, `package.module.run_fn`. Its source is part of the cache key.
+        run_fn: import path of your function, `package.module.run_fn`. Its code is part of the cache key, with
+            all that it imports from your own folders.
         module_file: a Python file with your function `run_fn`, which TFX packs for the task.
         custom_config: further values for your function.
         recipe: the options of `trainer`, `loader` and `evaluator` together, instead of those.
@@ -157,7 +155,7 @@ class ImageTrainer(tfx.components.Trainer):
         if run_fn:
             values |= _source(run_fn)
         if module_file:
-            _check_module_file(module_file)
+            values |= _module_source(module_file)
         super().__init__(
             run_fn=None if module_file else (run_fn or RUN_FN).replace(":", "."),
             module_file=module_file,
@@ -237,27 +235,33 @@ def _check_start(recipe: TrainRecipe, base_model: BaseChannel | None) -> None:
         )
 
 
-def _source(run_fn: str) -> dict[str, str]:
-    """Returns the digest of the module of a function, which must be on this machine, like those of `trainer.model`.
+def _source(run_fn: str) -> dict[str, Any]:
+    """Returns the code of a function, which must be on this machine, like that of `trainer.model`.
 
     Raises:
         UsageError: there is no such module or function.
     """
     option = "ImageTrainer: run_fn"
-    path = run_fn if ":" in run_fn else ":".join(run_fn.rsplit(".", 1))
-    check_import_path(option, path, "mine:run_fn")
-    digest = source_digest(path, os.getcwd(), option=option)
+    path = import_path(run_fn, option)
+    code = code_files(path, os.getcwd(), option=option)
     module, _, name = path.partition(":")
-    found = importlib.util.find_spec(module)
-    if found is not None and found.origin is not None and found.origin.endswith(".py"):
-        check_defines(found.origin, name, option=option)
-    return {CODE_KEY: digest}
+    file = module_source(module)
+    if file is not None:
+        check_defines(file, name, option=option)
+    return {CODE_KEY: code}
 
 
-def _check_module_file(file: str) -> None:
-    """Refuses a file without the function that TFX calls. A file on a bucket is not read."""
+def _module_source(file: str) -> dict[str, Any]:
+    """Returns the code of a file with the function that TFX calls. A file on a bucket is not read.
+
+    TFX packs the Python files next to it, whatever imports them, and they are part of its cache key. It does neither
+    with packages and data files.
+
+    Raises:
+        UsageError: there is no such file or function, or TFX cannot pack it.
+    """
     if is_remote(file):
-        return
+        return {}
     option = "ImageTrainer: module_file"
     if not Path(file).is_file():
         raise UsageError(f"{option}: {file} is not a file. Give a Python file with a function run_fn.")
@@ -265,6 +269,7 @@ def _check_module_file(file: str) -> None:
     if importlib.util.find_spec("pip") is None:
         fix = "Install pip, for example by `uv pip install pip`, or give run_fn"
         raise UsageError(f"{option}: TFX installs the file with pip, which this environment does not have. {fix}.")
+    return {CODE_KEY: code_files(file, str(Path(file).absolute().parent), option=option, any_import=True)}
 
 
 def _run_options(config: Config) -> dict[str, Any]:

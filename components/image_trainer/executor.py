@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tfx.components.trainer import executor as trainer_executor
 from tfx.types import artifact_utils
-from tfx.types.standard_component_specs import EVAL_ARGS_KEY, EXAMPLES_KEY, MODEL_KEY, TRAIN_ARGS_KEY
+from tfx.types.standard_component_specs import EVAL_ARGS_KEY, EXAMPLES_KEY, MODEL_KEY, MODULE_PATH_KEY, TRAIN_ARGS_KEY
 from tfx.utils import json_utils, path_utils
 
 from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.joined_examples import as_artifact, newest_examples, open_all
+from shardwright.components.runtime.user_code import check_code, forget_modules
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
 
+# Key of `custom_config` with the code of a user's `run_fn`: an edit trains again.
+CODE_KEY = "code"
+
 
 class Executor(trainer_executor.GenericExecutor):
-    """TFX's executor of a Trainer, which refuses examples without the splits of the training by their names."""
+    """TFX's executor of a Trainer; it joins several examples, and names a split of the training that they lack."""
+
+    # Our own function reads one dataset.
+    _joins = True
 
     @flushed_outputs
     def Do(
@@ -30,12 +39,15 @@ class Executor(trainer_executor.GenericExecutor):
         Raises:
             UsageError: the examples have no such split.
         """
-        examples = artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY])
-        known = artifact_utils.decode_split_names(examples.split_names)
+        examples = newest_examples(input_dict[EXAMPLES_KEY])
+        if self._joins and len(examples) > 1:
+            examples = [as_artifact(open_all(examples, self._get_tmp_dir))]
+        input_dict = {**input_dict, EXAMPLES_KEY: examples}
+        known = {split for one in examples for split in artifact_utils.decode_split_names(one.split_names)}
         for key, fix in ((TRAIN_ARGS_KEY, ""), (EVAL_ARGS_KEY, " Or write eval_split=False.")):
             for split in json.loads(exec_properties[key]).get("splits", ()):
                 if split not in known:
-                    problem = f"the split {split!r} is missing; the splits are {', '.join(known)}"
+                    problem = f"the split {split!r} is missing; the splits are {', '.join(sorted(known))}"
                     raise UsageError(f"ImageTrainer: examples: {problem}. Make it with ImageExampleGen(split=…).{fix}")
         super().Do(input_dict, output_dict, exec_properties)
 
@@ -43,16 +55,23 @@ class Executor(trainer_executor.GenericExecutor):
 class OwnExecutor(Executor):
     """Calls the user's `run_fn`, and writes `lineage.json` where the function wrote none."""
 
+    # TFX gives the function the files of all.
+    _joins = False
+
     @flushed_outputs
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class."""
+        recipe = json_utils.loads(exec_properties["custom_config"])
+        # What TFX has packed is what the pipeline was constructed with.
+        code = {} if exec_properties.get(MODULE_PATH_KEY) else recipe.get(CODE_KEY, {})
+        check_code(code, option="ImageTrainer: run_fn")
+        forget_modules(code)
         super().Do(input_dict, output_dict, exec_properties)
         model = Path(artifact_utils.get_single_uri(output_dict[MODEL_KEY]))
         serving = Path(path_utils.serving_model_dir(str(model)))
-        recipe = json_utils.loads(exec_properties["custom_config"])
-        parents = _parents(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
+        parents = _parents([one.uri for one in newest_examples(input_dict[EXAMPLES_KEY])])
         for folder in (serving, model):
             if not Path(folder, LINEAGE_FILE).exists():
                 write_lineage(
@@ -65,9 +84,10 @@ class OwnExecutor(Executor):
                 )
 
 
-def _parents(examples: str) -> dict[str, str]:
+def _parents(examples: Sequence[str]) -> dict[str, str]:
     """Returns the digest of the dataset; nothing for examples without a manifest, which other components wrote."""
     try:
-        return {"dataset": ImageDataset.open(examples).manifest.digest}
+        digests = [ImageDataset.open(one).manifest.digest for one in examples]
     except DatasetError:
         return {}
+    return {"dataset": digests[0] if len(digests) == 1 else fingerprint(digests)}

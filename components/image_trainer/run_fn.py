@@ -40,6 +40,7 @@ from shardwright.components.image_trainer.training.warm_start import (
 from shardwright.components.image_trainer.worker import WORKER, Message, run_worker
 from shardwright.components.image_transform.features import asset_name
 from shardwright.components.runtime.artifacts import flush_artifact
+from shardwright.components.runtime.user_code import check_code
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, check_learning
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
@@ -48,7 +49,7 @@ from shardwright.dataset.statistics import STATISTICS_FILE, read_statistics
 from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
-from shardwright.progress import progress
+from shardwright.progress import print_note, progress
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import hash_file, is_remote
 from shardwright.storage.own_names import make_own_folder
@@ -82,6 +83,8 @@ def run_fn(fn_args: Any) -> None:
     # Before anything is read: a machine that cannot train is refused at once.
     choose_placement(running.accelerator, host.count, Machine.look(os.environ))
     recipe = TrainRecipe.from_dict(fn_args.custom_config[RECIPE_KEY])
+    check_code(recipe.code, option="trainer.model")
+    check_code(recipe.callbacks_code, option="trainer.callbacks")
     train = partial(
         train_and_export,
         recipe,
@@ -140,6 +143,8 @@ def train_and_export(
     """
     host = this_host(os.environ, running.hosts)
     placement = choose_placement(running.accelerator, host.count, Machine.look(os.environ))
+    if note := placement.unused_backend(os.environ):
+        print_note(note)
     digest = ImageDataset.open(dataset).manifest.digest
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = spec_of(recipe, dataset, run_folder, export_folder)

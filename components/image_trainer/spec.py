@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardwright.components.image_trainer.models.custom import source_digest
 from shardwright.components.image_trainer.training.warm_start import weights_file
+from shardwright.components.runtime.user_code import code_files
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, TrainerConfig
 from shardwright.config.canonical import read_section, recipe_options
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, is_import_path
@@ -44,8 +44,8 @@ class TrainRecipe:
         loader: `loader`.
         evaluator: `threshold`, `min_area` and `flips` of `evaluator`; the model is exported with them.
         eval_split: split that chooses the best epoch; empty: the last epoch is kept.
-        code: BLAKE3 of the source of a custom model.
-        callbacks_code: BLAKE3 of the source of `trainer.callbacks`.
+        code: the code of a custom model, see `shardwright.components.runtime.user_code`.
+        callbacks_code: that of `trainer.callbacks`.
         submission: layout of the table of masks, see `shardwright.evaluation.submission`; the default of `predict`.
     """
 
@@ -53,8 +53,8 @@ class TrainRecipe:
     loader: LoaderConfig
     evaluator: EvaluatorConfig
     eval_split: str = ""
-    code: str = ""
-    callbacks_code: str = ""
+    code: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    callbacks_code: Mapping[str, str] = dataclasses.field(default_factory=dict)
     submission: str = ""
 
     @classmethod
@@ -74,10 +74,8 @@ class TrainRecipe:
             config.loader,
             shaping,
             eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
-            code=source_digest(trainer.model, config.base) if is_import_path(trainer.model) else "",
-            callbacks_code=(
-                source_digest(trainer.callbacks, config.base, option="trainer.callbacks") if trainer.callbacks else ""
-            ),
+            code=_code("trainer.model", trainer.model if is_import_path(trainer.model) else None, config),
+            callbacks_code=_code("trainer.callbacks", trainer.callbacks, config),
         )
 
     @property
@@ -107,6 +105,8 @@ class TrainRecipe:
             UsageError: an option is unknown, or another version of Shardwright wrote the recipe.
         """
         version, wrong = value.get("version"), sorted(set(value) - {"version", *_SECTIONS, *_FACTS})
+        # Once a checksum of one file.
+        wrong += [name for name in ("code", "callbacks_code") if isinstance(value.get(name), str)]
         if version != RECIPE_VERSION or wrong:
             raise _of_another_version(version, f"unknown fields: {', '.join(wrong) or 'none'}")
         try:
@@ -125,6 +125,10 @@ def _of_another_version(version: object, problem: str) -> UsageError:
         f"this trainer's recipe is of another Shardwright (version {version!r}, this one writes {RECIPE_VERSION}; "
         f"{problem}). Run it with the Shardwright that wrote it, or compile the pipeline again."
     )
+
+
+def _code(option: str, path: str | None, config: Config) -> dict[str, str]:
+    return code_files(path, config.base, option=option) if path else {}
 
 
 def _weights(config: Config) -> str | None:

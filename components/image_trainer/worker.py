@@ -209,8 +209,8 @@ def check(spec: TrainSpec) -> None:
             that makes callbacks cannot be imported.
     """
     from shardwright.components.image_trainer.models.build import model_of
-    from shardwright.components.image_trainer.models.custom import import_function
     from shardwright.components.image_trainer.training.warm_start import begin_with
+    from shardwright.components.runtime.user_code import import_function
     from shardwright.config.trainer import is_import_path
 
     model = model_of(spec)

@@ -36,7 +36,7 @@ from shardwright.components.image_transform.recipe import ingest_image_options, 
 from shardwright.components.image_transform.text import Text, write_vocabularies
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable, staging_root
-from shardwright.components.runtime.examples import open_examples
+from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import MASKS
 from shardwright.dataset.reader import ImageDataset
@@ -75,7 +75,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             UsageError: Beam's workers are on other machines, and the input or the staging folder is not on a bucket.
         """
         staged_in = partial(staging_root, self._beam_pipeline_args, self._get_tmp_dir)
-        source = open_examples(artifact_utils.get_single_instance(input_dict["examples"]), staged_in)
+        source = open_all(input_dict["examples"], staged_in)
         outputs = {name: artifact_utils.get_single_instance(artifacts) for name, artifacts in output_dict.items()}
         recipe, max_rejects = read_recipe(exec_properties["recipe"])
 
@@ -113,6 +113,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.split_names = outputs["post_transform_stats"].split_names = splits
         # file_format stays unset: TFX has no value for uncompressed TFRecords.
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+        newest = newest_examples(input_dict["examples"])[-1]
+        set_span(examples, *span_of(newest))
+        examples.set_string_custom_property(SOURCE, newest.get_string_custom_property(SOURCE))
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
 

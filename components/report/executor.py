@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 
 from shardwright.components.data_gate.anomalies import find_anomalous_examples, read_anomalies, records_of
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.examples import open_examples
+from shardwright.components.runtime.joined_examples import open_all
 from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema
@@ -33,9 +33,8 @@ class Executor(base_executor.BaseExecutor):
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class."""
-        examples = artifact_utils.get_single_instance(input_dict["examples"])
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
-        dataset = open_examples(examples, self._get_tmp_dir)
+        dataset = open_all(input_dict["examples"], self._get_tmp_dir)
         seen = collect_page(dataset)
         sheets = Sheets(seen.found, CHAPTER_BUDGET)
         anomalies = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -19,6 +20,9 @@ _IMAGE = "--sdk_container_image"
 _LOCAL_RUNNERS = {None, "DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner"}
 
 _ON_OTHER_MACHINES = "DataflowRunner"
+# Beam starts a cluster on this machine if none is named, and its workers are then threads of the program.
+_OWN_CLUSTER = {"FlinkRunner": ("flink_master", r"\[(auto|local)\]"), "SparkRunner": ("spark_master_url", r"local.*")}
+_IN_THE_PROGRAM = ("LOOPBACK", "SUBPROCESS_SDK", "beam:env:embedded")
 
 
 @contextmanager
@@ -54,9 +58,53 @@ def staging_root(options: Sequence[str], temporary: Callable[[], str]) -> str:
     Raises:
         UsageError: workers cannot reach it.
     """
-    root = os.environ.get(STAGING_VARIABLE) or temporary()
-    reachable(options, "the staging folder (run.staging)", root)
+    given = os.environ.get(STAGING_VARIABLE)
+    root = given or temporary()
+    check_staging(options, given, root)
     return root
+
+
+def check_staging(options: Sequence[str], given: str | None, otherwise: str) -> None:
+    """Checks that Beam's workers can reach the staging folder.
+
+    A folder of Flink's and Spark's workers may be a volume that all machines mount: one that somebody chose is taken.
+
+    Args:
+        options: Beam's options.
+        given: the folder that was chosen; `None` or empty for none.
+        otherwise: the folder in its place, which only this machine is known to have.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    what = "the staging folder (run.staging)"
+    reachable(options, what, given or otherwise)
+    runner = _cluster(options)
+    if runner and not given and not is_remote(otherwise):
+        raise UsageError(
+            f"{what}, {otherwise}, is a folder of this machine, and the workers of {runner} are on others. "
+            "Use a folder on a bucket, gs://BUCKET/FOLDER, or on a volume that all machines mount: set run.staging, or "
+            f"{STAGING_VARIABLE}."
+        )
+
+
+def _cluster(options: Sequence[str]) -> str:
+    """Returns the runner if its workers may be on other machines; else an empty text."""
+    known = PipelineOptions(list(options))
+    name = known.view_as(StandardOptions).runner
+    runner = None if name is None else name.rpartition(".")[2]
+    portable = known.view_as(PortableOptions)
+    environment = portable.environment_type or ""
+    if runner in (*_LOCAL_RUNNERS, "PrismRunner") or environment.startswith(_IN_THE_PROGRAM):
+        return ""
+    if portable.job_endpoint == "embed":
+        return ""
+    if runner in _OWN_CLUSTER and not environment:
+        option, own = _OWN_CLUSTER[runner]
+        master = known.get_all_options().get(option)
+        if master is None or re.fullmatch(own, master):
+            return ""
+    return str(runner)
 
 
 def reachable(options: Sequence[str], what: str, place: str) -> None:

@@ -33,6 +33,9 @@ class StatisticsGen(base_beam_component.BaseBeamComponent):
     TFX's component, so SchemaGen and ExampleValidator take it. TFX's own component can slice by the values of a feature
     only, and parses the pixels of every image before it drops them.
 
+    Names and checksums of images, and other texts of which nearly all differ, have statistics without their values:
+    SchemaGen would allow these values, and no other. For TFX's own component, see `statistics_options`.
+
     Example:
         ```python
         statistics_gen = StatisticsGen(example_gen.outputs["examples"])

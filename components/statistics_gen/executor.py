@@ -18,9 +18,10 @@ from tfx.types import artifact_utils
 from tfx_bsl.arrow import table_util
 
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.examples import open_examples
+from shardwright.components.runtime.joined_examples import as_artifact, newest_examples, open_all, span_of
 from shardwright.components.runtime.tfdv_compat import Slicer, StatisticsOfSplits
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.schema import class_features, identity_features, nearly_distinct
 from shardwright.errors import UsageError
 from shardwright.report.samples import key_folder
 from shardwright.storage import is_remote
@@ -103,13 +104,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class."""
-        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        given = newest_examples(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
-        dataset = open_examples(examples, self._get_tmp_dir)
+        dataset = open_all(given, self._get_tmp_dir)
+        examples = given[0] if len(given) == 1 else as_artifact(dataset)
         required = bool(exec_properties.get(REQUIRED))
         features = _features(exec_properties[FEATURES], dataset, required=required)
         statistics.split_names = examples.split_names
-        statistics.span = examples.span
+        statistics.span = span_of(given[-1])[0]
         # Features outside the schema are not parsed: no pixel is copied.
         schema = schema_pb2.Schema()
         for name in features:
@@ -131,12 +133,39 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 batches
                 | "Together" >> beam.Flatten(pipeline=pipeline)
                 | "Statistics" >> StatisticsOfSplits(splits, slices(dataset, features))
+                | "AllSplits" >> beam.combiners.ToList()
+                | "WithoutNames" >> beam.FlatMap(_without_names, names=dict(dataset.manifest.names))
                 | "Write" >> beam.Map(_write, files=files)
             )
 
 
 def _of_split(batch: pa.RecordBatch, split: str) -> tuple[str, pa.RecordBatch]:
     return split, batch
+
+
+def _without_names(
+    made: Sequence[tuple[str, statistics_pb2.DatasetFeatureStatisticsList]], names: Mapping[str, str]
+) -> Sequence[tuple[str, statistics_pb2.DatasetFeatureStatisticsList]]:
+    """Leaves the values of texts that tell images from each other out: SchemaGen would allow these and no others.
+
+    Args:
+        made: splits with their statistics.
+        names: our name -> stored name, see `Manifest.names`.
+    """
+    values, distinct = Counter[str](), Counter[str]()
+    for _, statistics in made:
+        for feature in statistics.datasets[0].features:
+            (name,) = feature.path.step
+            values[name] += feature.string_stats.common_stats.tot_num_values
+            distinct[name] += feature.string_stats.unique
+    free = {name for name in values if nearly_distinct(values[name], distinct[name])} - class_features(values, names)
+    free |= identity_features(values, names)
+    for _, statistics in made:
+        for feature in (feature for dataset in statistics.datasets for feature in dataset.features):
+            if feature.path.step[0] in free and feature.HasField("string_stats"):
+                feature.string_stats.ClearField("top_values")
+                feature.string_stats.ClearField("rank_histogram")
+    return made
 
 
 def _write(made: tuple[str, statistics_pb2.DatasetFeatureStatisticsList], files: Mapping[str, str]) -> None:

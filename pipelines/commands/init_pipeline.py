@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
@@ -26,7 +27,8 @@ def _init_pipeline(options: argparse.Namespace) -> int:
     images = options.images
     classes = None if images is None else _classes(images)
     if images is not None and not is_remote(images):
-        images = os.path.abspath(images)
+        # No path of this machine is in the project, which may be copied with its images.
+        images = Path(os.path.relpath(images, options.folder)).as_posix()
     files = write_project(options.folder, pipeline_name(options.folder), images or "data", classes)
     if options.json:
         print_json({"folder": options.folder, "files": files, "classes": classes})

@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 
 from shardwright.errors import UsageError, unwritable
+from shardwright.storage import is_remote
 from shardwright.storage.durable import write_file
 from shardwright.storage.listing import has_wildcard
 
@@ -31,7 +32,7 @@ def write_project(folder: str, name: str, images: str, classes: Sequence[str] | 
     Args:
         folder: new or empty folder.
         name: the pipeline's name.
-        images: folder of the images.
+        images: folder of the images: a URL, or a path relative to the project.
         classes: names of the classes, where they are known.
 
     Returns:
@@ -46,7 +47,7 @@ def write_project(folder: str, name: str, images: str, classes: Sequence[str] | 
     if os.path.lexists(root) and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{folder}: exists and is not an empty folder. Name a new folder.")
     # In code, every text is a literal.
-    values = {"name": name, "images": images, "images_literal": json.dumps(images)}
+    values = {"name": name, "images": images, "images_expression": _in_code(images)}
     values["below_literal"] = json.dumps(os.path.basename(images.rstrip("/")))
     values["classes"] = "None" if classes is None else json.dumps(list(classes), ensure_ascii=False)
     written = []
@@ -59,6 +60,11 @@ def write_project(folder: str, name: str, images: str, classes: Sequence[str] | 
             raise unwritable(f"{target}:", error, "Check the path.") from None
         written.append(path)
     return written
+
+
+def _in_code(images: str) -> str:
+    literal = json.dumps(images)
+    return literal if is_remote(images) else f"str(PROJECT / {literal})"
 
 
 def _files() -> list[tuple[str, str]]:

@@ -25,11 +25,10 @@ A run that failed has the keys to `config` only.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shardwright.components.image_trainer.models.custom import import_function
+from shardwright.components.runtime.user_code import add_folder, import_function
 from shardwright.config import Config
 from shardwright.errors import UsageError
 
@@ -55,9 +54,7 @@ class FinishHook:
         self._function: Callable[[dict[str, Any]], object] | None = None
         if not self._path:
             return
-        if config.base not in sys.path:
-            # At the end, so that no installed module is hidden.
-            sys.path.append(config.base)
+        add_folder(config.base)
         self._function = import_function(self._path, option=_OPTION)
         self._common = {"name": config.name, "task": config.task, "root": root, "config": config.to_dict()}
 

@@ -159,8 +159,9 @@ class GateConfig:
     """Checks that stop a run before it trains.
 
     Attributes:
-        allow_anomalies: Kinds of anomalies that do not stop it: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `SKEW`,
-            `LEAKAGE` and `NEAR_LEAKAGE`.
+        allow_anomalies: Anomalies that do not stop it: `KIND:FEATURE`, or `KIND` for all features, those with the
+            classes too. Kinds are the names of TFDV's `AnomalyInfo.Type`, `DRIFT`, `SKEW`, `LEAKAGE` and
+            `NEAR_LEAKAGE`.
         drift: Compares the images with another dataset.
         skew: Compares the splits with each other.
     """
@@ -173,7 +174,8 @@ class GateConfig:
 
     def __post_init__(self) -> None:
         for kind in self.allow_anomalies:
-            if not ANOMALY_KIND.fullmatch(kind):
+            name, feature, rest = kind.partition(":")
+            if not ANOMALY_KIND.fullmatch(name) or (feature and not rest):
                 raise ConfigError(
                     "gate.allow_anomalies", f"{kind!r} is not a kind of anomaly", "Use e.g. INVALID_FEATURE_SHAPE."
                 )

@@ -193,6 +193,22 @@ def Numbers(path: str, **options: Any) -> LabelsConfig:
 
 
 @check_call
+def TfRecords(columns: Mapping[str, str] | None = None, **options: Any) -> LabelsConfig:
+    """Returns labels that are in the records themselves: `images` is a folder of TFRecords, tar or ArrayRecord files.
+
+    Args:
+        columns: which feature is what, where the names are not usual ones: `{"image": "jpeg", "label": "class_id",
+            "key": "id"}`; also `mask` and `caption`.
+        **options: other keys of `input.labels`.
+
+    Raises:
+        ConfigError: an option is unknown or wrong.
+    """
+    _check_names("tfrecord", options, [name for name in keys_of(LabelsConfig) if name not in (*_SET, "columns")])
+    return _labels_of({"format": "tfrecord", "columns": {} if columns is None else columns, **options})
+
+
+@check_call
 def ClassFolders() -> LabelsConfig:
     """Returns labels that are the names of the folders in which the images are."""
     return LabelsConfig(format="class_folders")
@@ -285,7 +301,10 @@ def as_section(section: type[Any], value: object, name: str) -> Any:
         return value
     if isinstance(value, Mapping) and section is SplitConfig:
         return Split(**{str(key): inner for key, inner in value.items()})
-    if isinstance(value, Mapping) and section is not LabelsConfig:
+    if isinstance(value, Mapping) and section is LabelsConfig:
+        # As an error about records recommends it.
+        return _labels_of({str(key): inner for key, inner in value.items()})
+    if isinstance(value, Mapping):
         return parse_section(section, plain_value(value), section.PATH)
     if section is DriftConfig:
         written = f"Drift(reference={value if isinstance(value, str) else 'DATASET'!r})"

@@ -151,7 +151,7 @@ _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 # Key -> pattern of its texts.
 _PATTERNS = {
     "loader.augment.*": f"^({'|'.join(loader.AUGMENTATIONS)})(=[0-9.]+)?$",
-    "gate.allow_anomalies.*": "^[A-Z][A-Z0-9_]*$",
+    "gate.allow_anomalies.*": "^[A-Z][A-Z0-9_]*(:.+)?$",
     "trainer.callbacks": _IMPORT_PATH,
     "run.on_finish": _IMPORT_PATH,
 }

@@ -13,7 +13,7 @@ import difflib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -23,7 +23,7 @@ from google.protobuf.message import Message
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from shardwright.checksum import ALGORITHMS, BLAKE3, image_feature, stored_algorithm
-from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.dataset.features import COMMON_FEATURES, ONE_HOT
 from shardwright.dataset.manifest import MASK_PREFIX, MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
@@ -186,9 +186,38 @@ def _essence(schema: schema_pb2.Schema) -> list[str]:
 
 # A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
 _MOST_VALUES = 20
-_FREE = ("image/key", "image/filename", *map(image_feature, ALGORITHMS), "image/encoded", "image/class/text")
+_IDENTITY = ("image/key", "image/filename", *map(image_feature, ALGORITHMS))
 _HASHES = "image/hash/"
+_FREE = ("image/encoded", "image/class/text")
 _RUNS = "/rle"
+# With so few values, all distinct, a column may still be one of categories.
+_FEWEST, _NEARLY_ALL = 10, 0.9
+
+
+def identity_features(features: Iterable[str], names: Mapping[str, str]) -> frozenset[str]:
+    """Returns the features that tell images from each other: the next images have others, so no value is a category.
+
+    Args:
+        features: stored names.
+        names: our name -> stored name, of those that differ; see `Manifest.names`.
+    """
+    ours = {stored: name for name, stored in names.items()}
+    return frozenset(name for name in features if _identifies(ours.get(name, name)))
+
+
+def class_features(features: Iterable[str], names: Mapping[str, str]) -> frozenset[str]:
+    """Returns the features with the classes of images, also those of masks; see `identity_features`."""
+    ours = {stored: name for name, stored in names.items()} | {ONE_HOT: "image/class/one_hot"}
+    return frozenset(name for name in features if ours.get(name, name).startswith(("image/class/", MASK_PREFIX)))
+
+
+def nearly_distinct(values: int, distinct: int) -> bool:
+    """Returns whether a column of texts has names and not categories, by its values and how many are distinct."""
+    return distinct >= _FEWEST and distinct >= _NEARLY_ALL * values
+
+
+def _identifies(name: str) -> bool:
+    return name in _IDENTITY or name.startswith(_HASHES)
 
 
 @dataclass
@@ -227,7 +256,7 @@ def infer_schema(dataset: ImageDataset, *, margin: float = 0.1, shown: Progress 
     names = {
         name: kind
         for name, kind in manifest.features.items()
-        if name not in _FREE and not name.endswith(_RUNS) and not name.startswith(_HASHES)
+        if name not in _FREE and not name.endswith(_RUNS) and not _identifies(name)
     }
     seen = {name: _Seen() for name in names}
     for split in dataset.splits:

@@ -25,9 +25,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from shardwright.checksum import digest_of, new_checksum
-from shardwright.config.dataset import TF_VISION, ShardsConfig
-from shardwright.config.images import ImagesConfig
-from shardwright.config.transform import TransformConfig
+from shardwright.config.dataset import ShardsConfig
+from shardwright.dataset.joinable import check_same, largest_limit
 from shardwright.dataset.ledger import WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE, IMAGE_FOLDER, Manifest
 from shardwright.dataset.random_access import read_record_at, records_at
@@ -236,7 +235,7 @@ def check_sources(sources: Sequence[ImageDataset]) -> None:
         UsageError: they do not.
         DatasetError: an index is damaged.
     """
-    _check_same(sources)
+    check_same(sources)
     _check_distinct_keys(_measured(sources, every)[1], sources)
 
 
@@ -264,7 +263,7 @@ def derive(
         UsageError: the sources do not go together, nothing would be left, or `out` contains something else.
         DatasetError: a source is damaged.
     """
-    _check_same(sources)
+    check_same(sources)
     sizes, keys = _measured(sources, how.choose)
     _check_distinct_keys(keys, sources)
     if not any(len(lengths) for lengths in sizes.values()):
@@ -312,7 +311,7 @@ def _plan(
     first = sources[0].manifest
     parents = [source.manifest.digest for source in sources]
     derived = {"operation": how.operation, "shards": _cut(shards), **how.options}
-    recipe = {**first.recipe, **_largest_limit(sources), "derived": derived}
+    recipe = {**first.recipe, **largest_limit(sources), "derived": derived}
     plan = DatasetPlan(
         kind=first.kind,
         task=first.task,
@@ -329,13 +328,6 @@ def _plan(
         further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
     )
     return dataclasses.replace(plan, **how.changes)
-
-
-def _largest_limit(sources: Sequence[ImageDataset]) -> dict[str, Any]:
-    """Returns the recipe's `images`, where another dataset than the first may have images of more pixels."""
-    each = [source.manifest.recipe.get("images", {}) for source in sources]
-    limits = [images.get("max_pixels", ImagesConfig.max_pixels) for images in each]
-    return {} if limits[0] == max(limits) else {"images": {**each[0], "max_pixels": max(limits)}}
 
 
 def _kept_files(sources: Sequence[ImageDataset], images: int) -> dict[str, str]:
@@ -446,55 +438,6 @@ def _one_for_each_key(rows: Sequence[LedgerRow], written: Iterable[array[int]]) 
         for number in numbers:
             left.pop(number, None)
     return list(left.values())
-
-
-# Readers use these options of the recipe for all records.
-_READ_OF_IMAGES = ("encoding", "orientation", "resize", "size")
-_READ_OF_TRANSFORM = ("encoding", "resize", "size", "masks", "labels", "text")
-
-
-def _check_same(sources: Sequence[ImageDataset]) -> None:
-    first = sources[0]
-    for source in sources[1:]:
-        for name in ("kind", "task", "classes", "labels", "features", "names"):
-            one, other = getattr(first.manifest, name), getattr(source.manifest, name)
-            if one != other:
-                differ = "are not those" if name.endswith("s") else "is not that"
-                raise UsageError(
-                    f"{source.root}: its {name} {differ} of {first.root}: {_difference(one, other)}. "
-                    "Ingest both with the same configuration."
-                )
-
-        before = _read_options(first.manifest)
-        for path, value in _read_options(source.manifest).items():
-            if value != before[path]:
-                raise UsageError(
-                    f"{source.root}: its {path} is {value!r}, and that of {first.root} is {before[path]!r}. Make both "
-                    "with the same configuration."
-                )
-        if source.manifest.recipe.get("text") and source.manifest.parent != first.manifest.parent:
-            raise UsageError(
-                f"{source.root}: its texts have another vocabulary than those of {first.root}. Merge the ingested "
-                "datasets, then transform the result."
-            )
-
-
-def _read_options(manifest: Manifest) -> dict[str, Any]:
-    """Returns the options of a recipe that readers use, also those with their defaults, by their paths."""
-    images, own = manifest.recipe.get("images", {}), manifest.recipe if manifest.kind == "transform" else {}
-    preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
-    return {
-        **{f"images.{name}": images.get(name, getattr(ImagesConfig, name)) for name in _READ_OF_IMAGES},
-        **{f"transform.{name}": own.get(name, getattr(TransformConfig, name, {})) for name in _READ_OF_TRANSFORM},
-        "features.preset": preset,
-    }
-
-
-def _difference(one: Any, other: Any) -> str:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
-        return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{other!r}, not {one!r}"
 
 
 def _check_distinct_keys(keys: list[array[int]], sources: Sequence[ImageDataset]) -> None:

@@ -217,7 +217,8 @@ class _Found:
         name = next(iter(self.candidates(fits, taken)), "NAME")
         return UsageError(
             f"{self.where}: no feature has a usual name of {what}. There are: {self.shown()}. Name it:\n\n"
-            f"  input: {{labels: {{format: tfrecord, columns: {{{role}: {name}}}}}}}"
+            f"  input: {{labels: {{format: tfrecord, columns: {{{role}: {name}}}}}}}\n\n"
+            f"In Python: labels=TfRecords({{{role!r}: {name!r}}})."
         )
 
     def shown(self) -> str:

@@ -50,6 +50,7 @@ class MergedSpans:
         passed_over: ledger rows of files that a file of another span replaces.
         notes: the spans that are read, for the user.
         newest: the newest span that is read, `None` where the paths name none.
+        version: its version, 0 where the paths name none.
     """
 
     listing: Listing
@@ -57,6 +58,7 @@ class MergedSpans:
     passed_over: tuple[LedgerRow, ...] = ()
     notes: tuple[str, ...] = ()
     newest: int | None = None
+    version: int = 0
 
     def spans(self, on_conflict: str) -> Spans:
         """Returns the annotations where they are not simply one file."""
@@ -96,8 +98,8 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
         chosen = _chosen_tables(labels, found, location)
         listing, note = without_outputs(list_inputs(location.images, leave_out=chosen[-1].path))
         chosen_notes = (*(f"input.labels.path: {part.called}" for part in chosen), *((note,) if note else ()))
-        newest = next(span.span for span in found if span.path == chosen[-1].path)
-        return MergedSpans(listing, tuple(chosen), (), chosen_notes, newest)
+        newest = next(span for span in found if span.path == chosen[-1].path)
+        return MergedSpans(listing, tuple(chosen), (), chosen_notes, newest.span, newest.version)
     notes: list[str] = []
     tables = [] if labels is None else labels.find(list_names)
     listed = _list_spans(images, location, tables, notes)
@@ -115,7 +117,8 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
         again = sum(row.code == DELIVERED_AGAIN for row in rows)
         delivered = counted(again, "file was", "files were")
         notes.append(f"input: {delivered} delivered again, {len(rows) - again} replaced by a later span")
-    return MergedSpans(listing, parts, tuple(rows), tuple(notes), listed[-1].span.span)
+    newest = listed[-1].span
+    return MergedSpans(listing, parts, tuple(rows), tuple(notes), newest.span, newest.version)
 
 
 def becomes_input(place: str, images: str) -> bool:

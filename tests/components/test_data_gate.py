@@ -1,6 +1,7 @@
 """DataGate: silence passes, anomalies stop with a table that names keys, allowed kinds pass and are recorded."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from tfx.types import Channel, standard_artifacts
 
 from shardwright.checksum import checksum_file
-from shardwright.components.data_gate.anomalies import Anomaly, offends, read_anomalies, table
+from shardwright.components.data_gate.anomalies import Anomaly, names_of_images, offends, read_anomalies, table
 from shardwright.components.data_gate.component import DataGate, GateDecision
 from shardwright.components.data_gate.executor import Executor
-from shardwright.dataset.schema import render_schema
+from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.dataset.schema import identity_features, render_schema
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.lineage.record import read_lineage
 from shardwright.tfrecords.encode import encode_example
@@ -82,7 +84,9 @@ def test_the_run_stops_and_offending_keys_are_named(gate: Any) -> None:
     assert "image/height in train: INT_TYPE_SMALL_INT, 1 example\n    About image__height.\n    e.g. b.jpg" in message
     assert "image/class/text in train: ENUM_TYPE_UNEXPECTED_STRING_VALUES, 1 example" in message
     assert "e.g. c.jpg" in message
-    assert "gate.allow_anomalies: [ENUM_TYPE_UNEXPECTED_STRING_VALUES, INT_TYPE_SMALL_INT]" in message
+    # Not for the classes, and only for the feature that has the anomaly.
+    assert "allow what is right with gate.allow_anomalies: [INT_TYPE_SMALL_INT:image/height]. If the cl" in message
+    assert "ENUM_TYPE_UNEXPECTED_STRING_VALUES]" not in message
 
 
 def test_allowed_kinds_pass_and_are_recorded(gate: Any) -> None:
@@ -95,6 +99,37 @@ def test_allowing_one_kind_does_not_let_another_pass(gate: Any) -> None:
     found = anomalies(image__height="INT_TYPE_SMALL_INT", image__class__text="ENUM_TYPE_UNEXPECTED_STRING_VALUES")
     with pytest.raises(CheckFailed, match="1 anomaly"):
         gate(found, ["INT_TYPE_SMALL_INT"])
+
+
+def test_an_anomaly_is_allowed_for_one_feature(gate: Any) -> None:
+    found = anomalies(image__height="INT_TYPE_SMALL_INT", image__width="INT_TYPE_SMALL_INT")
+    with pytest.raises(CheckFailed, match="1 anomaly") as refused:
+        gate(found, ["INT_TYPE_SMALL_INT:image/height"])
+    assert "image/width in train" in str(refused.value)
+
+
+@pytest.mark.parametrize("feature", [*sorted(identity_features(COMMON_FEATURES, {})), "image/hash/dhash"])
+def test_names_of_images_do_not_stop_a_run_and_other_classes_do(gate: Any, capsys: Any, feature: str) -> None:
+    kind = "ENUM_TYPE_UNEXPECTED_STRING_VALUES"
+    found = anomalies(**{feature.replace("/", "__"): kind, "image__class__text": kind})
+    with pytest.raises(CheckFailed, match="1 anomaly") as refused:
+        gate(found, [])
+    assert "image/class/text in train" in str(refused.value)
+    assert "gate.allow_anomalies" not in str(refused.value)
+    assert f"only allowed values of {feature}. These are names" in capsys.readouterr().out
+
+
+def test_a_column_of_names_is_known_by_its_values_and_few_values_are_not_enough() -> None:
+    rows = [Anomaly("train", "patient", "ENUM_TYPE_UNEXPECTED_STRING_VALUES", "")]
+    for count, names in ((10, {"patient"}), (9, set())):
+        records = [encode_example({"patient": [str(number).encode()]}) for number in range(count)]
+        assert names_of_images(rows, {}, partial(iter, records)) == names
+    cameras = [encode_example({"patient": [str(number % 5).encode()]}) for number in range(30)]
+    assert names_of_images(rows, {}, partial(iter, cameras)) == set()
+    # Every image of a set may have another class.
+    classes = [Anomaly("train", "label", rows[0].kind, "")]
+    records = [encode_example({"label": [str(number).encode()]}) for number in range(40)]
+    assert names_of_images(classes, {"image/class/text": "label"}, partial(iter, records)) == set()
 
 
 def test_a_split_without_data_stops_the_run(gate: Any) -> None:

@@ -303,3 +303,24 @@ def test_the_page_lists_what_is_tested_here():
     here = Path(__file__).read_text(encoding="utf-8")
     tests = set(re.findall(r"^def (test_\w+)", here, re.MULTILINE)) - {"test_the_page_lists_what_is_tested_here"}
     assert {row for row in rows if f"def {row}(" in here} == tests
+
+
+@pytest.mark.two_stacks
+def test_a_resolver_of_spans_and_our_components_behind_it(tmp_path):
+    folder = project(tmp_path)
+    for number, file in enumerate(sorted((folder / "photographs").glob("*/*"))):
+        target = folder / "deliveries" / f"span-{1 + number % 2}" / file.parent.name / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(target)
+    run(folder, "spans.py", "1")
+    run(folder, "spans.py", "2")
+    first, last = sorted((folder / "runs/ImageTransform/transformed_examples").iterdir(), key=lambda f: int(f.name))
+    totals = [ImageDataset.open(one).manifest.totals["written"] for one in (first, last)]
+    assert totals == [12, 24]
+    dataset = ImageDataset.open(last)
+    keys = [key for split in dataset.splits for key in dataset.keys(split)]
+    assert len(set(keys)) == 24
+    reports = sorted((folder / "runs/Report/report").iterdir(), key=lambda f: int(f.name))
+    assert len(reports) == 2
+    # The Trainer got two transformed datasets: the window of each run.
+    assert len(list((folder / "runs/ImageTrainer/model").glob("*/Format-Serving/saved_model.pb"))) == 2

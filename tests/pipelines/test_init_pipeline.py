@@ -50,7 +50,32 @@ def test_json_names_the_files(tmp_path, monkeypatch, capsys):
     made = json.loads(capsys.readouterr().out)
     assert set(made["files"]) == FILES
     assert made["classes"] is None
-    assert 'IMAGES = "data"' in (tmp_path / "p/pipeline/configs.py").read_text()
+    assert 'IMAGES = str(PROJECT / "data")' in (tmp_path / "p/pipeline/configs.py").read_text()
+
+
+def test_no_path_of_the_machine_is_in_the_project(project, tmp_path):
+    for file in project.rglob("*"):
+        assert not file.is_file() or str(tmp_path) not in file.read_text(), file
+    assert 'IMAGES = str(PROJECT / "../photos")' in (project / "pipeline/configs.py").read_text()
+
+
+def test_paths_start_from_the_project_wherever_the_program_is_started(project, tmp_path):
+    """A run from `/` made `/runs`."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    program = (
+        "from pipeline import configs as c; print(c.IMAGES, c.RUNS, c.METADATA, c.SERVING_MODEL, c.code()['code'])"
+    )
+    values = []
+    for folder in (elsewhere, project):
+        (project / "show.py").write_text(program)
+        done = subprocess.run(
+            [sys.executable, str(project / "show.py")], cwd=folder, capture_output=True, text=True, check=True
+        )
+        values.append(done.stdout.split())
+    assert values[0] == values[1]
+    assert all(os.path.realpath(path).startswith(os.path.realpath(tmp_path)) for path in values[0][:-1])
+    assert os.path.realpath(values[0][0]) == os.path.realpath(tmp_path / "photos")
 
 
 def run(project, *arguments):

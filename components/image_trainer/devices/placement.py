@@ -125,6 +125,15 @@ class Placement:
     hosts: int = 1
     cpu_devices: int = 0
 
+    def unused_backend(self, environment: Mapping[str, str]) -> str:
+        """Returns a note if the environment asks for another backend of Keras than the one that trains; else empty."""
+        asked = environment.get(BACKEND, self.backend)
+        if asked in ("", self.backend):
+            return ""
+        way = f". Set {CPU_DEVICES}=1 to train on JAX" if asked == _JAX and self.accelerator == "cpu" else ""
+        hosts = f"{self.hosts} host{'s' * (self.hosts > 1)}"
+        return f"{BACKEND}={asked} is ignored: on {self.accelerator} with {hosts} Keras runs on {self.backend}{way}"
+
     def to_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Returns variables to add to a worker's environment, before it imports TensorFlow, Keras and JAX."""
         variables = {BACKEND: self.backend, **keep_tensors(environment)}

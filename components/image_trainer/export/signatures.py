@@ -32,6 +32,8 @@ from shardwright.loader.text_features import tokenize, word_counts
 
 SERVING_DEFAULT, EXAMPLES, PIXELS = "serving_default", "examples", "pixels"
 _AXES = {"left_right": 2, "up_down": 1}
+# Positions in an error.
+_MOST_SHOWN = 20
 
 
 class FlippedMean:
@@ -114,6 +116,53 @@ def _covered(places: Tensor, flat: Tensor) -> Tensor:
     starts, ends = pairs[:, 0], pairs[:, 0] + pairs[:, 1]
     last = tf.searchsorted(starts, places, side="right", out_type=tf.int64) - 1
     return places < tf.gather(ends, last)
+
+
+def refuse_unreadable(image_bytes: Tensor) -> Tensor:
+    """Refuses a request without images, or with files that are cut off or no images; the error has their positions.
+
+    The outputs have no place for an error of one image, so the whole request is refused. Files that are damaged inside
+    are left to the decoder, whose error has no position.
+
+    Args:
+        image_bytes: string [N].
+
+    Returns:
+        `image_bytes`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: see above.
+    """
+    whole = tf.map_fn(_is_whole, image_bytes, fn_output_signature=tf.bool)
+    bad = tf.reshape(tf.where(~whole), [-1])
+    problem = (
+        "image_bytes: these images, counted from 0, are no JPEG or PNG, or are cut off; the request is refused. Leave "
+        "them out and send the others again:"
+    )
+    checks = [
+        tf.debugging.Assert(tf.size(image_bytes) > 0, ["image_bytes: the request has no image. Send one or more."]),
+        tf.debugging.Assert(tf.size(bad) == 0, [problem, bad], summarize=_MOST_SHOWN),
+    ]
+    with tf.control_dependencies(checks):
+        return tf.identity(image_bytes)
+
+
+def _is_whole(encoded: Tensor) -> Tensor:
+    """Returns whether a file has the first and the last mark of its format; TensorFlow decodes none without them."""
+    octets = tf.io.decode_raw(encoded, tf.uint8)
+
+    def has(mark: bytes) -> Tensor:
+        count = tf.maximum(tf.size(octets) - len(mark) + 1, 0)
+        return tf.reduce_any(
+            tf.reduce_all(tf.stack([octets[at : at + count] == byte for at, byte in enumerate(mark)]), axis=0)
+        )
+
+    def begins(*marks: bytes) -> Tensor:
+        return tf.reduce_any([tf.strings.substr(encoded, 0, len(mark)) == mark for mark in marks])
+
+    jpeg = tf_ops.is_jpeg(encoded) & has(b"\xff\xd9")
+    # Some of the others are decoded, or converted as the ingest did; where they are not, the error says so.
+    return jpeg | (begins(b"\x89PNG\r\n\x1a\n") & has(b"IEND")) | begins(b"GIF8", b"BM")
 
 
 class ServedModel(tf.Module):
@@ -255,6 +304,7 @@ class ServedModel(tf.Module):
     def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None, *, stored: bool = False) -> Tensor:
         """Returns probabilities for files of a camera, or for images stored by the ingest."""
         prepare = self._prepare_stored if stored else self._prepare
+        image_bytes = image_bytes if stored else refuse_unreadable(image_bytes)
         images = tf.map_fn(prepare, image_bytes, fn_output_signature=tf.float32)
         images.set_shape([None, self._spec.height, self._spec.width, 3])
         return self._predict(self._with_words(images, texts))

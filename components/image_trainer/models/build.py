@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from shardwright.components.image_trainer.models.compact import ModelShape, compact_cnn, compact_unet
-from shardwright.components.image_trainer.models.custom import build_own_model, import_function
+from shardwright.components.image_trainer.models.custom import build_own_model
 from shardwright.components.image_trainer.models.deeplab import compact_deeplab
 from shardwright.components.image_trainer.models.encoders import (
     build_encoder,
@@ -20,6 +20,7 @@ from shardwright.components.image_trainer.models.encoders import (
 )
 from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.runtime.user_code import import_function
 from shardwright.config.trainer import COMPACT, is_import_path
 
 Builder = Callable[[ModelShape], keras.Model]

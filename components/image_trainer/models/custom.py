@@ -9,107 +9,18 @@ It returns a built `keras.Model` of keras layers and `keras.ops` (so that it tra
   [batch, classes] for classification, adding up to 1 unless `multi`;
 * it can be saved and loaded again: layers of your own need `@keras.saving.register_keras_serializable()`.
 
-The module must be installed, or in the folder of the configuration file. Its source is part of the recipe, so the model
-is trained again after an edit.
+The module must be installed, or in the folder of the configuration file. Its code is part of the recipe, with all that
+it imports (`components/runtime/user_code.py`), so the model is trained again after an edit.
 """
 
 from __future__ import annotations
 
-import ast
-import importlib
-import importlib.util
-import symtable
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from shardwright.checksum import checksum_file
+from shardwright.components.runtime.user_code import import_function
 from shardwright.errors import UsageError
-
-
-def source_digest(path: str, folder: str, *, option: str = "trainer.model") -> str:
-    """Returns the BLAKE3 of the source of the module in an import path.
-
-    Args:
-        path: `package.module:function`.
-        folder: additional folder with modules.
-        option: the option with the path, for messages.
-
-    Raises:
-        UsageError: there is no such module.
-    """
-    module = path.partition(":")[0]
-    if folder not in sys.path:
-        # At the end, so that no installed module is hidden.
-        sys.path.append(folder)
-    try:
-        found = importlib.util.find_spec(module)
-    except Exception as error:
-        # A package is imported to find what is in it, and may raise anything.
-        raise UsageError(f"{option}: {module} cannot be found ({type(error).__name__}: {error}). Correct it.") from None
-    if found is None or found.origin is None or not Path(found.origin).is_file():
-        what = f"the source of module {module!r} was not found"
-        raise UsageError(f"{option}: {what}. Install it, or put it into {folder}.")
-    return checksum_file(found.origin)
-
-
-def check_defines(file: str, name: str, *, option: str) -> None:
-    """Refuses a Python file that does not define a function. The file is parsed and not run.
-
-    A name that the file imports or computes is taken.
-
-    Args:
-        file: the Python file.
-        name: of the function.
-        option: the option with the file, for messages.
-
-    Raises:
-        UsageError: the file has no such function, or is not Python.
-    """
-    try:
-        source = Path(file).read_bytes()
-        tree, names = ast.parse(source, file), symtable.symtable(source.decode(), file, "exec")
-    except (OSError, SyntaxError, ValueError) as error:
-        raise UsageError(f"{option}: {file} cannot be read ({type(error).__name__}: {error}). Correct it.") from None
-    # Names of `import *` and `__getattr__` are known only when the file runs.
-    if b"import *" in source or "__getattr__" in names.get_identifiers():
-        return
-    symbol = names.lookup(name) if name in names.get_identifiers() else None
-    if symbol is not None and (symbol.is_namespace() or symbol.is_imported()):
-        return
-    stored = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    constants = [
-        target
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.List, ast.Tuple, ast.Dict))
-        for target in node.targets
-    ]
-    if symbol is None or all(node in constants for node in stored if node.id == name):
-        raise UsageError(f"{option}: {file} has no function {name!r}. Name one that it has.")
-
-
-def import_function(path: str, *, option: str = "trainer.model") -> Any:
-    """Imports the function of an import path.
-
-    Args:
-        path: `package.module:function`.
-        option: the option with the path, for messages.
-
-    Raises:
-        UsageError: it cannot be imported, or is not callable.
-    """
-    module, _, name = path.partition(":")
-    try:
-        function = getattr(importlib.import_module(module), name, None)
-    except Exception as error:
-        # The module's code may raise any error.
-        raise UsageError(
-            f"{option}: {module} cannot be imported ({type(error).__name__}: {error}). Correct it."
-        ) from None
-    if not callable(function):
-        raise UsageError(f"{option}: {module} has no function {name!r}. Name one that it has.")
-    return function
 
 
 def build_own_model(path: str, **options: Any) -> Any:

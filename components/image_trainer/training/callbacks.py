@@ -18,8 +18,8 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from shardwright.components.image_trainer.models.custom import import_function
 from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.runtime.user_code import import_function
 from shardwright.errors import UsageError
 
 _OPTION = "trainer.callbacks"

@@ -4,13 +4,8 @@ import sys
 
 import pytest
 
-from shardwright.components.image_trainer.models.custom import (
-    build_own_model,
-    check_defines,
-    check_own_model,
-    import_function,
-    source_digest,
-)
+from shardwright.components.image_trainer.models.custom import build_own_model, check_own_model
+from shardwright.components.runtime.user_code import check_defines, code_files, import_function
 from shardwright.errors import UsageError
 
 MASKS = {"height": 12, "width": 10, "classes": 2, "task": "segmentation", "multi": False, "filters": 4, "seed": 1}
@@ -57,26 +52,22 @@ def test_labels_that_do_not_add_up_are_refused():
         check_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=False)
 
 
-def test_the_source_counts_and_may_be_next_to_the_configuration(tmp_path, monkeypatch):
+def test_the_code_counts_and_may_be_next_to_the_configuration(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
+    option, folder = "trainer.model", str(tmp_path)
     (tmp_path / "beside_it.py").write_text("x = 1\n")
-    first = source_digest("beside_it:build", str(tmp_path))
-    assert sys.path[-1] == str(tmp_path)
+    first = code_files("beside_it:build", folder, option=option)
+    assert sys.path[-1] == folder
     (tmp_path / "beside_it.py").write_text("x = 2\n")
-    assert source_digest("beside_it:build", str(tmp_path)) != first
-    for path in ("no_such_thing:build", "sys:exit"):
-        with pytest.raises(UsageError, match="the source of module .* was not found") as refused:
-            source_digest(path, str(tmp_path))
-        # An author of a pipeline has no configuration.
-        assert f"put it into {tmp_path}." in str(refused.value)
+    assert code_files("beside_it:build", folder, option=option) != first
+    # Packages are not imported to look for what is in them.
     (tmp_path / "angry").mkdir()
     (tmp_path / "angry/__init__.py").write_text("raise RuntimeError('not today')\n")
-    for path, why in (
-        ("no.such.thing:build", "ModuleNotFoundError"),
-        ("angry.models:build", "RuntimeError: not today"),
-    ):
-        with pytest.raises(UsageError, match=rf"cannot be found \({why}"):
-            source_digest(path, str(tmp_path))
+    for path in ("no_such_thing:build", "no.such.thing:build", "sys:exit", "angry.models:build"):
+        with pytest.raises(UsageError, match="trainer.model: the source of module .* was not found") as refused:
+            code_files(path, folder, option=option)
+        # An author of a pipeline has no configuration.
+        assert f"put it into {tmp_path}." in str(refused.value)
 
 
 @pytest.mark.parametrize(

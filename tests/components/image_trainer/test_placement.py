@@ -162,3 +162,16 @@ def test_a_run_is_refused_before_it_begins(accelerator, hosts, batch, environmen
 def test_a_run_that_the_machine_can_do_is_not():
     check_machine("auto", 1, 7, {})
     check_machine("cpu", 1, 16, {"SHARDWRIGHT_CPU_DEVICES": "8"})
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"), [("jax", True), ("torch", True), ("tensorflow", False), ("", False), (None, False)]
+)
+def test_a_backend_that_is_not_used_is_said(asked, said):
+    environment = {} if asked is None else {"KERAS_BACKEND": asked}
+    note = choose_placement("cpu", 1, Machine()).unused_backend(environment)
+    assert bool(note) == said
+    if said:
+        assert note.startswith(f"KERAS_BACKEND={asked} is ignored: on cpu with 1 host Keras runs on tensorflow")
+    assert ("SHARDWRIGHT_CPU_DEVICES=1" in note) == (asked == "jax")
+    assert not choose_placement("cpu", 2, Machine()).unused_backend({"KERAS_BACKEND": "jax"})

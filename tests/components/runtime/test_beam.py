@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from tfx.utils import dependency_utils
 
-from shardwright.components.runtime.beam import beam_args
+from shardwright.components.runtime.beam import beam_args, staging_root
+from shardwright.errors import UsageError
+from shardwright.pipelines.cli import main
+from shardwright.sample import write_sample
+from shardwright.staging.staging import STAGING_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +49,60 @@ def test_no_options_stay_none_and_others_are_left_to_tfx() -> None:
     assert beam_args(["--runner=DataflowRunner"]) == ["--runner=DataflowRunner"]
     with pytest.raises(AssertionError, match="packs itself up"):
         dependency_utils.make_beam_dependency_flags(beam_args(["--runner=DataflowRunner"]))
+
+
+REMOTE = [
+    ["--runner=FlinkRunner", "--flink_master=HOST:8081"],
+    ["--runner=FlinkRunner", "--flink_master=HOST:8081", "--environment_type=DOCKER", "--environment_config=i:1"],
+    ["--runner=FlinkRunner", "--environment_type=EXTERNAL", "--environment_config=localhost:50000"],
+    ["--runner=SparkRunner", "--spark_master_url=spark://HOST:7077"],
+    ["--runner=PortableRunner", "--job_endpoint=HOST:8099", "--environment_type=DOCKER"],
+    ["--runner=apache_beam.runners.portability.flink_runner.FlinkRunner", "--flink_master=HOST:8081"],
+]
+
+
+@pytest.mark.parametrize("options", REMOTE)
+def test_a_cluster_needs_a_staging_folder_that_somebody_chose(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(STAGING_VARIABLE, raising=False)
+    with pytest.raises(UsageError, match=r"the staging folder \(run.staging\), .*, is a folder of this machine"):
+        staging_root(options, lambda: str(tmp_path))
+    assert staging_root(options, lambda: "gs://bucket/tmp") == "gs://bucket/tmp"
+    # It may be a volume.
+    monkeypatch.setenv(STAGING_VARIABLE, "/mnt/shared")
+    assert staging_root(options, lambda: str(tmp_path)) == "/mnt/shared"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--direct_num_workers=2", "--direct_running_mode=multi_processing"],
+        ["--runner=FnApiRunner"],
+        ["--runner=FlinkRunner"],
+        ["--runner=FlinkRunner", "--flink_master=[local]"],
+        ["--runner=SparkRunner", "--spark_master_url=local[2]"],
+        ["--runner=PortableRunner", "--job_endpoint=HOST:8099", "--environment_type=LOOPBACK"],
+    ],
+)
+def test_workers_on_this_machine_need_none(options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(STAGING_VARIABLE, raising=False)
+    assert staging_root(options, lambda: str(tmp_path)) == str(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["beam", "beam.per_component"])
+def test_a_run_is_refused_before_anything_starts(
+    where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_sample(str(tmp_path / "data"), images=12, height=64, width=96, seed=1)
+    flink = '["--runner=FlinkRunner", "--flink_master=HOST:8081"]'
+    beam = f"options: {flink}" if where == "beam" else f"per_component: {{ImageExampleGen: {flink}}}"
+    data = tmp_path / "data"
+    (tmp_path / "c.yaml").write_text(
+        f"task: segmentation\ninput: {{images: {data}/train_images, labels: {{path: {data}/train.csv}}}}\n"
+        f"split: {{ratios: {{train: 0.5, eval: 0.2, test: 0.3}}}}\nbeam: {{{beam}}}\n"
+    )
+    assert main(["run", str(tmp_path / "c.yaml"), "--root", str(tmp_path / "run")]) == 2
+    assert "the workers of FlinkRunner are on others" in capsys.readouterr().err
+    assert not list((tmp_path / "run").glob("artifacts/ImageExampleGen/examples/*"))
