@@ -31,6 +31,7 @@ from shardwright.components.evaluator.summary import (
     write_details,
     write_evaluation,
 )
+from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable
 from shardwright.components.runtime.examples import has_manifest, open_examples
@@ -62,6 +63,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         Raises:
             CheckFailed: there is nothing to evaluate on.
+            DatasetError: a model does more than compute.
             UsageError: Beam's workers are on other machines, and the examples are not on a bucket.
         """
         examples = open_examples(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]), self._get_tmp_dir)
@@ -71,6 +73,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         reachable(self._beam_pipeline_args, "the examples", examples.root)
         model = artifact_utils.get_single_instance(inputs[MODEL_KEY])
         baseline = inputs[BASELINE_MODEL_KEY][0] if inputs.get(BASELINE_MODEL_KEY) else None
+        for evaluated in (model, *([baseline] if baseline else [])):
+            check_saved_model(path_utils.serving_model_path(evaluated.uri))
         evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
         eval_config = _fitted(exec_properties[EVAL_CONFIG_KEY], model)
         left_out = evaluate(
