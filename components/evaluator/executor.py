@@ -73,18 +73,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         reachable(self._beam_pipeline_args, "the examples", examples.root)
         model = artifact_utils.get_single_instance(inputs[MODEL_KEY])
         baseline = inputs[BASELINE_MODEL_KEY][0] if inputs.get(BASELINE_MODEL_KEY) else None
-        for evaluated in (model, *([baseline] if baseline else [])):
+        models = [(model, False), *([(baseline, True)] if baseline else [])]
+        for evaluated, _ in models:
             check_saved_model(path_utils.serving_model_path(evaluated.uri))
         evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
         eval_config = _fitted(exec_properties[EVAL_CONFIG_KEY], model)
-        left_out = evaluate(
-            self._make_beam_pipeline,
-            SlicedShards.of(examples, splits),
-            [(model, False), *([(baseline, True)] if baseline else [])],
-            eval_config,
-            evaluation,
-            self._get_tmp_dir(),
-        )
+        shards = SlicedShards.of(examples, splits)
+        left_out = evaluate(self._make_beam_pipeline, shards, models, eval_config, evaluation, self._get_tmp_dir())
         _check_split(examples, splits, left_out)
         if left_out:
             shown = ", ".join(left_out[:_SHOWN]) + (", …" if len(left_out) > _SHOWN else "")

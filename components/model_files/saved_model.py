@@ -39,7 +39,7 @@ _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _OBJECTS = ("_generic_user_object", "trackable_list_wrapper", "trackable_dict_wrapper", "trackable_tuple_wrapper")
 _IDENTIFIERS = frozenset((*_OBJECTS, "signature_map"))
 _REGISTERED = frozenset(("", "tf.TrackableConstant", "tf.StaticHashTable"))
-_SHOWN = 3
+_SHOWN = 12
 
 
 def load_saved_model(folder: str | os.PathLike[str], *, trusted: bool = False) -> Any:
@@ -82,9 +82,9 @@ def check_saved_model(folder: str | os.PathLike[str], *, trusted: bool = False) 
         model = saved_model_pb2.SavedModel.FromString(read_bytes(os.path.join(folder, _FILE)))
     except (OSError, DecodeError) as error:
         raise DatasetError(f"{folder}: {_FILE} cannot be read ({error}). Export the model again.") from None
-    problems = [problem for graph in model.meta_graphs for problem in _Walk(graph).problems()]
+    problems = list(dict.fromkeys(problem for graph in model.meta_graphs for problem in _Walk(graph).problems()))
     if problems:
-        shown = "; ".join(dict.fromkeys(problems[:_SHOWN]))
+        shown = "; ".join(problems[:_SHOWN])
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise DatasetError(
             f"{folder}: the model does more than compute: {shown}{more}. It was not loaded. Use a model from a source "
@@ -171,37 +171,35 @@ class _Walk:
         for name in self.functions:
             if _is_registered(name):
                 yield f"a function is named like the operation {name}"
-        for gradient in library.gradient:
-            yield from self._known([gradient.function_name, gradient.gradient_func], "a gradient")
-        for registered in library.registered_gradients:
-            yield from self._known([registered.gradient_func], "a gradient")
-        for graph in self._graphs():
-            yield from self._nodes(graph)
+        gradients = [name for one in library.gradient for name in (one.function_name, one.gradient_func)]
+        for name in self._unknown([*gradients, *(one.gradient_func for one in library.registered_gradients)]):
+            yield f"a gradient names the function {name}, which is not in the model"
+        found = [one for graph in self._graphs() for one in self._nodes(graph)]
+        # The first place of each operation; a loop has many.
+        yield from dict(reversed(found)).values()
 
     def _graphs(self) -> Iterator[_Graph]:
         yield _Graph("", self.meta.graph_def.node)
         yield from self.functions.values()
 
-    def _nodes(self, graph: _Graph) -> Iterator[str]:
+    def _nodes(self, graph: _Graph) -> Iterator[tuple[str, str]]:
+        """Yields operations and functions with what is wrong with them."""
         where = f" in the function {graph.name}" if graph.name else ""
-        yield from self._known(_named_functions(graph.attributes), f"the function {graph.name}")
+        for name in self._unknown(_named_functions(graph.attributes)):
+            yield name, f"the function {graph.name} names the function {name}, which is not in the model"
         for node in graph.nodes:
-            yield from self._known(_named_functions(node.attr.values()), f"the node {node.name}{where}")
-            if node.op in ALLOWED or node.op in self.functions:
+            for name in self._unknown(_named_functions(node.attr.values())):
+                yield name, f"the node {node.name}{where} names the function {name}, which is not in the model"
+            if node.op in ALLOWED or node.op in self.functions or self._of_saver(graph, node):
                 continue
-            if node.op in OF_ASSETS:
-                if not self._is_asset(graph, node.input[1] if len(node.input) > 1 else "", frozenset()):
-                    yield f"the operation {node.op}{where} reads a file that is not one of the model's assets"
-            elif not self._of_saver(graph, node):
-                yield f"the operation {node.op}, of the node {node.name}{where}"
+            if node.op not in OF_ASSETS:
+                yield node.op, f"the operation {node.op}, of the node {node.name}{where}"
+            elif len(node.input) < 2 or not self._is_asset(graph, node.input[1], frozenset()):
+                yield node.op, f"the operation {node.op}{where} reads a file that is not one of the model's assets"
 
-    def _known(self, names: Sequence[str], where: str) -> Iterator[str]:
-        """Yields functions that the model does not contain: TensorFlow may know operations of that name."""
-        yield from (
-            f"{where} names the function {name}, which is not in the model"
-            for name in names
-            if name not in self.functions
-        )
+    def _unknown(self, names: Sequence[str]) -> list[str]:
+        """Returns functions that the model does not contain: TensorFlow may know operations of that name."""
+        return [name for name in names if name not in self.functions]
 
     # The saver.
 
@@ -275,9 +273,7 @@ class _Walk:
             return False
         above = above | {(graph.name, name)}
         if not graph.name:
-            node = graph.by_name.get(name)
-            of_assets = {asset.tensor_info.name.partition(":")[0] for asset in self.meta.asset_file_def}
-            return node is not None and node.op == "Placeholder" and name in of_assets
+            return self._is_fed_or_stored(graph, name)
         if name not in graph.inputs:
             return False
         place = graph.inputs.index(name)
@@ -294,6 +290,26 @@ class _Walk:
                 plain = node.op in (*_CALLS, graph.name) and len(node.input) > place
                 sources.append(plain and self._is_asset(caller, node.input[place], above))
         return bool(sources) and all(sources)
+
+    def _is_fed_or_stored(self, graph: _Graph, name: str) -> bool:
+        """Returns whether a node of the graph is the path of an asset, which a loader feeds, or a variable of it."""
+        node = graph.by_name.get(name)
+        if node is None or node.op != "ReadVariableOp":
+            fed = {asset.tensor_info.name.partition(":")[0] for asset in self.meta.asset_file_def}
+            return node is not None and node.op == "Placeholder" and name in fed
+        handle = graph.by_name.get(graph.source(node.input[0])) if node.input else None
+        if handle is None or handle.op != "VarHandleOp":
+            return False
+        shared = handle.attr["shared_name"].s
+        handles = [one for each in self._graphs() for one in each.nodes if one.op == "VarHandleOp"]
+        users = [one for one in graph.nodes if handle.name in {graph.source(given) for given in one.input}]
+        written = [one for one in users if one.op == "AssignVariableOp"]
+        return (
+            [one.attr["shared_name"].s for one in handles].count(shared) == 1
+            and {one.op for one in users} <= {"AssignVariableOp", "ReadVariableOp", "VarIsInitializedOp"}
+            and bool(written)
+            and all(self._is_fed_or_stored(graph, graph.source(one.input[1])) for one in written)
+        )
 
     # The objects.
 

@@ -71,8 +71,7 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
 
     Raises:
         DatasetError: the file contains more than layers and weights.
-        UsageError: the file cannot be read, or its model is of another architecture; the message shows the difference.
-            Or the classes differ, and the model is of the user.
+        UsageError: the file cannot be read, its model is of another architecture, or its classes differ and it is own.
     """
     try:
         with tempfile.TemporaryDirectory() as folder:
