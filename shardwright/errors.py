@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shardwright.escaping import escape
+from shardwright.redaction import redact
 
 # Numbers of the system's errors for writes that find no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -47,8 +48,11 @@ class ShardwrightError(Exception):
         return self
 
     def __str__(self) -> str:
-        """Returns the message; names in it come from outside, and a notebook obeys escape sequences, too."""
-        return escape(super().__str__(), lines=True)
+        """Returns the message; names in it come from outside, and a notebook obeys escape sequences, too.
+
+        URLs in it have no credentials.
+        """
+        return escape(redact(super().__str__()), lines=True)
 
 
 class UsageError(ShardwrightError):

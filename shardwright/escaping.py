@@ -1,5 +1,7 @@
 """Untrusted text on its way to a terminal or a log: control, direction and invisible characters become visible.
 
+Credentials in URLs are removed on the same way.
+
 `main` of every command replaces `sys.stdout` and `sys.stderr` with streams that escape, so no `print` can forget it.
 """
 
@@ -12,6 +14,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
+
+from shardwright.redaction import redact
 
 # Controls, format characters (direction, zero width), unpaired surrogates, line and paragraph separators.
 _ESCAPED = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -44,7 +48,7 @@ def escape(text: str, *, lines: bool = False, escaped: Callable[[str], str] = _a
 
 def escape_message(text: str) -> str:
     """Returns a message whose further lines are indented, so that no name in it can pass for a message of ours."""
-    return escape(text, lines=True).replace("\n", "\n  ")
+    return escape(redact(text), lines=True).replace("\n", "\n  ")
 
 
 def _is_hidden(character: str) -> bool:
@@ -63,7 +67,7 @@ class EscapingStream:
 
     def write(self, text: str) -> int:
         """Writes a text, line ends as they are; characters that the stream's encoding lacks become numbers."""
-        shown = escape(text, lines=True)
+        shown = escape(redact(text), lines=True)
         try:
             self.unescaped.write(shown)
         except UnicodeEncodeError:

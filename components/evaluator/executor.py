@@ -31,6 +31,7 @@ from shardwright.components.evaluator.summary import (
     write_details,
     write_evaluation,
 )
+from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable
 from shardwright.components.runtime.examples import has_manifest
@@ -66,6 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         Raises:
             CheckFailed: there is nothing to evaluate on.
+            DatasetError: a model does more than compute.
             UsageError: Beam's workers are on other machines, and the examples are not on a bucket.
         """
         check_code(json.loads(exec_properties.get(CODE_KEY) or "{}"), option="ImageEvaluator: eval_config")
@@ -76,16 +78,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         reachable(self._beam_pipeline_args, "the examples", examples.root)
         model = artifact_utils.get_single_instance(inputs[MODEL_KEY])
         baseline = inputs[BASELINE_MODEL_KEY][0] if inputs.get(BASELINE_MODEL_KEY) else None
+        models = [(model, False), *([(baseline, True)] if baseline else [])]
+        for evaluated, _ in models:
+            check_saved_model(path_utils.serving_model_path(evaluated.uri))
         evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
         eval_config = _fitted(exec_properties[EVAL_CONFIG_KEY], model)
-        left_out = evaluate(
-            self._make_beam_pipeline,
-            SlicedShards.of(examples, splits),
-            [(model, False), *([(baseline, True)] if baseline else [])],
-            eval_config,
-            evaluation,
-            self._get_tmp_dir(),
-        )
+        shards = SlicedShards.of(examples, splits)
+        left_out = evaluate(self._make_beam_pipeline, shards, models, eval_config, evaluation, self._get_tmp_dir())
         _check_split(examples, splits, left_out)
         if left_out:
             shown = ", ".join(left_out[:_SHOWN]) + (", …" if len(left_out) > _SHOWN else "")

@@ -87,7 +87,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             for note in written:
                 print_note(note)
             notes = [*plan.notes, *written]
-            build = {"runner": "tfx", "notes": notes, **baseline_source(location)}
+            build = {"runner": "tfx", "notes": notes, **baseline_source(location, examples.uri)}
             manifest = commit_ingest(plan, staging, examples.uri, build)
         look.remove()
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))

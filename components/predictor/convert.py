@@ -50,7 +50,7 @@ _OPERATORS = 17
 Array = npt.NDArray[Any]
 
 
-def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> dict[str, Any]:
+def convert(model: str, images: str, out: str, to: str, *, count: int = 16, trusted: bool = False) -> dict[str, Any]:
     """Converts a model.
 
     Args:
@@ -59,6 +59,7 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> d
         out: folder to make, on this machine.
         to: of `FORMATS`.
         count: the number of images to compare, at most.
+        trusted: see `check_saved_model`.
 
     Returns:
         The content of `check.json`: `format`, `file`, `bytes`, `images`, `largest_difference` of a probability, and
@@ -78,7 +79,7 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16) -> d
     if count < 1:
         raise UsageError(f"--count: {count} is too small. Compare at least one image.")
     _check_packages(to)
-    opened = open_model(model)
+    opened = open_model(model, trusted=trusted)
     _check_signature(opened)
     source = find_source(images)
     data, stored = _files(opened, source, images, count), source.is_stored(opened)

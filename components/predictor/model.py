@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from shardwright import untrusted
 from shardwright.components.image_transform.recipe import changes_pixels
+from shardwright.components.model_files.saved_model import load_saved_model
 from shardwright.errors import DatasetError, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds, threshold_masks
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
@@ -168,22 +169,23 @@ def model_folder(place: str) -> Path:
     )
 
 
-def open_model(place: str) -> ExportedModel:
+def open_model(place: str, *, trusted: bool = False) -> ExportedModel:
     """Opens a model.
 
     Args:
         place: see `model_folder`.
+        trusted: see `check_saved_model`.
 
     Raises:
         UsageError: there is no model.
-        DatasetError: this version did not export it.
+        DatasetError: this version did not export it, or it does more than compute.
     """
     folder = model_folder(place)
     import tensorflow as tf
 
     try:
         training, preparation = _read(folder, "training"), _read(folder, "preparation")
-        loaded = tf.saved_model.load(os.fspath(folder))
+        loaded = load_saved_model(folder, trusted=trusted)
         return ExportedModel(
             folder=os.fspath(folder),
             task=training["task"],

@@ -55,6 +55,7 @@ class PredictOptions:
         texts: a CSV for a model that reads texts, see `read_texts`. Images without a row have those of the dataset, or
             empty ones.
         batch_size: images per batch.
+        trust_model: whether the model may do more than compute, since it is the caller's own.
 
     Raises:
         UsageError: an option has an unknown value, or two options contradict each other.
@@ -65,6 +66,7 @@ class PredictOptions:
     dialect: str | None = None
     texts: str | None = None
     batch_size: int = 16
+    trust_model: bool = False
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -147,7 +149,7 @@ def predict(
     check_utf8(model, "model")
     target = _checked_target(out, options.form)
     source = find_source(images, options.split)
-    opened = _opened(os.path.abspath(model))
+    opened = _opened(os.path.abspath(model), trusted=options.trust_model)
     rows = table_rows(opened, options.dialect) if options.form == CSV else None
     texts = _texts(opened, options.texts, source)
     with (
@@ -202,7 +204,7 @@ def _staging(root: str, name: str) -> Iterator[Staging]:
 
 def write_part(number: int, work: PredictionWork, shown: Progress | None = None) -> None:
     """Predicts the images of a part, and writes its rows or records, and a summary, to staging."""
-    model = _opened(work.model)
+    model = _opened(work.model, trusted=work.options.trust_model)
     form = work.options.form
     table = table_rows(model, work.options.dialect) if form == CSV else None
     file = io.StringIO(newline="")
@@ -267,9 +269,9 @@ def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) 
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(model: str) -> ExportedModel:
+def _opened(model: str, *, trusted: bool = False) -> ExportedModel:
     """Opens a model once for each worker."""
-    return open_model(model)
+    return open_model(model, trusted=trusted)
 
 
 def _part_name(number: int, suffix: str) -> str:

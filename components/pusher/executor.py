@@ -18,6 +18,7 @@ from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODE
 from tfx.utils import io_utils, proto_utils
 
 from shardwright.components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
+from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.components.runtime.artifacts import flush_artifact, flushed_outputs
 from shardwright.errors import CheckFailed
 from shardwright.lineage.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
@@ -35,7 +36,9 @@ def check_answers(model: str | os.PathLike[str]) -> None:
 
     Raises:
         CheckFailed: it does not.
+        DatasetError: it does more than compute; nothing of it ran.
     """
+    check_saved_model(model)
     # Isolated (-I): neither the working folder nor variables of this process make our code importable.
     command = [sys.executable, "-I", str(_SCRIPT), str(Path(model).absolute())]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}

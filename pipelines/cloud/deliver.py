@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from math import ceil, log
 from typing import TYPE_CHECKING, Any
 
+from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.config import Config
 from shardwright.config.cloud import check_image
 from shardwright.config.vertex import MACHINE
@@ -55,6 +56,7 @@ class DeliveryOptions:
         machine: machine type of the endpoint.
         replicas: how many machines serve the model.
         traffic: percentage of the requests that the new model gets.
+        trust_model: whether the model may do more than compute.
     """
 
     alias: str = ALIAS
@@ -63,6 +65,7 @@ class DeliveryOptions:
     machine: str = "n1-standard-4"
     replicas: int = 1
     traffic: int = _ALL
+    trust_model: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.traffic <= _ALL:
@@ -282,6 +285,7 @@ def deliver(config: Config, options: DeliveryOptions, services: Services, report
 
     Raises:
         UsageError: no model was blessed.
+        DatasetError: the model does more than compute; it was not uploaded.
         CheckFailed: the model does not answer. It was undeployed, and the earlier split of the traffic is set again,
             as after an interruption.
     """
@@ -347,6 +351,7 @@ def _version(
             services.models.import_model_evaluation(request=evaluation_request(config, known, blessing))
         report(f"the registry has this model already: {known}")
         return known
+    check_saved_model(model, trusted=options.trust_model)
     request = upload_request(config, model, blessing, options, parent)
     answer = services.models.upload_model(request=request).result()
     version = f"{answer.model}@{answer.model_version_id}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from shardwright.pipelines.commands.files import add_trust
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -19,6 +20,7 @@ def add(commands: Commands) -> None:
     convert.add_argument("--to", required=True, choices=("litert", "onnx"), help="format")
     convert.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     convert.add_argument("--count", type=int, default=16, metavar="N", help="images to compare (default 16)")
+    add_trust(convert)
     convert.add_argument("--json", action="store_true", help="print the comparison as JSON")
     convert.set_defaults(command=_convert)
 
@@ -29,7 +31,9 @@ def _convert(options: argparse.Namespace) -> int:
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
-        found = convert(options.model, options.images, options.out, options.to, count=options.count)
+        found = convert(
+            options.model, options.images, options.out, options.to, count=options.count, trusted=options.trust_model
+        )
     if options.json:
         print_json(found)
         return 0

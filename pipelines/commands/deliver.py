@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from shardwright.pipelines.commands.files import add_trust
 from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import print_note
@@ -43,6 +44,7 @@ def add(commands: Commands) -> None:
     deliver.add_argument(
         "--batch", nargs=2, metavar=("IMAGES", "OUT"), help="predict many images; with --kserve print a Kubernetes Job"
     )
+    add_trust(deliver)
     deliver.add_argument("--dry-run", action="store_true", help="print the requests, and send nothing")
     deliver.add_argument("--json", action="store_true", help="print what was delivered as JSON")
     deliver.set_defaults(command=_deliver)
@@ -71,6 +73,7 @@ def _deliver(options: argparse.Namespace) -> int:
         machine=options.machine,
         replicas=options.replicas,
         traffic=options.traffic,
+        trust_model=options.trust_model,
     )
     if options.kserve:
         from shardwright.pipelines.cloud.batch import predict_job

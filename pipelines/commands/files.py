@@ -26,6 +26,11 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace any existing file")
 
 
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that permits a model to do more than compute."""
+    parser.add_argument("--trust-model", action="store_true", help="do not check what the model does: it is your own")
+
+
 def check_free(option: str, file: str, *, force: bool) -> None:
     """Refuses a path that something has already; before the work, so that nobody waits for it.
 

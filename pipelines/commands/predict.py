@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from shardwright.escaping import escape
-from shardwright.pipelines.commands.files import add_force, check_free
+from shardwright.pipelines.commands.files import add_force, add_trust, check_free
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
@@ -45,6 +45,7 @@ def add(commands: Commands) -> None:
         "--beam", action="append", metavar="OPTION", help="an option of Beam, whose workers then predict; repeatable"
     )
     predict.add_argument("--staging", metavar="PATH", help="folder or URL that all of Beam's workers reach")
+    add_trust(predict)
     add_force(predict)
     predict.add_argument("--json", action="store_true", help="print what was done as JSON")
     predict.set_defaults(command=_predict)
@@ -68,7 +69,9 @@ def _predict(options: argparse.Namespace) -> int:
             options.model,
             options.images,
             options.out,
-            PredictOptions(options.format, options.split, dialect, options.texts, options.batch_size),
+            PredictOptions(
+                options.format, options.split, dialect, options.texts, options.batch_size, options.trust_model
+            ),
             quiet=options.json,
             run_parts=_on_beam(options.beam) if options.beam else None,
             staging_root=options.staging,

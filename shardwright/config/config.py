@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from shardwright.config.cloud import BeamConfig
@@ -24,11 +24,13 @@ from shardwright.config.trainer import TrainerConfig, check_import_path, check_l
 from shardwright.config.transform import TransformConfig
 from shardwright.config.vertex import VertexConfig
 from shardwright.errors import ConfigError
+from shardwright.redaction import published
 from shardwright.storage.paths import is_remote, split_url
 from shardwright.storage.spans import NEWEST, SpanPath
 
 TASKS = ("segmentation", "classification")
 CHECK, WARN = "check", "warn"
+_PRIVATE = {"published": False}
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -101,14 +103,15 @@ class Config:
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
     gate: GateConfig = field(default_factory=GateConfig)
-    beam: BeamConfig = field(default_factory=BeamConfig)
-    run: RunConfig = field(default_factory=RunConfig)
-    vertex: VertexConfig = field(default_factory=VertexConfig)
-    kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig)
+    # Where a pipeline runs changes nothing of what it makes, and is nobody's business who gets the result.
+    beam: BeamConfig = field(default_factory=BeamConfig, metadata=_PRIVATE)
+    run: RunConfig = field(default_factory=RunConfig, metadata=_PRIVATE)
+    vertex: VertexConfig = field(default_factory=VertexConfig, metadata=_PRIVATE)
+    kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig, metadata=_PRIVATE)
     reuse_from: str | None = None
     # Not keys of the file.
-    base: str = field(default=".", metadata={"key": False})
-    notes: tuple[str, ...] = field(default=(), metadata={"key": False})
+    base: str = field(default=".", metadata={"key": False, **_PRIVATE})
+    notes: tuple[str, ...] = field(default=(), metadata={"key": False, **_PRIVATE})
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -198,9 +201,12 @@ class Config:
         return joined if os.path.isabs(joined) else f"{scheme}{there}{joined}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the resolved configuration as plain values, for `build.json`."""
-        values: dict[str, Any] = plain_value(self)
-        return values
+        """Returns the resolved configuration as plain values, for `build.json` and `run.on_finish`.
+
+        The sections on where it runs are left out. Paths are relative to `base`; of others the last name is left.
+        """
+        shown = (one.name for one in fields(self) if one.metadata.get("published", True))
+        return {name: published(plain_value(getattr(self, name)), os.path.abspath(self.base)) for name in shown}
 
 
 def _check_spans(section: InputConfig) -> None:

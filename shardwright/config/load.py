@@ -350,7 +350,7 @@ def _label_files(path: str | list[Any] | Mapping[Any, Any]) -> tuple[str, dict[s
     A key is the split, or where none is given the file itself.
     """
     if isinstance(path, str):
-        folders, pattern = split_glob(path)
+        folders, pattern = split_glob(parse_string(path, "input.labels.path"))
         return folders or ".", {"*": "/".join(pattern)}
     given = path.items() if isinstance(path, Mapping) else [(f"[{i}]", one) for i, one in enumerate(path)]
     texts = {str(key): parse_string(one, f"input.labels.path.{key}") for key, one in given}

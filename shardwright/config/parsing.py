@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from shardwright.errors import ConfigError
+from shardwright.redaction import has_credentials, redact
 from shardwright.untrusted import is_text
 
 
@@ -255,6 +256,9 @@ def parse_string(value: object, path: str) -> str:
         raise ConfigError(path, f"{value!r} contains a NUL, which no file name may have", f"Remove {path}.")
     if not is_text(value):
         raise ConfigError(path, f"{value!r} is not UTF-8", "Rename the file or folder.")
+    if has_credentials(value):
+        problem = f"{redact(value)!r} contains credentials, which would be published with what is made"
+        raise ConfigError(path, problem, "Remove them; the client of each store finds its credentials itself.")
     return value
 
 

@@ -18,6 +18,7 @@ from shardwright.config.kubernetes_names import (
 )
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
+from shardwright.redaction import is_secret
 
 # The key of `kubeflow.pods` for all components; a component's own settings are added, and win.
 ALL = "all"
@@ -140,9 +141,20 @@ def check_variables(path: str, variables: Sequence[str]) -> None:
             raise ConfigError(path, f"{name!r} has two values", "Name it in one of env, secret_env and config_map_env.")
 
 
+def check_no_secrets(path: str, variables: Mapping[str, str], fix: str) -> None:
+    """Refuses values that look like secrets: everyone who reads a compiled pipeline would have them."""
+    for name, value in variables.items():
+        if is_secret(name, value):
+            problem = "looks like a secret, which everyone who reads the compiled pipeline would have"
+            raise ConfigError(f"{path}.{name}", problem, fix.format(name=name))
+
+
 def check_pod(path: str, pod: PodConfig) -> None:
     """Refuses settings that Kubernetes refuses."""
     check_variables(f"{path}.env", [*pod.env, *pod.secret_env, *pod.config_map_env])
+    secret = path.rpartition(".")[2]
+    fix = f"Put it into a Secret, and write kubeflow.pods.{secret}.secret_env: {{{{{{name}}: SECRET/KEY}}}}."
+    check_no_secrets(f"{path}.env", pod.env, fix)
     for option, references in (("secret_env", pod.secret_env), ("config_map_env", pod.config_map_env)):
         for name, reference in references.items():
             _check_reference(f"{path}.{option}.{name}", reference)

@@ -20,7 +20,7 @@ from shardwright.config.cloud import (
 )
 from shardwright.config.cron import check_cron
 from shardwright.config.parsing import at_least, between, one_of
-from shardwright.config.pods import check_variables
+from shardwright.config.pods import check_no_secrets, check_variables
 from shardwright.errors import ConfigError
 
 # The components whose workers may be on any machine, since they read and write buckets directly.
@@ -273,6 +273,8 @@ def _check_trainer(trainer: VertexTrainer) -> None:
     if trainer.disk.size is not None:
         between("vertex.trainer.disk.size", trainer.disk.size, 100 * _GIGABYTE, 64_000 * _GIGABYTE)
     check_variables("vertex.trainer.env", tuple(trainer.env))
+    fix = "Put {name} into Secret Manager, and read it there in trainer.callbacks; a CustomJob refers to no secrets."
+    check_no_secrets("vertex.trainer.env", trainer.env, fix)
     resource = "Write the ID of the resource."
     _matches("vertex.trainer.persistent_resource", trainer.persistent_resource, _RESOURCE, resource)
 

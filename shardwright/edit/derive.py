@@ -224,7 +224,7 @@ def folder_of_images(dataset: ImageDataset) -> str:
 
 def _configured_folder(config: Mapping[str, Any]) -> str:
     """Returns the folder of the configuration, where an older version did not state that of the images."""
-    path = posixpath.join(config["base"], config["input"]["images"])
+    path = posixpath.join(config.get("base", ""), config["input"]["images"])
     return path[: mark.start()].rpartition("/")[0] if (mark := _MARK.search(path)) else path
 
 

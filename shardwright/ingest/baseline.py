@@ -30,7 +30,8 @@ from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.lineage.ancestry import Artifact, Family, read_artifact
 from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, Blessing, read_blessing
 from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
-from shardwright.storage import read_bytes
+from shardwright.storage import is_remote, read_bytes
+from shardwright.storage.paths import real_path
 from shardwright.untrusted import parse_untrusted_json
 
 _DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
@@ -276,17 +277,35 @@ def resolve_baseline_at_run(
     return ResolvedInput(recipe, location, canonical_json(watched) if watched else "")
 
 
-def baseline_source(location: InputLocation) -> dict[str, dict[str, str]]:
-    """Returns the entry of `build.json` on the datasets that an ingest was given; empty where there was none."""
+def baseline_source(location: InputLocation, out: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
+    """Returns the entry of `build.json` on the datasets that an ingest was given; empty where there was none.
+
+    Args:
+        location: of the input and of these datasets.
+        out: the dataset that `build.json` is of; paths on this machine are relative to it.
+    """
     paths = {SPLITS: location.previous, COPIED: location.earlier}
-    given = {option: path for option, path in paths.items() if path is not None}
+    given = {option: _from(str(out), path) for option, path in paths.items() if path is not None}
     return {KEPT_FROM: given} if given else {}
+
+
+def _from(folder: str, path: str) -> str:
+    if is_remote(path) or is_remote(folder):
+        return path
+    return os.path.relpath(real_path(path), real_path(folder))
+
+
+def _at(folder: str, path: str) -> str:
+    """Returns the path that `_from` made relative; earlier versions stored absolute ones."""
+    if not path or is_remote(path) or os.path.isabs(path):
+        return path
+    return os.path.normpath(os.path.join(real_path(folder), path))
 
 
 def _kept_from(path: str) -> dict[str, str]:
     try:
         given = parse_untrusted_json(read_bytes(os.path.join(path, BUILD_FILE))).get(KEPT_FROM, {})
-        return {str(option): str(where) for option, where in given.items()}
+        return {str(option): _at(path, str(where)) for option, where in given.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise DatasetError(f"{path}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
 

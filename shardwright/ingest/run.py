@@ -15,7 +15,7 @@ from typing import Any
 from shardwright.config import Config, load_config, parse_config
 from shardwright.config.arguments import check_whole
 from shardwright.config.parsing import plain_value
-from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
+from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.identify import pin_input
@@ -26,6 +26,7 @@ from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.write import commit_ingest, write_shard
 from shardwright.processes import map_processes, usable_cores, warm_up
 from shardwright.progress import counted, progress
+from shardwright.redaction import published
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
 from shardwright.staging.damaged import damage
 from shardwright.staging.staging import ShardResult, Staging
@@ -209,7 +210,8 @@ def _write(
         for _ in written:
             shown.advance()
     notes = written_notes(plan, staging.results(plan.dataset.shards))
-    return commit_ingest(plan, staging, out, {"config": config.to_dict(), "runner": "ingest"}), notes
+    build = {"config": config.to_dict(), "runner": "ingest", IMAGE_FOLDER: published(plan.root, config.base)}
+    return commit_ingest(plan, staging, out, build), notes
 
 
 def write_shards(plan: IngestPlan, staging: Staging, workers: int | None = None) -> tuple[int, Iterator[ShardResult]]:

@@ -100,6 +100,7 @@ def commit_ingest(
     if plan.recorded and open_if_committed(out, dataset.fingerprint) is None:
         completed_shards(staging, dataset.shards)
         dataset = replace(dataset, content=record_inputs(staging, dataset.shards, keep=INPUTS_FILE in dataset.kept))
+    # A configuration states the folder relative to its own; elsewhere its last name is published.
     return commit(staging, dataset, out, {IMAGE_FOLDER: plan.root, **build})
 
 

@@ -27,6 +27,7 @@ from shardwright.dataset.tfds_files import tfds_files
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import checksummed_json, fingerprint
 from shardwright.lineage import record
+from shardwright.redaction import published
 from shardwright.staging import output
 from shardwright.staging.damaged import check_not_doubtful, replace_damaged
 from shardwright.staging.staged import PROBED, staged_folders
@@ -363,7 +364,7 @@ def _assemble(
     labeled = all(result.facts_bytes and not result.unlabeled for result in results)
     described = tfds_files(manifest, labeled=labeled)
     files = {name: write_text(folder / name, text) for name, text in described.items()}
-    versions = {"versions": record.package_versions(), FILES: files, **build}
+    versions = {"versions": record.package_versions(), FILES: files, **published(build)}
     write_text(folder / dataset_manifest.BUILD_FILE, checksummed_json(versions))
     write_text(folder / dataset_manifest.MANIFEST_FILE, manifest.to_json())
     return manifest

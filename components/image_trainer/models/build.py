@@ -20,6 +20,7 @@ from shardwright.components.image_trainer.models.encoders import (
 )
 from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.model_files.keras_file import load_keras_model
 from shardwright.components.runtime.user_code import import_function
 from shardwright.config.trainer import COMPACT, is_import_path
 
@@ -90,4 +91,4 @@ def load_trained(file: Any, spec: TrainSpec) -> keras.Model:
     """Opens a saved model; custom layers are registered when their module is imported."""
     if is_import_path(spec.recipe.trainer.model):
         import_function(spec.recipe.trainer.model)
-    return keras.saving.load_model(file, compile=False)
+    return load_keras_model(file)

@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.model_files.keras_file import load_keras_model
 from shardwright.components.runtime.user_code import import_function
 from shardwright.errors import UsageError
 
@@ -92,7 +93,7 @@ def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: i
         file = Path(folder, "model.keras")
         try:
             model.save(file)
-            again = np.asarray(keras.saving.load_model(file, compile=False)(batch, training=False))
+            again = np.asarray(load_keras_model(file)(batch, training=False))
         except Exception as error:
             # Keras raises errors of many kinds if a model cannot be saved or loaded.
             hint = "register layers of your own by @keras.saving.register_keras_serializable()"

@@ -22,7 +22,8 @@ from shardwright.components.image_trainer.models.compact import ModelShape, imag
 from shardwright.components.image_trainer.models.deeplab import deeplab_on
 from shardwright.components.image_trainer.models.text_inputs import added_to_map, model_inputs
 from shardwright.components.image_trainer.training.warm_start import difference
-from shardwright.errors import UsageError
+from shardwright.components.model_files.keras_file import check_hdf5, check_keras_file, load_keras_model
+from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import read_bytes
 
 _FAMILY = {
@@ -123,6 +124,7 @@ def load_encoder_weights(
         others: other encoders by their names, to name the one that weights of another architecture belong to.
 
     Raises:
+        DatasetError: the file contains more than layers and weights.
         UsageError: the file cannot be read, or has weights of another architecture; names the first differing ones.
     """
     suffix = next(s for s in (".weights.h5", ".h5", ".keras") if path.endswith(s))
@@ -130,7 +132,13 @@ def load_encoder_weights(
         file = Path(folder, f"file{suffix}")
         try:
             file.write_bytes(read_bytes(path))
+            if suffix == ".keras":
+                check_keras_file(file, path)
+            else:
+                check_hdf5(file, path)
             wanted, stored = _pairs(encoder, file)
+        except DatasetError:
+            raise
         except Exception as error:
             # h5py and Keras raise errors of any kind for a broken file.
             raise UsageError(
@@ -166,7 +174,7 @@ def _in_order(model: keras.Model) -> Named:
 
 
 def _of_model(file: Path) -> Named:
-    model = keras.saving.load_model(file, compile=False)
+    model = load_keras_model(file)
     return [(name, np.asarray(weight)) for name, weight in _in_order(model)]
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.errors import UsageError
+from shardwright.components.model_files.keras_file import load_keras_model
+from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import hash_file, is_remote, read_bytes
 from shardwright.untrusted import parse_untrusted_json
 
@@ -69,16 +70,16 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
         Notes about classes that differ or are not known, and about words if the vocabulary differs.
 
     Raises:
-        UsageError: the file cannot be read, or its model is of another architecture; the message shows the difference.
-            Or the classes differ, and the model is of the user.
+        DatasetError: the file contains more than layers and weights.
+        UsageError: the file cannot be read, its model is of another architecture, or its classes differ and it is own.
     """
-    import keras
-
     try:
         with tempfile.TemporaryDirectory() as folder:
             local = Path(folder, "model.keras")
             local.write_bytes(read_bytes(file))
-            other = keras.saving.load_model(local, compile=False)
+            other = load_keras_model(local, file)
+    except DatasetError:
+        raise
     except Exception as error:
         raise UsageError(f"trainer.warm_start: {file} cannot be read ({error}). Give model.keras.") from None
     named = earlier_classes(file)

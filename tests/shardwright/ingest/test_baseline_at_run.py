@@ -36,7 +36,7 @@ class Months:
         ingest(raw, self.datasets[2], workers=1)
         build = self.datasets[2] / "build.json"
         build_info = {name: value for name, value in json.loads(build.read_text()).items() if name != "digest"}
-        build.write_text(checksummed_json({**build_info, **baseline_source(locate(made))}))
+        build.write_text(checksummed_json({**build_info, **baseline_source(locate(made), self.datasets[2])}))
 
     def digest(self, month):
         return ImageDataset.open(self.datasets[month]).manifest.digest
@@ -129,10 +129,12 @@ def test_the_same_run_again_is_kept_from_what_it_was_kept_from(months, tmp_path)
 
 
 def test_what_the_dataset_in_force_was_kept_from_is_gone(months, tmp_path):
-    moved = tmp_path / "second"
+    moved = months.folder / "moved"
     shutil.copytree(months.datasets[2], moved)
     build_info = json.loads((moved / "build.json").read_text())
-    build_info["kept_from"]["split.keep_from"] = str(tmp_path / "gone")
+    # A path in there is relative to the dataset.
+    assert build_info["kept_from"]["split.keep_from"] == "../first"
+    build_info["kept_from"]["split.keep_from"] = "../gone"
     (moved / "build.json").write_text(canonical_json(build_info))
     push = months.push(tmp_path / "pushed", 2, place=str(moved))
     with pytest.raises(
@@ -171,4 +173,4 @@ def test_a_blessing_on_one_machine_has_no_location(tmp_path):
 
 def test_where_every_dataset_has_a_path_nothing_is_looked_up(months):
     assert BaselineRequest.of(parsed({**months.raw[1], "reuse_from": "ds"}), "/push") is None
-    assert baseline_source(locate(parsed(months.raw[1]))) == {}
+    assert baseline_source(locate(parsed(months.raw[1])), "out") == {}
