@@ -62,8 +62,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         labels: `index`; `one_hot` or `multi_hot` adds a number for each class.
         preset: names and forms of the features: `tf_vision`, or another preset of `shardwright.dataset.features`.
         text: columns of texts and how they are stored: `{"caption": Text(vocabulary=2000)}`, or mappings.
-        max_rejects: the share of images that may be rejected because they cannot be decoded, 0 to 1; 10 images
-            always may, of fewer than 20 half of them.
+        max_rejects: the share of images that may be rejected because they cannot be decoded, 0 to 1; with 0 none.
         recipe: all options as canonical JSON, instead of the others; see `recipe.transform_recipe`.
 
     Raises:

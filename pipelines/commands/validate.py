@@ -153,7 +153,8 @@ def _print_data(config: Config, trial: _DataTrial) -> int:
     for note in (*config.notes, *survey.notes, *_root_notes(config), *_reference_notes(config)):
         print(f"note         {escape(note)}")
     if trial.ends:
-        print("An ingest would end with too many rejects. Fix the input, or raise rejects.max_fraction.")
+        limit = f"rejects.max_fraction is {config.rejects.max_fraction:g}"
+        print(f"An ingest would end with too many rejects: {limit}. Fix or remove these files, or raise it.")
     return int(trial.ends)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from shardwright.config import Config, EvaluatorConfig, InputConfig, SplitConfig
 from shardwright.config.split import split_word
+from shardwright.dataset.ledger import UNLISTED
 from shardwright.errors import CheckFailed
 from shardwright.formats.classes import as_integer
 from shardwright.ingest.split_inputs import predefined_splits
@@ -18,12 +19,14 @@ from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.detect_input import DetectedInput
 from shardwright.pipelines.init.image_sample import ImageSample, look_at_images
 from shardwright.progress import counted
-from shardwright.staging.commit import allowed_rejects
+from shardwright.staging.commit import allowed_rejects, needed_share
 
 # The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
 _STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
 _CLASSIFICATION = "classification"
 _SHOWN = 3
+# What a sample of the images may miss of the share of rejects.
+_OF_A_SAMPLE = 0.01
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,27 @@ class ResolvedInput:
         comments: YAML path -> why the value is what it is, or what else there is.
         notes: what was detected, for the user.
         trainable: whether the images have masks or classes to learn.
+        too_many: the rejects of an ingest, if they are more than `rejects.max_fraction` allows.
     """
 
     config: Config
     comments: Mapping[str, str]
     notes: tuple[str, ...]
     trainable: bool
+    too_many: ExpectedRejects | None
+
+
+@dataclass(frozen=True)
+class ExpectedRejects:
+    """What an ingest would reject.
+
+    Attributes:
+        text: how many inputs, of how many, by reason, and the first of them.
+        share: the least `rejects.max_fraction` that allows them.
+    """
+
+    text: str
+    share: float
 
 
 def resolve_input(found: DetectedInput) -> ResolvedInput:
@@ -54,10 +72,13 @@ def resolve_input(found: DetectedInput) -> ResolvedInput:
     survey = found.surveyed.survey
     trainable = bool(survey.classes)
     notes = [*found.notes, _counted(found.surveyed, sample)]
-    notes += [comments[path] for path in ("images.unsupported_formats", "rejects.max_fraction") if path in comments]
+    notes += [comments[path] for path in ("images.unsupported_formats",) if path in comments]
     if config.split.method == "predefined":
         notes.append(f"split: {comments['split.method']}")
-    return ResolvedInput(config, comments, tuple(notes), trainable)
+    too_many = _too_many_rejects(config, found.surveyed, sample)
+    if too_many is not None:
+        comments["rejects.max_fraction"] = f"An ingest with this limit would end: {too_many.text}"
+    return ResolvedInput(config, comments, tuple(notes), trainable, too_many)
 
 
 def _counted(surveyed: SurveyedInput, sample: ImageSample) -> str:
@@ -92,30 +113,33 @@ def _classes(surveyed: SurveyedInput) -> Mapping[str, int | None] | None:
 
 
 def _with_images(config: Config, found: DetectedInput, sample: ImageSample, comments: dict[str, str]) -> Config:
-    """Converts what must be converted, and allows as many rejects as there are, so that the ingest does not stop."""
-    options, surveyed = found.options, found.surveyed
-    if sample.other_formats and "images.unsupported_formats" not in options:
-        config = replace(config, images=replace(config.images, unsupported_formats="png"))
-        shown = ", ".join(sample.other_formats)
-        comments["images.unsupported_formats"] = (
-            f"Some images are {shown}; they are stored as png. Or: jpeg, or reject."
-        )
-    images = len(surveyed.listing.keys)
-    known = len(surveyed.rejected) + len(surveyed.survey.refused) + len(surveyed.listing.refused)
-    total = images + len(surveyed.survey.refused) + len(surveyed.listing.refused)
-    estimate = known + math.ceil(sample.unusable / max(1, sample.looked_at) * (images - len(surveyed.rejected)))
-    share = math.ceil(100 * estimate / max(1, total)) / 100
-    allowed = allowed_rejects(config.rejects.max_fraction, total)
-    if estimate > allowed and "rejects.max_fraction" not in options:
-        config = replace(config, rejects=replace(config.rejects, max_fraction=min(1.0, share + 0.01)))
-        reasons = Counter(refusal.code for refusal in (*surveyed.rejected.values(), *surveyed.survey.refused))
-        by_reason = [f"{code} {count}" for code, count in reasons.most_common(_SHOWN)]
-        first = [f"for example {sample.first}"] if sample.first else []
-        comments["rejects.max_fraction"] = (
-            f"About {estimate:,} of {total:,} inputs cannot be used ({'; '.join([*by_reason, *first])}). "
-            "This share may be rejected; fix or remove the files and lower it."
-        )
-    return config
+    """Converts what must be converted, so that it is not rejected."""
+    if not sample.other_formats or "images.unsupported_formats" in found.options:
+        return config
+    shown = ", ".join(sample.other_formats)
+    comments["images.unsupported_formats"] = f"Some images are {shown}; they are stored as png. Or: jpeg, or reject."
+    return replace(config, images=replace(config.images, unsupported_formats="png"))
+
+
+def _too_many_rejects(config: Config, surveyed: SurveyedInput, sample: ImageSample) -> ExpectedRejects | None:
+    """Returns the rejects of an ingest where they are more than the configuration allows."""
+    listing, refused = surveyed.listing, (*surveyed.survey.refused, *surveyed.listing.refused)
+    total = len(listing.keys) + len(refused) + len(surveyed.spans.passed_over)
+    known = [one for one in (*surveyed.rejected.values(), *refused) if one.code != UNLISTED]
+    good = len(listing.keys) - len(surveyed.rejected)
+    in_part = 0 < sample.looked_at < good
+    unread = math.ceil(len(sample.unusable) * good / sample.looked_at) if sample.looked_at else 0
+    rejects = len(known) + unread
+    if rejects <= allowed_rejects(config.rejects.max_fraction, total):
+        return None
+    reasons = Counter(one.code for one in (*known, *sample.unusable))
+    counts = ", ".join(f"{code} {count:,}" for code, count in reasons.most_common())
+    first = "; ".join(f"{one.key}: {one.reason}" for one in (*known, *sample.unusable)[:_SHOWN])
+    about = f"about {rejects:,}" if in_part and unread else f"{rejects:,}"
+    looked = f" ({sample.looked_at:,} images were opened)" if in_part else ""
+    share = needed_share(rejects, total) + (_OF_A_SAMPLE if in_part and unread else 0)
+    text = f"{about} of {total:,} inputs would be rejected{looked}: {counts}. For example {first}"
+    return ExpectedRejects(text, round(min(1.0, share), 4))
 
 
 def _with_split(config: Config, found: DetectedInput, comments: dict[str, str]) -> Config:

@@ -145,12 +145,13 @@ class FeaturesConfig:
 
 @dataclass(frozen=True)
 class RejectsConfig:
-    """How many inputs may be rejected before the run fails: a share of them, or 10 where that is at most half of them.
+    """How many inputs may be rejected before the run fails.
 
     Images that `input.unlisted_images: reject` leaves out are not counted.
 
     Attributes:
-        max_fraction: Share of the inputs that may be rejected; `1%` is a number, too.
+        max_fraction: Share of the inputs that may be rejected, rounded down to whole inputs; with 0, none may. `1%` is
+            a number, too.
     """
 
     PATH: ClassVar[str] = "rejects"

@@ -60,7 +60,7 @@ def manifest_html(manifest: Manifest) -> str:
 FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
 BUILD_FILE = "build.json"
-# Key of `build.json`: name -> checksum of the files that describe a dataset for other programs.
+# Key of `build.json`: name -> checksum of the files that may differ between equal datasets, as their manifests may not.
 FILES = "files"
 # Key of `build.json`: the folder that the images of an ingest were in.
 IMAGE_FOLDER = "image_folder"
@@ -167,7 +167,8 @@ class Manifest:
         names: name of a feature under `features.preset: tf_vision` -> its name here, of those that have another one.
         totals: `inputs`, `written`, `duplicate`, `rejected`; `records/<split>`; `rejected/<code>`; `MARKS`.
         shards: all shards, by split and number.
-        parts: checksum of every index, ledger and facts file, by relative path.
+        parts: checksum of every other file, by relative path, without those of `build.json`'s `files`.
+        sizes: bytes of each of `parts`; empty where an older version wrote the dataset.
         checksum: name of the algorithm of all checksums of files, and of fingerprints and digests.
         digest: hash of everything above.
     """
@@ -185,6 +186,7 @@ class Manifest:
     shards: tuple[ShardInfo, ...]
     parts: Mapping[str, str]
     names: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     checksum: str = BLAKE3
     format_version: int = FORMAT_VERSION
     digest: str = ""
@@ -224,6 +226,8 @@ class Manifest:
             if len({shard.path for shard in shards}) < len(shards):
                 raise ValueError("two shards have the same path")
             _check_parts(raw["parts"], shards)
+            if raw.get("sizes") and raw["sizes"].keys() != raw["parts"].keys():
+                raise ValueError("sizes are not those of parts")
             manifest = Manifest(**{**raw, "classes": tuple(raw["classes"]), "shards": shards})
             computed = manifest._computed_digest()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -253,7 +257,10 @@ class Manifest:
         return tuple(sorted({shard.split for shard in self.shards}))
 
     def _plain(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "classes": list(self.classes)}
+        plain = {**dataclasses.asdict(self), "classes": list(self.classes)}
+        if not self.sizes:
+            del plain["sizes"]
+        return plain
 
     def _computed_digest(self) -> str:
         plain = self._plain()
@@ -331,7 +338,8 @@ _MANIFEST = record(
         "parts": mapped(digest, key=relative_path),
         "checksum": choice(BLAKE3),
         "digest": digest,
-    }
+    },
+    {"sizes": mapped(count, key=relative_path)},
 )
 
 
@@ -339,15 +347,18 @@ def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
     indexes = {index_path(shard.path) for shard in shards}
     facts = {facts_path(shard.path) for shard in shards}
     known = indexes | facts
-    if known >= parts.keys():
+    if not any(name.startswith(LEDGER_FOLDER) for name in parts):
         raise ValueError(f"parts lacks a file of {LEDGER_FOLDER}")
     if missing := sorted(indexes - parts.keys()):
         raise ValueError(f"parts lacks {missing[0]!a}")
     if facts & parts.keys() and not facts <= parts.keys():
         raise ValueError(f"parts lacks {min(facts - parts.keys())!a}")
-    foreign = sorted(name for name in parts.keys() - known if not name.startswith(LEDGER_FOLDER))
+    # Files next to the manifest describe the dataset as a whole.
+    foreign = sorted(name for name in parts.keys() - known if "/" in name and not name.startswith(LEDGER_FOLDER))
     if foreign:
         raise ValueError(f"parts: {foreign[0]!a} is neither index nor facts of a shard, nor a part of the ledger")
+    if own := sorted(parts.keys() & {MANIFEST_FILE, BUILD_FILE}):
+        raise ValueError(f"parts: {own[0]} is there")
 
 
 def _shard(row: Mapping[str, Any]) -> ShardInfo:

@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from shardwright.checksum import checksum_file
 from shardwright.dataset import ledger, shard_names
 from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow
-from shardwright.dataset.manifest import FILES, Manifest, origins_path
+from shardwright.dataset.manifest import FILES, ORIGINS_FOLDER, Manifest, origins_path
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.tfds_files import tfds_files
@@ -41,9 +42,9 @@ from shardwright.untrusted import inside
 
 # A ledger part stays a file that an editor opens.
 _ROWS_PER_PART = 100_000
-# So many rejects are allowed without a share, and never more than one of so many inputs.
-_FEW_REJECTS, _OF_INPUTS = 10, 2
 _EXAMPLES = 3
+# Decimals of the share that a message advises: it allows what was counted and hardly more.
+_DECIMALS = 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class DatasetPlan:
         inputs: rows the ledger must have.
         shards: every shard, by split and number.
         rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
-        kept: names of further staged files that the dataset has under the same name, outside of its manifest.
+        kept: names of further staged files that the dataset has under the same name.
         max_rejects: share of the inputs that may be rejected; see `allowed_rejects`.
         labels: the annotations of an image, as `Manifest.labels` has them; by default the usual ones of the task.
         content: fingerprint of the input by the checksums of its files, where `parent` was made of what a store lists;
@@ -328,15 +329,12 @@ def completed_shards(staging: Staging, shards: Sequence[PlannedShard]) -> list[S
 def _assemble(
     folder: Path, staging: Staging, plan: DatasetPlan, results: list[ShardResult], build: Mapping[str, Any]
 ) -> Manifest:
-    """Writes all of a dataset but its shards and their indices into an empty folder."""
-    parts = {shard_names.index_path(result.info.path): result.index_checksum for result in results}
-    with_facts = [result for result in results if result.facts_bytes]
-    parts |= {shard_names.facts_path(result.info.path): result.facts_checksum for result in with_facts}
+    """Writes all of a dataset but its shards and the files that are placed with them into an empty folder."""
     tally = _Tally()
-    sizes = _part_sizes(plan.inputs)
-    names = [shard_names.ledger_path(number, len(sizes)) for number in range(len(sizes))]
+    rows = _part_sizes(plan.inputs)
+    names = [shard_names.ledger_path(number, len(rows)) for number in range(len(rows))]
     lines = tally.counted(staging.ledger_lines(plan.shards, plan.rows))
-    parts.update(zip(names, write_parts(lines, sizes, lambda number: folder / names[number]), strict=True))
+    checksums = dict(zip(names, write_parts(lines, rows, lambda number: folder / names[number]), strict=True))
     # Rows beyond the expected number would be left in the stream.
     for _ in lines:
         continue
@@ -345,29 +343,57 @@ def _assemble(
         plan.outline(),
         totals={**tally.totals(plan), **_marks(results)},
         shards=tuple(result.info for result in results),
-        parts=parts,
+    )
+    labeled = all(result.facts_bytes and not result.unlabeled for result in results)
+    for name, text in tfds_files(manifest, labeled=labeled).items():
+        checksums[name] = write_text(folder / name, text)
+    for name in (*plan.kept, _write_lineage(folder, plan)):
+        if name in plan.kept:
+            inside(folder, name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(staging.path(name), inside(folder, name))
+        checksums[name] = checksum_file(folder / name)
+    sizes = {name: os.stat(folder / name).st_size for name in checksums}
+    for name, size, checksum in _placed_with_shards(results):
+        sizes[name], checksums[name] = size, checksum
+    equal = [name for name in checksums if not _may_differ(name)]
+    manifest = dataclasses.replace(
+        manifest, parts={name: checksums[name] for name in equal}, sizes={name: sizes[name] for name in equal}
     ).with_digest()
+    others = {name: checksum for name, checksum in checksums.items() if _may_differ(name)}
+    versions = {"versions": record.package_versions(), FILES: others, **published(build)}
+    write_text(folder / dataset_manifest.BUILD_FILE, checksummed_json(versions))
+    write_text(folder / dataset_manifest.MANIFEST_FILE, manifest.to_json())
+    return manifest
+
+
+def _write_lineage(folder: Path, plan: DatasetPlan) -> str:
+    """Writes the lineage of a dataset; returns its name."""
+    differs = plan.listed and plan.dataset_fingerprint != plan.fingerprint
     record.write_lineage(
         folder,
         kind=plan.kind,
         fingerprint=plan.dataset_fingerprint,
         parents={"input": plan.content or plan.parent, **plan.further_parents},
         recipe=plan.recipe,
-        listed={"fingerprint": plan.fingerprint, "input": plan.parent}
-        if plan.listed and plan.dataset_fingerprint != plan.fingerprint
-        else {},
+        listed={"fingerprint": plan.fingerprint, "input": plan.parent} if differs else {},
     )
-    for name in plan.kept:
-        target = inside(folder, name)
-        target.parent.mkdir(exist_ok=True)
-        shutil.copyfile(staging.path(name), target)
-    labeled = all(result.facts_bytes and not result.unlabeled for result in results)
-    described = tfds_files(manifest, labeled=labeled)
-    files = {name: write_text(folder / name, text) for name, text in described.items()}
-    versions = {"versions": record.package_versions(), FILES: files, **published(build)}
-    write_text(folder / dataset_manifest.BUILD_FILE, checksummed_json(versions))
-    write_text(folder / dataset_manifest.MANIFEST_FILE, manifest.to_json())
-    return manifest
+    return record.LINEAGE_FILE
+
+
+def _may_differ(name: str) -> bool:
+    """Returns whether a file may differ between equal datasets, whose manifests do not: by versions, or by a store."""
+    return name == record.LINEAGE_FILE or name.startswith(f"{ORIGINS_FOLDER}/")
+
+
+def _placed_with_shards(results: Iterable[ShardResult]) -> Iterator[tuple[str, int, str]]:
+    """Yields name, size and checksum of the files that are placed with the shards: indexes, facts, origins."""
+    for result in results:
+        path = result.info.path
+        yield shard_names.index_path(path), result.index_bytes, result.index_checksum
+        if result.facts_bytes:
+            yield shard_names.facts_path(path), result.facts_bytes, result.facts_checksum
+        if result.origins_bytes:
+            yield origins_path(path), result.origins_bytes, result.origins_checksum
 
 
 @dataclass
@@ -451,14 +477,19 @@ def _check_something(tally: _Tally, rows: int) -> NoReturn:
 
 
 def allowed_rejects(share: float, inputs: int) -> int:
-    """Returns how many inputs may be rejected: the share, or 10 where these are at most half of all inputs.
+    """Returns how many inputs may be rejected, rounded down: with a share of 0 none, whatever their number.
 
     Args:
         share: `rejects.max_fraction`.
         inputs: number of inputs.
     """
     # As the decimal number that was written: 0.29 as a float is less.
-    return max(int(Fraction(str(share)) * inputs), min(_FEW_REJECTS, inputs // _OF_INPUTS))
+    return int(Fraction(str(share)) * inputs)
+
+
+def needed_share(rejects: int, inputs: int) -> float:
+    """Returns the least `rejects.max_fraction` of a few decimals that allows so many rejects."""
+    return -(-rejects * 10**_DECIMALS // max(1, inputs)) / 10**_DECIMALS
 
 
 def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
@@ -471,8 +502,8 @@ def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
     counts, shown = tally.rejects
     raise CheckFailed(
         f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max_fraction is "
-        f"{plan.max_rejects:g}; {_FEW_REJECTS} may be rejected where that is at most half of the inputs): {counts}. "
-        f"Nothing was published. Fix the input or raise rejects.max_fraction. The first:{shown}"
+        f"{plan.max_rejects:g}): {counts}. Nothing was published. Fix or remove these files, or allow them in the "
+        f"configuration with `rejects: {{max_fraction: {needed_share(unwanted, rows):g}}}`. The first:{shown}"
     )
 
 

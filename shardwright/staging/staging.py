@@ -119,6 +119,7 @@ class ShardResult:
         marks: number of records by `RecordResult.marks`.
         tools: versions that its bytes depend on besides the plan, as `Staging` has them.
         origins_bytes: size of its file of origins, 0 where there is none.
+        origins_checksum: hash of that file.
         copied: images that were copied from an earlier dataset.
         damaged: images whose record there was damaged, so that they were not copied.
         further: further staged files that belong to it, with their sizes.
@@ -139,6 +140,7 @@ class ShardResult:
     marks: Mapping[str, int] = field(default_factory=dict)
     tools: str = ""
     origins_bytes: int = 0
+    origins_checksum: str = ""
     copied: int = 0
     damaged: int = 0
     further: Mapping[str, int] = field(default_factory=dict)
@@ -270,7 +272,8 @@ class Staging:
                 **({shard_names.facts_path(shard): result.facts_bytes} if result.facts_bytes else {}),
                 **result.further,
             }
-            complete = result.tools == self.tools
+            # An earlier version had no checksum of the origins.
+            complete = result.tools == self.tools and bool(result.origins_bytes) == bool(result.origins_checksum)
             complete = complete and all(size_of(name) == size for name, size in sizes.items())
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -331,7 +334,7 @@ class Staging:
                 number = written.add(outcome, writer, positions)
                 rows.add(LedgerRow(*outcome.row, planned.split, planned.number, number))
         rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
-        origins_bytes = self._write_origins(shard, written.origins)
+        origins_bytes, origins_checksum = self._write_origins(shard, written.origins)
         facts_bytes, facts_checksum = self._write_facts(shard, facts)
         path = f"Split-{planned.split}/{names.name(*planned, written.count)}"
         info = ShardInfo(planned.split, path, written.count, data.size, data.checksum, written.first, written.last)
@@ -345,6 +348,7 @@ class Staging:
             marks=dict(written.marks),
             tools=self.tools,
             origins_bytes=origins_bytes,
+            origins_checksum=origins_checksum,
             copied=written.copied,
             damaged=written.damaged,
             further={name: self.path(name).stat().st_size for name in further},
@@ -357,11 +361,14 @@ class Staging:
         self.share(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         return result
 
-    def _write_origins(self, shard: str, origins: Sequence[str]) -> int:
-        """Writes the origins of the records of a shard, if they have any; returns the size of the file."""
+    def _write_origins(self, shard: str, origins: Sequence[str]) -> tuple[int, str]:
+        """Writes the origins of the records of a shard, if there are any; returns the file's size and checksum."""
         if not origins:
-            return 0
-        return self.write_lines(origins_path(shard), checksummed_lines(origins), flushed=False)
+            return 0, ""
+        with self._file(origins_path(shard), flushed=False) as file:
+            for line in checksummed_lines(origins):
+                file.write(line.encode("utf-8"))
+        return file.size, file.checksum
 
     def _write_facts(self, shard: str, facts: FactsCollector | None) -> tuple[int, str]:
         """Writes the facts of a shard, if there are any; returns the size of their file and its checksum."""

@@ -1,9 +1,7 @@
-"""Checks a whole dataset: manifest, shards with their indexes, ledger, build and lineage files, stray files.
+"""Checks a whole dataset: manifest, shards with their indexes, ledger, all other files, and that there are no more.
 
-The manifest contains the BLAKE3 of every shard, index and part of the ledger, and a digest of itself. `build.json` and
-`lineage.json`, which may differ between equal datasets, contain a digest each. `build.json` has the checksums of the
-files that describe the dataset for other programs. So every bit is covered. On an object store the small files are
-fetched first; each shard is fetched, checked and deleted.
+The manifest and `build.json` contain the checksums of all files, see `all_files`, and a digest of themselves. So every
+bit is covered. On an object store the small files are fetched first; each shard is fetched, checked and deleted.
 """
 
 from __future__ import annotations
@@ -16,18 +14,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardwright.checksum import checksum_file, image_feature
-from shardwright.dataset.manifest import BUILD_FILE, FILES, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
-from shardwright.dataset.reader import IS_LINK, ImageDataset, LocatedShard, links
+from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
+from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
 from shardwright.errors import DatasetError, NotFound, OtherLayoutError, UsageError
-from shardwright.fingerprint import checksum_matches, read_checksummed_lines
-from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.processes import map_processes, usable_cores
 from shardwright.progress import progress
 from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, readers
 from shardwright.storage.paths import split_url
-from shardwright.untrusted import digest, file_name, mapped, parse_untrusted_json
 from shardwright.verify import findings as what
+from shardwright.verify.all_files import (
+    Lying,
+    blocked,
+    check_build,
+    check_described,
+    check_sizes,
+    listed_by,
+    lying_in,
+    unlisted,
+)
 from shardwright.verify.findings import VerifyFinding, VerifyReport
 from shardwright.verify.ledger import check_ledger, read_index
 from shardwright.verify.shards import ShardCheck, ShardTask, check_shard, verify_file
@@ -36,30 +41,26 @@ _CHUNK = 4 << 20
 _SHARDS = "Split-"
 
 
-def is_read(name: str) -> bool:
-    """Returns whether readers look for shards, indexes, facts or the ledger under a file name of a dataset."""
-    return name.startswith(_SHARDS) or name.split("/")[0] in ("index", "ledger", "facts")
-
-
-def fetch_all_but_shards(url: str, folder: Path) -> list[str]:
-    """Fetches all files but the shards.
+def fetch_all_but_shards(url: str, folder: Path) -> Lying:
+    """Fetches the files of a dataset but the shards; of other files, the names only.
 
     Args:
         url: URL of the dataset.
         folder: an empty folder.
-
-    Returns:
-        The names of all files, including shards, relative to the dataset.
 
     Raises:
         UsageError: the bucket is missing or access is denied.
         StorageError: the object store does not answer.
     """
     start = len(split_url(url)[2]) + 1
-    names = [info.name[start:] for info in buckets.list_objects(f"{url}/") if not info.name.endswith("/")]
-    small = [name for name in names if not name.startswith(_SHARDS) and _stays_inside(name)]
+    names = {info.name[start:] for info in buckets.list_objects(f"{url}/") if not info.name.endswith("/")}
+    for name in names & {MANIFEST_FILE, BUILD_FILE}:
+        _fetch(url, name, folder / name)
+    manifest = _read_manifest(folder / MANIFEST_FILE)[0]
+    listed = names if manifest is None else listed_by(folder, manifest).paths
+    small = [name for name in names & set(listed) if not name.startswith(_SHARDS) and _stays_inside(name)]
     list(map_threads(lambda name: _fetch(url, name, folder / name), small, readers(url)))
-    return names
+    return Lying(files=names)
 
 
 def check_fetched(task: ShardTask) -> ShardCheck:
@@ -122,11 +123,11 @@ def verify(
         return verify_file(str(directory))
     if not is_remote(str(directory)):
         root = Path(directory).absolute()
-        return _verify(root, str(root), _files_of(root), "", workers, deep, quiet)
+        return _verify(root, str(root), lying_in(root) if root.is_dir() else Lying(), "", workers, deep, quiet)
     url = str(directory).rstrip("/")
     with tempfile.TemporaryDirectory(prefix="shardwright-verify-") as folder:
-        names = fetch_all_but_shards(url, Path(folder))
-        return _verify(Path(folder), url, names, url, workers, deep, quiet)
+        there = fetch_all_but_shards(url, Path(folder))
+        return _verify(Path(folder), url, there, url, workers, deep, quiet)
 
 
 def _is_file(path: str) -> bool:
@@ -134,7 +135,7 @@ def _is_file(path: str) -> bool:
 
 
 def _verify(
-    root: Path, shown: str, names: Sequence[str], url: str, workers: int | None, deep: bool, quiet: bool
+    root: Path, shown: str, there: Lying, url: str, workers: int | None, deep: bool, quiet: bool
 ) -> VerifyReport:
     """Verifies a folder; shards are fetched from `url`, if it is not empty."""
     file = root / MANIFEST_FILE
@@ -146,8 +147,8 @@ def _verify(
             "`shardwright ingest` wrote, or a file of TFRecords."
         )
     manifest, problem, is_of_other_layout = _read_manifest(file)
-    # Another version has other checksums in these files, which must not pass for damage.
-    found = [] if is_of_other_layout else list(_sealed_findings(root))
+    # Another version has other checksums in build.json, which must not pass for damage.
+    found = [] if is_of_other_layout else list(check_build(root, there))
     size = 0
     if manifest is None:
         found.append(VerifyFinding(MANIFEST_FILE, what.MANIFEST, problem))
@@ -156,13 +157,14 @@ def _verify(
     else:
         if deep:
             _check_depth(manifest)
-        dataset = ImageDataset(str(root), manifest)
-        found += [VerifyFinding(path, what.STRAY, IS_LINK) for path in links(str(root), manifest)]
+        dataset, listed = ImageDataset(str(root), manifest), listed_by(root, manifest)
+        found += unlisted(there, listed)
+        if blocked(root, listed):
+            return VerifyReport(shown, tuple(found), 0, 0, 0)
         ledger = check_ledger(dataset)
-        size += ledger.bytes
-        facts_bytes, facts_findings = _check_facts(dataset)
-        size += facts_bytes
-        found += [*_strays(dataset, names), *ledger.findings, *facts_findings]
+        for read, findings in ((ledger.bytes, ledger.findings), _check_facts(dataset), check_described(root, listed)):
+            size += read
+            found += findings
         tasks = [replace(task, url=url) for task in _tasks(dataset, deep)]
     records = 0
     with progress(len(tasks), "verifying shards", quiet=quiet) as done:
@@ -171,6 +173,8 @@ def _verify(
             records += checked.records
             size += checked.bytes
             done.advance()
+    if manifest is not None:
+        found += check_sizes(root, listed, {finding.file for finding in found})
     found.sort(key=lambda finding: (finding.file, finding.record or 0, finding.line or 0, finding.problem))
     return VerifyReport(shown, tuple(found), len(tasks), records, size)
 
@@ -234,49 +238,6 @@ def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
             yield ShardTask(str(root), shard, number, index.checksum, ledger, deep=False)
 
 
-def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
-    for name in (BUILD_FILE, LINEAGE_FILE):
-        try:
-            whole = checksum_matches((root / name).read_bytes().decode("utf-8"))
-        except OSError as error:
-            yield VerifyFinding(name, what.MISSING, f"cannot be read ({error.strerror})")
-            continue
-        except UnicodeDecodeError:
-            whole = False
-        if not whole:
-            yield VerifyFinding(name, what.HASH, "damaged: its digest does not fit its content")
-        elif name == BUILD_FILE:
-            # The checksums in a damaged one prove nothing.
-            yield from _described_findings(root)
-    for file in sorted((root / ORIGINS_FOLDER).rglob("*.jsonl")):
-        try:
-            with file.open("rb") as lines:
-                for _ in read_checksummed_lines(lines):
-                    continue
-        except (OSError, ValueError) as error:
-            yield VerifyFinding(file.relative_to(root).as_posix(), what.HASH, f"damaged: {error}")
-
-
-_FILES = mapped(digest, key=file_name)
-
-
-def _described_findings(root: Path) -> Iterator[VerifyFinding]:
-    """Yields the files for other programs that are not those of `build.json`."""
-    try:
-        files = parse_untrusted_json((root / BUILD_FILE).read_bytes().decode("utf-8"))[FILES]
-        _FILES(files, FILES)
-    except (OSError, ValueError, KeyError, TypeError):
-        return  # There are none, or the file is damaged, which is another finding.
-    for name, checksum in sorted(files.items()):
-        try:
-            whole = checksum_file(root / name) == checksum
-        except OSError as error:
-            yield VerifyFinding(name, what.MISSING, f"cannot be read ({error.strerror})")
-            continue
-        if not whole:
-            yield VerifyFinding(name, what.HASH, f"its checksum is not that of {BUILD_FILE}")
-
-
 def _check_facts(dataset: ImageDataset) -> tuple[int, list[VerifyFinding]]:
     """Returns the bytes of the files of facts, and their damage."""
     size, findings = 0, []
@@ -293,22 +254,3 @@ def _check_facts(dataset: ImageDataset) -> tuple[int, list[VerifyFinding]]:
         except DatasetError as error:
             findings.append(VerifyFinding(path, what.HASH, str(error).removeprefix(f"{file}: ")))
     return size, findings
-
-
-def _files_of(root: Path) -> list[str]:
-    """Returns the names of files that readers may take for shards, indexes or the ledger, relative to the root."""
-    found = []
-    for folder in sorted(root.iterdir()) if root.is_dir() else ():
-        if folder.is_dir() and is_read(folder.name):
-            found += [
-                Path(above, name).relative_to(root).as_posix() for above, _, own in os.walk(folder) for name in own
-            ]
-    return found
-
-
-def _strays(dataset: ImageDataset, names: Sequence[str]) -> Iterator[VerifyFinding]:
-    """Yields files that readers may take for shards, indexes or the ledger, but the manifest does not list."""
-    known = {shard.path for shard in dataset.manifest.shards} | dataset.manifest.parts.keys()
-    for path in names:
-        if path not in known and is_read(path):
-            yield VerifyFinding(path, what.STRAY, "the manifest does not list this file, but readers may read it")

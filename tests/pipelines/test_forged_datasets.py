@@ -149,7 +149,7 @@ def test_the_parser_takes_no_value_that_leads_elsewhere(source):
     assert Manifest.from_json(json.dumps(manifest))
     taken = {path for path, value, _ in accepted(manifest) if value != []}
     assert {path[-1] for path in taken if path[0] in ("shards", "parts")} == {"bytes", "first_key", "last_key"}
-    free = {"classes", "digest", "features", "names", "parent", "recipe", "shards", "totals"}
+    free = {"classes", "digest", "features", "names", "parent", "recipe", "shards", "sizes", "totals"}
     assert {path[0] for path in taken} == free
 
 
