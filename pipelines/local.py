@@ -25,7 +25,6 @@ from shardwright.components.runtime.later_imports import later_imports
 from shardwright.config import Config, load_config
 from shardwright.config.config import WARN
 from shardwright.config.trainer import BLESSED, FRESH
-from shardwright.dataset.manifest import MULTI
 from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest import INPUT_VARIABLE
@@ -122,8 +121,6 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         input_fingerprint=resolved.fingerprint,
         ingest_recipe=resolved.recipe,
         transform_recipe=transform_recipe(config),
-        classes=resolved.classes,
-        multi=resolved.labels == MULTI,
         schema_file=_write_schema(resolved.schema_text),
         schema_text=resolved.schema_text,
         push_directory=PUSHED,
