@@ -158,10 +158,13 @@ def _images(figures: Mapping[str, Any]) -> Iterator[str]:
     yield "## Images"
     yield f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {sizes_text(figures)}."
     rows = [
-        (measure, *(plain_number(value) for value in (row["min"], row["quartiles"][1], row["max"])))
+        (measure, row["count"], *(plain_number(value) for value in (row["min"], row["quartiles"][1], row["max"])))
         for measure, row in figures["measures"].items()
     ]
-    yield from _table(("measure", "least", "median", "most"), rows)
+    yield from _table(("measure", "of images", "least", "median", "most"), rows)
+    measured = figures["measured"]
+    if measured["images"] < measured["of"]:
+        yield f"Measures of {measured['images']} of {counted(measured['of'], 'image')} are of those chosen by hash."
     duplicates = {key: value for key, value in figures["duplicates"].items() if value is not None}
     yield f"Duplicates: {_counts(duplicates) if duplicates else 'not searched for'}."
 

@@ -90,16 +90,16 @@ def _metrics(figures: Figures, summary: Mapping[str, Any]) -> Iterator[Markup]:
     for one, values in classes.items():
         cells = []
         for kind in kinds:
-            value, before = values.get(kind), baseline.get(f"{kind}/{one}")
-            shown = "–" if value is None else f"{value:.4f}"
-            known = value is not None and before is not None
-            cells.append(with_share(shown, _moved(value, before)) if known else shown)
+            now, before = values.get(kind), baseline.get(f"{kind}/{one}")
+            cell = "–" if now is None else f"{now:.4f}"
+            known = now is not None and before is not None
+            cells.append(with_share(cell, _moved(now, before)) if known else cell)
         rows_of.append((isolate(one, 60), *cells))
     caption = f"Figures of each class: {words}" + (
         "; in brackets what moved since the last blessed model" if baseline else ""
     )
-    head = ("Class", *(isolate(title_of(kind), 30) for kind in kinds))
-    yield card("By class", table(head, rows_of, caption=caption, numbers=range(1, 9)))
+    titles = ("Class", *(isolate(title_of(kind), 30) for kind in kinds))
+    yield card("By class", table(titles, rows_of, caption=caption, numbers=range(1, 9)))
 
 
 def _spreads(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -112,8 +112,8 @@ def _spreads(summary: Mapping[str, Any]) -> Iterator[str]:
         yield "{value:+.4f} is, with 95 % confidence, {low:+.4f} to {high:+.4f}.".format(**change)
 
 
-def _moved(value: float, before: float | None) -> str:
-    return "–" if before is None else f"{value - before:+.4f}".replace("-", "−")
+def _moved(value: float | None, before: float | None) -> str:
+    return "–" if before is None or value is None else f"{value - before:+.4f}".replace("-", "−")
 
 
 def _curves(history: Mapping[str, Any]) -> Iterator[Markup]:

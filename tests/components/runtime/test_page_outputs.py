@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from evaluations import evaluated
+from evaluations import MEASURED, evaluated
 from kfp import dsl
 from object_stores import running_stores
 
