@@ -115,7 +115,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
         from shardwright.pipelines.runs.stock_executors import flush_stock_outputs
-        from shardwright.pipelines.runs.summary import summarize, write_run_report
+        from shardwright.pipelines.runs.summary import hopeless, summarize, write_run_report
 
     inputs = GraphInputs(
         input_fingerprint=resolved.fingerprint,
@@ -140,6 +140,10 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
     def show(report: NodeReport) -> None:
         outcome = "cached" if report.cached else f"{report.seconds:.1f} s"
         print_progress(f"  {report.node:<18}{outcome:>9}")
+        if report.node == "ImageExampleGen":
+            # Before hours of training: a split that cannot bless any model is known now.
+            for line in hopeless(report.outputs["examples"][0], config.evaluator):
+                print_note(line)
 
     record = run_pipeline(pipeline, show)
     if record.failure is not None:

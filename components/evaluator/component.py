@@ -32,7 +32,7 @@ class ImageEvaluator(tfx.components.Evaluator):
     Segmentation: Dice and intersection over union for each class, pixels that are ignored left out. Classification:
     accuracy, or with several classes for each image their mean F1. The outputs are those of TFX's Evaluator:
     `evaluation` (TFMA's files, `summary.json`, pictures of the best and worst predictions, `lineage.json`) and
-    `blessing`. The model must be better than a constant answer in every class; the other conditions are arguments.
+    `blessing`.
 
     Example:
         ```python
@@ -56,6 +56,7 @@ class ImageEvaluator(tfx.components.Evaluator):
         min_images: minimum number of images; `"auto"`: 50, and as many as make the metric's 95 % interval ±0.1.
         min_per_class: minimum number of images of each class.
         allow_missing_classes: bless a model although the split has no image of some classes.
+        beat_trivial: whether the Dice or F1 of every class must be above that of a constant answer.
         eval_config: TFMA's configuration, instead of `min_dice`, `min_accuracy` and `min_f1`.
 
     Raises:
@@ -80,6 +81,7 @@ class ImageEvaluator(tfx.components.Evaluator):
         min_images: int | str = EvaluatorConfig.min_images,
         min_per_class: int = EvaluatorConfig.min_per_class,
         allow_missing_classes: bool = EvaluatorConfig.allow_missing_classes,
+        beat_trivial: bool = EvaluatorConfig.beat_trivial,
         eval_config: tfma.EvalConfig | None = None,
     ) -> None:
         checked = EvaluatorConfig(
@@ -91,6 +93,7 @@ class ImageEvaluator(tfx.components.Evaluator):
             min_images=min_images,
             min_per_class=min_per_class,
             allow_missing_classes=allow_missing_classes,
+            beat_trivial=beat_trivial,
         )
         spec = ImageEvaluatorSpec(
             examples=examples,

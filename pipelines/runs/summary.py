@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,24 @@ from markupsafe import Markup
 from shardwright.components.data_gate.executor import DECISION_FILE
 from shardwright.components.evaluator.summary import EvaluationSummary, read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history, read_summary
+from shardwright.config import EvaluatorConfig
 from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import card, isolate, link, paragraph, section
 from shardwright.escaping import escape
 from shardwright.evaluation.figures import KAGGLE, TITLES
 from shardwright.evaluation.metrics import headline
-from shardwright.evaluation.verdict import UNJUDGED
+from shardwright.evaluation.verdict import AUTO, LEAST_IMAGES, UNJUDGED
 from shardwright.lineage.blessing import read_blessing
 from shardwright.pipelines.runs.runner import RunRecord
+from shardwright.progress import counted
 from shardwright.report.anomalies import DRIFT, SKEW, Anomaly, anomaly_chapter, read_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.model import model_chapter
 from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, write_page
 
+# How the ingest's note on the classes that a split lacks begins.
+LACKS = "split: no image of {split} has "
 # Labels of paths in the table -> their keys for `run.on_finish`.
 _KEYS = {"TensorBoard": "model_run", "pushed model": "pushed_model"}
 
@@ -105,13 +109,35 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
     return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons), facts)
 
 
+def hopeless(examples: str, section: EvaluatorConfig) -> Iterator[str]:
+    """Yields why no model of a run can be blessed, as far as its dataset shows it.
+
+    Args:
+        examples: folder of the dataset.
+        section: the conditions of a blessing.
+    """
+    manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
+    least = LEAST_IMAGES if section.min_images == AUTO else int(section.min_images)
+    count = _records(manifest).get(section.split, 0)
+    why = (
+        [f"{section.split} has {counted(count, 'image')}, fewer than {least}: evaluator.min_images"]
+        if count < least
+        else []
+    )
+    notes = json.loads(Path(examples, BUILD_FILE).read_text(encoding="utf-8")).get("notes", [])
+    if not section.allow_missing_classes:
+        lacking = (note for note in notes if note.startswith(LACKS.format(split=section.split)))
+        why += [f"{note.removeprefix('split: ')}: evaluator.allow_missing_classes" for note in lacking]
+    return (f"no model of this run will be blessed ({reason})" for reason in why)
+
+
 def _further_notes(build: Path, shown: Sequence[str], judged: str) -> list[tuple[str, str]]:
     """Returns ImageExampleGen's notes that were not shown yet: duplicates, shares of the splits.
 
     The verdict says which classes the split lacks that the model is judged on.
     """
     notes = json.loads(build.read_text(encoding="utf-8")).get("notes", [])
-    further = [note for note in notes if note not in shown and not note.startswith(f"split: no image of {judged} has ")]
+    further = [note for note in notes if note not in shown and not note.startswith(LACKS.format(split=judged))]
     return [("notes" if i == 0 else "", note) for i, note in enumerate(further)]
 
 
@@ -178,12 +204,11 @@ def _verdict_rows(evaluation: EvaluationSummary) -> list[tuple[str, str]]:
 
 def _way_on(evaluation: EvaluationSummary, run_root: Path) -> list[tuple[str, str]]:
     """Returns why a model was not blessed, how to predict with it all the same, and what decides."""
-    decided = ", ".join(evaluation.keys) or "none: the model must be better than a constant answer in every class"
     run = shlex.quote(str(run_root))
     return [
         *(("not blessed" if place == 0 else "", reason) for place, reason in enumerate(evaluation.reasons)),
         ("predict with it", f"shardwright predict {run} IMAGES --unblessed --out predictions.csv"),
-        ("keys that decide", decided),
+        ("keys that decide", ", ".join(evaluation.keys)),
     ]
 
 

@@ -124,6 +124,8 @@ class EvaluatorConfig:
             ±0.1 or narrower. A number leaves out the interval.
         min_per_class: Least number of images of each class in the split.
         allow_missing_classes: Judges a model although the split has no image of some classes; the result names them.
+        beat_trivial: The Dice or F1 of every class must be above that of a constant answer, which is always or never
+            yes.
         threshold: Probability from which a pixel or image has a class; `tuned`: chosen per class on the split `eval`.
         min_area: Pixels (of `transform.size`) of the smallest region of a mask; `tuned`: chosen per class on the split
             `eval`.
@@ -140,6 +142,7 @@ class EvaluatorConfig:
     min_images: int | str = AUTO
     min_per_class: int = 5
     allow_missing_classes: bool = False
+    beat_trivial: bool = True
     threshold: float | str = TUNED
     min_area: int | str = TUNED
     flips: tuple[str, ...] = ()

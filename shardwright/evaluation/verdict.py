@@ -47,6 +47,7 @@ class Limits:
         min_images: least number of images; `auto`: as many as make the interval narrow.
         min_per_class: least number of images of each class.
         allow_missing_classes: whether the split may lack classes.
+        beat_trivial: whether the model must be better than a constant answer in every class.
     """
 
     min_dice: float
@@ -56,6 +57,7 @@ class Limits:
     min_images: int | str
     min_per_class: int
     allow_missing_classes: bool
+    beat_trivial: bool
 
     def least(self, metric: str, classes: int) -> float:
         """Returns the least value of a headline metric."""
@@ -197,12 +199,12 @@ def judge(limits: Limits, split: str, answers: Answers, baseline: Answers | None
     found = [
         *_images(limits, split, answers, interval),
         *_classes(limits, split, answers, notes),
-        *_trivial(answers),
+        *(_trivial(answers) if limits.beat_trivial else ()),
         *_improvement(limits, answers, interval, change),
     ]
     return Verdict(
         reasons=tuple(reason for reason, _ in found),
-        keys=tuple(dict.fromkeys(key for _, key in found if key)),
+        keys=tuple(dict.fromkeys(key for _, key in found)),
         notes=tuple(notes),
         interval=interval,
         change=None if change is None else change[0],
@@ -246,7 +248,8 @@ def _trivial(answers: Answers) -> Iterator[tuple[str, str]]:
         # Where a constant answer is always right, no model can be better.
         if count and value <= trivial < 1:
             always = "marks every pixel" if answers.kind == "dice" else "answers so to every image"
-            yield f"{answers.kind}/{name} {value:.4f} is not above {trivial:.4f}, that of a model that {always}", ""
+            what = f"{answers.kind}/{name} {value:.4f} is not above {trivial:.4f}, that of a model that {always}"
+            yield what, "evaluator.beat_trivial"
 
 
 def _improvement(

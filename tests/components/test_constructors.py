@@ -193,7 +193,7 @@ def test_the_evaluator_has_the_conditions_of_the_section():
     given = plain(ImageEvaluator(examples, model, min_dice=0.7, split="eval"))
     assert given["limits"] == {
         "min_dice": 0.7, "min_accuracy": None, "min_f1": 0.5, "min_improvement": 0.0, "min_images": "auto",
-        "min_per_class": 5, "allow_missing_classes": False,
+        "min_per_class": 5, "allow_missing_classes": False, "beat_trivial": True,
     }  # fmt: skip
     assert given["eval_config"] is None
     assert given["example_splits"] == ["eval"]

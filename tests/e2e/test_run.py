@@ -13,6 +13,7 @@ from typing import Any
 import own_models
 import pytest
 import yaml
+from any_model import BLESSES_ANY
 from PIL import Image
 from running import Run, run
 
@@ -47,7 +48,7 @@ def write_config(folder: Path, **changes: Any) -> None:
         "transform": {"size": [32, 48]},
         # The caching and the messages are those of any model, and this one is traced in no time.
         "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4},
-        "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
+        "evaluator": BLESSES_ANY,
         "run": {"root": "runs/small", "on_finish": "finish:log"},
     }
     (folder / "small.yaml").write_text(yaml.safe_dump({**config, **changes}))
