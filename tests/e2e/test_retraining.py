@@ -115,6 +115,13 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     assert refused.code == 1
     assert re.search(r"^model +NOT BLESSED, not pushed$", refused.out, re.MULTILINE)
     assert re.search(r"the model was not blessed: .*mean_dice 0\.\d{4} is less than min_dice 0\.9990", refused.err)
+    last = refused.out[refused.out.index("NOT BLESSED") :]
+    model = re.search(r"^model +(/\S+/artifacts/Trainer/model/\d+)$", last, re.MULTILINE)
+    assert model
+    assert Path(model[1], "Format-Serving").is_dir()
+    assert re.search(r"^not blessed +mean_dice .*\n", last, re.MULTILINE)
+    assert re.search(r"^predict with it +shardwright predict \S+ IMAGES --unblessed --out \S+$", last, re.MULTILINE)
+    assert re.search(r"^keys that decide +evaluator.min_dice$", last, re.MULTILINE)
     assert files(tmp_path / "run/pushed") == in_force
     cold, warm = trainings(tmp_path)
     kept = checksum_of((pushed / "assets.extra/model.keras").read_bytes())
