@@ -132,7 +132,7 @@ def test_the_environment_has_the_place_of_the_reference_and_the_parameter_its_di
     monkeypatch.setenv(REFERENCE_VARIABLE, str(before))
     asked = {"images": 20, "alpha": 0.006, "ignore": [], "digest": digest}
     report = reported(given, tmp_path, json.dumps({"drift": asked}))
-    assert "against 3 of <bdi>the reference</bdi>" in (report / "report.html").read_text()
+    assert "compared with <bdi>the reference</bdi>: 3 images" in (report / "report.html").read_text()
     lineage = read_lineage(report)
     assert lineage["parents"]["reference"] == digest
     assert str(tmp_path) not in json.dumps(lineage["recipe"])
