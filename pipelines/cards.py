@@ -18,6 +18,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path
 from shardwright.display.html import plain
 from shardwright.display.numbers import plain_number
+from shardwright.evaluation.figures import TITLES, Figures
 from shardwright.progress import SILENT, Progress, counted
 from shardwright.storage import open_file
 
@@ -157,25 +158,33 @@ def _images(figures: Mapping[str, Any]) -> Iterator[str]:
     yield "## Images"
     yield f"Formats: {_counts(figures['formats'])}. Sizes (height x width): {sizes_text(figures)}."
     rows = [
-        (measure, *(plain_number(value) for value in (row["min"], row["quartiles"][1], row["max"])))
+        (measure, row["count"], *(plain_number(value) for value in (row["min"], row["quartiles"][1], row["max"])))
         for measure, row in figures["measures"].items()
     ]
-    yield from _table(("measure", "least", "median", "most"), rows)
+    yield from _table(("measure", "of images", "least", "median", "most"), rows)
+    measured = figures["measured"]
+    if measured["images"] < measured["of"]:
+        yield f"Measures of {measured['images']} of {counted(measured['of'], 'image')} are of those chosen by hash."
     duplicates = {key: value for key, value in figures["duplicates"].items() if value is not None}
     yield f"Duplicates: {_counts(duplicates) if duplicates else 'not searched for'}."
 
 
-def model_card(described: Mapping[str, Any], metrics: Mapping[str, float], classes: Sequence[str], name: str) -> str:
+def model_card(described: Mapping[str, Any], figures: Figures | None, classes: Sequence[str], name: str) -> str:
     """Returns the card of a model in Markdown.
 
     Args:
         described: its ancestry, as `shardwright lineage --json` prints it.
-        metrics: of its evaluation.
+        figures: of its evaluation; `None` if none was found.
         classes: names of its classes.
         name: its title.
     """
     model = described["artifacts"][0]
-    rows = [(escaped(metric), f"{value:.6g}") for metric, value in sorted(metrics.items())]
+    evaluation = ["No evaluation was found. `--search DIR` looks further."]
+    if figures is not None:
+        rows = [(escaped(metric), f"{value:.6g}") for metric, value in sorted(figures.values.items())]
+        defined = [f"- {name}: {TITLES[name][1]}" for name, _ in figures.means() if TITLES.get(name, ("", ""))[1]]
+        words = escaped(figures.measured.words())
+        evaluation = [*_table(("metric", "value"), rows), *defined, f"Measured on {words}."]
     compared = [one["parents"].get("baseline") for one in described["evaluations"]]
     ancestors = [
         (one["kind"], code_span((one["digest"] or one["fingerprint"])[:12], in_table=True), escaped(one["place"]))
@@ -186,7 +195,7 @@ def model_card(described: Mapping[str, Any], metrics: Mapping[str, float], class
         f"A model with the fingerprint {code_span(model['fingerprint'])}.",
         *(["## Classes", *[f"{label}. {escaped(text)}" for label, text in enumerate(classes)]] if classes else []),
         "## Evaluation",
-        *(_table(("metric", "value"), rows) if rows else ["No evaluation was found. `--search DIR` looks further."]),
+        *evaluation,
         *([f"Compared with the model {code_span(compared[0][:12])}."] if compared and compared[0] else []),
         "## Trained with",
         *_options(model["recipe"]),

@@ -81,8 +81,6 @@ class GraphInputs:
         ingest_recipe: ImageExampleGen's options as canonical JSON; a dynamic value if it names a dataset of the
             baseline model.
         transform_recipe: ImageTransform's options as canonical JSON.
-        classes: class names in the order of their labels.
-        multi: whether an image may have several.
         schema_file: path of the rendered schema; its name must change with its content. Empty in compiled pipelines,
             which contain the schema.
         schema_text: the schema.
@@ -97,8 +95,6 @@ class GraphInputs:
     input_fingerprint: Any
     ingest_recipe: Any
     transform_recipe: str
-    classes: tuple[str, ...]
-    multi: bool
     schema_file: str
     schema_text: str
     push_directory: str
@@ -140,9 +136,7 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
         custom_job=inputs.custom_job,
     ).with_id(TRAINER)
     model = train.outputs["model"]
-    evaluate = ImageEvaluator.from_config(
-        config, examples, model, baseline, classes=inputs.classes, multi=inputs.multi
-    ).with_id(EVALUATOR)
+    evaluate = ImageEvaluator.from_config(config, examples, model, baseline).with_id(EVALUATOR)
     pusher = Pusher(
         model, evaluate.outputs["blessing"], evaluate.outputs["evaluation"], push_directory=inputs.push_directory
     )

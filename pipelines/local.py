@@ -25,7 +25,6 @@ from shardwright.components.runtime.later_imports import later_imports
 from shardwright.config import Config, load_config
 from shardwright.config.config import WARN
 from shardwright.config.trainer import BLESSED, FRESH
-from shardwright.dataset.manifest import MULTI
 from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest import INPUT_VARIABLE
@@ -118,7 +117,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
         from shardwright.pipelines.runs.stock_executors import flush_stock_outputs
-        from shardwright.pipelines.runs.summary import summarize, write_run_report
+        from shardwright.pipelines.runs.summary import hopeless, summarize, write_run_report
 
     for options in ((), *config.beam.per_component.values()):
         check_staging([*config.beam.options, *options], config.run.staging, os.environ[STAGING_VARIABLE])
@@ -126,8 +125,6 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         input_fingerprint=resolved.fingerprint,
         ingest_recipe=resolved.recipe,
         transform_recipe=transform_recipe(config),
-        classes=resolved.classes,
-        multi=resolved.labels == MULTI,
         schema_file=_write_schema(resolved.schema_text),
         schema_text=resolved.schema_text,
         push_directory=PUSHED,
@@ -147,6 +144,10 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
     def show(report: NodeReport) -> None:
         outcome = "cached" if report.cached else f"{report.seconds:.1f} s"
         print_progress(f"  {report.node:<18}{outcome:>9}")
+        if report.node == "ImageExampleGen":
+            # Before hours of training: a split that cannot bless any model is known now.
+            for line in hopeless(report.outputs["examples"][0], config.evaluator):
+                print_note(line)
 
     record = run_pipeline(pipeline, show)
     if record.failure is not None:

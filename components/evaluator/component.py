@@ -2,79 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
-from collections.abc import Sequence
 
 import tensorflow_model_analysis as tfma
-from tensorflow_model_analysis.proto import config_pb2
 from tfx import v1 as tfx
 from tfx.dsl.components.base import executor_spec
-from tfx.types import BaseChannel
+from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, standard_component_specs
 
 from shardwright.components.evaluator import executor
-from shardwright.components.evaluator.slices import SLICES
+from shardwright.components.evaluator.eval_config import METRICS_MODULE
 from shardwright.components.runtime.arguments import check_arguments
 from shardwright.components.runtime.user_code import code_files
 from shardwright.config import Config, as_config
 from shardwright.config.evaluation import EvaluatorConfig
-from shardwright.evaluation.metrics import headline
+from shardwright.evaluation.verdict import Limits
 from shardwright.fingerprint import canonical_json
 
-SIGNATURE = "examples"
-_METRICS = {"mean_dice": "MaskMetrics", "accuracy": "LabelMetrics", "mean_f1": "ClassMetrics"}
 
+class ImageEvaluatorSpec(standard_component_specs.EvaluatorSpec):
+    """Channels and parameters of TFX's Evaluator, and the conditions of a blessing."""
 
-def build_eval_config(
-    limits: EvaluatorConfig, task: str | None, classes: Sequence[str], *, multi: bool = False
-) -> tfma.EvalConfig:
-    """Returns TFMA's configuration: metrics per class and slice, a minimum, and a minimum change from the baseline.
-
-    The minimum and the change from the last blessed model refer to the whole split; slices are for information.
-
-    Args:
-        limits: the minimum values.
-        task: the task of the model; `None`: the executor keeps the metrics that fit the model.
-        classes: class names in the order of the model's channels; if empty, the executor takes those of the model.
-        multi: whether an image may have several classes.
-
-    Returns:
-        A configuration for TFX's Evaluator. Without a baseline TFX removes the change from it.
-    """
-    minimum = {"mean_dice": limits.min_dice, "accuracy": limits.min_accuracy, "mean_f1": limits.min_f1}
-    names = list(minimum) if task is None else [headline(task, multi=multi)]
-    return tfma.EvalConfig(
-        # Without a model type TFMA tries to open the model with Keras first, which cannot read a SavedModel.
-        model_specs=[tfma.ModelSpec(signature_name=SIGNATURE, model_type=tfma.TF_GENERIC)],
-        slicing_specs=[tfma.SlicingSpec(), *(tfma.SlicingSpec(feature_keys=[feature]) for feature in SLICES)],
-        metrics_specs=[_metrics(name, minimum[name], limits.min_improvement, classes) for name in names],
-    )
-
-
-def _metrics(name: str, minimum: float, min_improvement: float, classes: Sequence[str]) -> tfma.MetricsSpec:
-    threshold = tfma.MetricThreshold(
-        value_threshold=tfma.GenericValueThreshold(lower_bound={"value": minimum}),
-        change_threshold=tfma.GenericChangeThreshold(
-            direction=tfma.MetricDirection.HIGHER_IS_BETTER, absolute={"value": min_improvement}
-        ),
-    )
-    # `thresholds` would apply to every slice.
-    overall = config_pb2.PerSliceMetricThresholds(
-        thresholds=[config_pb2.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()], threshold=threshold)]
-    )
-    metric = tfma.MetricConfig(
-        class_name=_METRICS[name],
-        module=executor.METRICS_MODULE,
-        config=json.dumps({"classes": list(classes)}, ensure_ascii=False),
-    )
-    return tfma.MetricsSpec(metrics=[metric], per_slice_thresholds={name: overall})
+    PARAMETERS = {
+        **standard_component_specs.EvaluatorSpec.PARAMETERS,
+        executor.LIMITS: component_spec.ExecutionParameter(type=str),
+    }
 
 
 def _code_of_metrics(eval_config: tfma.EvalConfig) -> dict[str, str]:
     """Returns the code of the metrics that are the user's own."""
     modules = {metric.module for specs in eval_config.metrics_specs for metric in specs.metrics}
     code: dict[str, str] = {}
-    for module in sorted(modules - {"", executor.METRICS_MODULE}):
+    for module in sorted(modules - {"", METRICS_MODULE}):
         code |= code_files(f"{module}:", os.getcwd(), option="ImageEvaluator: eval_config")
     return code
 
@@ -98,19 +58,26 @@ class ImageEvaluator(tfx.components.Evaluator):
     Args:
         examples: the `examples` of ImageExampleGen, not transformed: the model prepares the images as in serving.
         model: the `model` of ImageTrainer.
-        baseline_model: the `model` of BaselineResolver, which may be empty; without one only the minimum counts.
+        baseline_model: the `model` of BaselineResolver, which may be empty; without one there is no comparison.
         split: name of the split to evaluate.
         min_dice: minimum of the mean Dice of the classes, 0 to 1; for segmentation.
-        min_accuracy: minimum accuracy, 0 to 1; for one class for each image.
+        min_accuracy: minimum accuracy, 0 to 1; for one class for each image. By default halfway from guessing to always
+            right.
         min_f1: minimum of the mean F1 of the classes, 0 to 1; for several classes for each image.
-        min_improvement: by how much the model must be better than the baseline, -1 to 1.
-        eval_config: TFMA's configuration, instead of the minimum values. The code of metrics of your own is part of the
-            cache key.
+        min_improvement: by how much, with 95 % confidence, the model must be better than the baseline on the same
+            images, -1 to 1; -1: it is not compared.
+        min_images: minimum number of images; `"auto"`: 50, and as many as make the metric's 95 % interval ±0.1.
+        min_per_class: minimum number of images of each class.
+        allow_missing_classes: bless a model although the split has no image of some classes.
+        beat_trivial: whether the Dice or F1 of every class must be above that of a constant answer.
+        eval_config: TFMA's configuration, instead of `min_dice`, `min_accuracy` and `min_f1`. The code of metrics of
+            your own is part of the cache key.
 
     Raises:
         ConfigError: a value is out of range; the message names it as a key of `evaluator` in YAML.
     """
 
+    SPEC_CLASS = ImageEvaluatorSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
     @check_arguments
@@ -122,23 +89,43 @@ class ImageEvaluator(tfx.components.Evaluator):
         *,
         split: str = EvaluatorConfig.split,
         min_dice: float = EvaluatorConfig.min_dice,
-        min_accuracy: float = EvaluatorConfig.min_accuracy,
+        min_accuracy: float | None = EvaluatorConfig.min_accuracy,
         min_f1: float = EvaluatorConfig.min_f1,
         min_improvement: float = EvaluatorConfig.min_improvement,
+        min_images: int | str = EvaluatorConfig.min_images,
+        min_per_class: int = EvaluatorConfig.min_per_class,
+        allow_missing_classes: bool = EvaluatorConfig.allow_missing_classes,
+        beat_trivial: bool = EvaluatorConfig.beat_trivial,
         eval_config: tfma.EvalConfig | None = None,
     ) -> None:
-        limits = EvaluatorConfig(split, min_dice, min_accuracy, min_f1, min_improvement)
-        super().__init__(
+        checked = EvaluatorConfig(
+            split=split,
+            min_dice=min_dice,
+            min_accuracy=min_accuracy,
+            min_f1=min_f1,
+            min_improvement=min_improvement,
+            min_images=min_images,
+            min_per_class=min_per_class,
+            allow_missing_classes=allow_missing_classes,
+            beat_trivial=beat_trivial,
+        )
+        spec = ImageEvaluatorSpec(
             examples=examples,
             model=model,
             baseline_model=baseline_model,
-            eval_config=eval_config or build_eval_config(limits, None, ()),
-            example_splits=[split],
+            eval_config=eval_config,
+            fairness_indicator_thresholds="null",
+            example_splits=json.dumps([split]),
+            evaluation=Channel(type=standard_artifacts.ModelEvaluation),
+            blessing=Channel(type=standard_artifacts.ModelBlessing),
+            **{executor.LIMITS: limits_of(checked)},
         )
         code = _code_of_metrics(eval_config) if eval_config is not None else {}
         if code:
-            # TFX has no parameter for it, and an edited metric must be computed again.
-            self.spec.exec_properties[executor.CODE_KEY] = canonical_json(code)
+            # An edited metric must be computed again.
+            spec.exec_properties[executor.CODE_KEY] = canonical_json(code)
+        # The constructor of TFX's Evaluator knows no further parameter.
+        super(tfx.components.Evaluator, self).__init__(spec=spec)
 
     @classmethod
     def from_config(
@@ -147,23 +134,20 @@ class ImageEvaluator(tfx.components.Evaluator):
         examples: BaseChannel,
         model: BaseChannel,
         baseline_model: BaseChannel | None = None,
-        *,
-        classes: Sequence[str] = (),
-        multi: bool | None = None,
     ) -> ImageEvaluator:
-        """Takes the split and the minimum values from the section `evaluator` of a configuration.
+        """Takes the split and the conditions from the section `evaluator` of a configuration.
 
         Args:
             config: the configuration, or its YAML file.
             examples: see above.
             model: see above.
             baseline_model: see above.
-            classes: class names in the order of the model's outputs; with `multi`.
-            multi: whether an image may have several classes. `None`: the executor looks both up in the model.
         """
-        loaded = as_config(config)
-        if multi is None:
-            eval_config = build_eval_config(loaded.evaluator, None, ())
-        else:
-            eval_config = build_eval_config(loaded.evaluator, loaded.task, classes, multi=multi)
-        return cls(examples, model, baseline_model, split=loaded.evaluator.split, eval_config=eval_config)
+        section = as_config(config).evaluator
+        return cls(examples, model, baseline_model, split=section.split, **json.loads(limits_of(section)))
+
+
+def limits_of(section: EvaluatorConfig) -> str:
+    """Returns the conditions of a blessing as canonical JSON, the executor's parameter."""
+    conditions = {field.name: getattr(section, field.name) for field in dataclasses.fields(Limits)}
+    return json.dumps(conditions, sort_keys=True)

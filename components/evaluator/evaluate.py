@@ -1,7 +1,8 @@
-"""Runs TFMA over the shards of an evaluation, on Beam, and blesses the model if it reaches its thresholds.
+"""Runs TFMA over the shards of an evaluation, on Beam, and records the verdict.
 
 TFX's Evaluator reads whole folders of files, so the examples with features of slices would have to be copied first.
-Here Beam maps over shard numbers: each worker reads its shards as streams. Only sums leave it; they are added exactly.
+Here Beam maps over shard numbers: each worker reads its shards as streams. Only sums leave it, which are added exactly,
+and a few whole numbers for each image, from which `shardwright.evaluation.verdict` judges the model.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import tensorflow_model_analysis as tfma
 from google.protobuf import json_format
+from tensorflow_model_analysis.evaluators.evaluator import Evaluator
+from tensorflow_model_analysis.extractors.extractor import LAST_EXTRACTOR_STAGE_NAME
 from tensorflow_model_analysis.proto import config_pb2
 from tfx.components.evaluator import constants
 from tfx.types import Artifact
@@ -22,8 +27,22 @@ from tfx.utils import io_utils, path_utils
 from shardwright.components.evaluator.slices import LeftOut, SlicedShards
 from shardwright.storage import read_bytes
 
-LEFT_OUT_FILE = "left_out.json"
+LEFT_OUT_FILE, ANSWERS_FILE = "left_out.json", "answers.json"
 _KEPT, _REFUSED = "batches", "left_out"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation found besides TFMA's results.
+
+    Attributes:
+        left_out: keys of the images that cannot be decoded, in the order of the records.
+        answers: is-baseline -> for each image the numbers that `shardwright.evaluation.verdict.Answers` takes; the
+            images have the same order for both models, and the order is the same in every run.
+    """
+
+    left_out: list[str]
+    answers: dict[bool, list[list[float]]]
 
 
 def evaluate(
@@ -33,7 +52,7 @@ def evaluate(
     eval_config: str,
     output: str,
     temporary: str,
-) -> list[str]:
+) -> Evaluated:
     """Writes TFMA's results.
 
     Args:
@@ -42,10 +61,7 @@ def evaluate(
         models: the model, and the baseline with `True` where there is one.
         eval_config: TFMA's configuration as JSON.
         output: folder of the results.
-        temporary: folder for a list of keys; Beam's workers write to it.
-
-    Returns:
-        Keys of the images that cannot be decoded and were left out, in the order of the records.
+        temporary: folder for lists of keys and answers; Beam's workers write to it.
     """
     config = with_defaults(eval_config, has_baseline=any(baseline for _, baseline in models))
     by_kind = {baseline: artifact for artifact, baseline in models}
@@ -57,7 +73,13 @@ def evaluate(
         )
         for spec in config.model_specs
     ]
-    refused_file = os.path.join(temporary, LEFT_OUT_FILE)
+    refused_file, answers_file = (os.path.join(temporary, name) for name in (LEFT_OUT_FILE, ANSWERS_FILE))
+    models_shared = shared[0] if len(shared) == 1 else shared
+    names = {spec.is_baseline: spec.name if len(shared) > 1 else "" for spec in config.model_specs}
+    evaluators = [
+        *tfma.default_evaluators(eval_shared_model=models_shared, eval_config=config),
+        Evaluator("WriteAnswers", LAST_EXTRACTOR_STAGE_NAME, _write_answers(names, answers_file)),
+    ]
     with make_pipeline() as pipeline:
         read = (
             pipeline
@@ -70,13 +92,42 @@ def evaluate(
             read[_REFUSED]
             | "Together" >> beam.combiners.ToList()
             | "AsJson" >> beam.Map(lambda rows: json.dumps([row.key for row in sorted(rows)]))
-            | "WriteLeftOut"
-            >> beam.io.WriteToText(refused_file, shard_name_template="", append_trailing_newlines=False)
+            | "WriteLeftOut" >> _write_text(refused_file)
         )
         _ = read[_KEPT] | "ExtractEvaluateAndWriteResults" >> tfma.ExtractEvaluateAndWriteResults(
-            eval_shared_model=shared[0] if len(shared) == 1 else shared, eval_config=config, output_path=output
+            eval_shared_model=models_shared, eval_config=config, evaluators=evaluators, output_path=output
         )
-    return list(json.loads(read_bytes(refused_file)))
+    rows = json.loads(read_bytes(answers_file))
+    answers = {which: [row[place] for row in rows] for place, which in enumerate(names)}
+    return Evaluated(list(json.loads(read_bytes(refused_file))), answers)
+
+
+def _write_text(file: str) -> beam.io.WriteToText:
+    return beam.io.WriteToText(file, shard_name_template="", append_trailing_newlines=False)
+
+
+@beam.ptransform_fn
+def _write_answers(extracts: Any, names: dict[bool, str], file: str) -> dict[str, Any]:
+    """Writes the models' answers to every image, in the order of their numbers: that of Beam changes."""
+    written = (
+        extracts
+        | "AnswersOfImage"
+        >> beam.Map(lambda one: [_answers(one[tfma.constants.PREDICTIONS_KEY], name) for name in names.values()])
+        | "AnswersTogether" >> beam.combiners.ToList()
+        | "AnswersAsJson" >> beam.Map(lambda rows: json.dumps(sorted(rows)))
+        | "WriteAnswersFile" >> _write_text(file)
+    )
+    return {ANSWERS_FILE: written}
+
+
+def _answers(predictions: Any, model: str) -> list[float]:
+    """Returns the numbers of one image: see `shardwright.evaluation.verdict.Answers`."""
+    outputs = predictions[model] if model else predictions
+    if "probabilities" in outputs:
+        return [int(np.argmax(outputs["probabilities"])), int(np.reshape(outputs["label"], -1)[0])]
+    predicted, true = (np.reshape(outputs[name], -1) for name in ("prediction", "truth"))
+    hit = np.reshape(outputs["intersection"], -1) if "intersection" in outputs else predicted * true
+    return [float(value) for part in (hit, predicted, true) for value in part.tolist()]
 
 
 class _ReadShard(beam.DoFn):
@@ -98,11 +149,11 @@ def with_defaults(eval_config: str, *, has_baseline: bool) -> tfma.EvalConfig:
     return config
 
 
-def bless(evaluation: str, blessing: Artifact, model: Artifact, baseline: Artifact | None) -> None:
-    """Records the verdict of TFMA in the blessing, as TFX's Evaluator does.
+def bless(passed: bool, blessing: Artifact, model: Artifact, baseline: Artifact | None) -> None:
+    """Records the verdict in the blessing, as TFX's Evaluator does.
 
     Args:
-        evaluation: folder of TFMA's results.
+        passed: whether the model is blessed.
         blessing: the artifact to write.
         model: the evaluated model.
         baseline: the model that it was compared with.
@@ -114,7 +165,6 @@ def bless(evaluation: str, blessing: Artifact, model: Artifact, baseline: Artifa
             blessing.set_int_custom_property(
                 getattr(constants, f"ARTIFACT_PROPERTY_{prefix}_MODEL_ID_KEY"), artifact.id
             )
-    passed = bool(tfma.load_validation_result(evaluation).validation_ok)
     name = constants.BLESSED_FILE_NAME if passed else constants.NOT_BLESSED_FILE_NAME
     io_utils.write_string_file(os.path.join(blessing.uri, name), "")
     value = constants.BLESSED_VALUE if passed else constants.NOT_BLESSED_VALUE

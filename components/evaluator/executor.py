@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ from tfx.types.standard_component_specs import (
     EXAMPLES_KEY,
     MODEL_KEY,
 )
-from tfx.utils import path_utils
+from tfx.utils import path_utils, proto_utils
 
 from shardwright.components.baseline_resolver.executor import has_baseline
+from shardwright.components.evaluator.eval_config import build_eval_config
 from shardwright.components.evaluator.evaluate import bless, evaluate
-from shardwright.components.evaluator.pictures import draw_confusion, draw_pictures
+from shardwright.components.evaluator.pictures import LOOKED_AT, draw_confusion, draw_pictures
 from shardwright.components.evaluator.slices import SlicedShards
 from shardwright.components.evaluator.summary import (
     EXAMPLES_PLACE,
+    EvaluationSummary,
     details,
     summarize,
     write_details,
@@ -40,7 +43,10 @@ from shardwright.components.runtime.mounts import place_of
 from shardwright.components.runtime.user_code import check_code
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.evaluation.metrics import headline
+from shardwright.evaluation.figures import Measured
+from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, read_thresholds
+from shardwright.evaluation.verdict import Answers, Limits, judge
+from shardwright.lineage.blessing import model_digest
 from shardwright.lineage.record import read_lineage, write_lineage
 from shardwright.progress import counted
 from shardwright.storage import is_remote
@@ -48,9 +54,8 @@ from shardwright.storage import is_remote
 Artifacts = dict[str, list[Artifact]]
 
 _SHOWN = 3
-METRICS_MODULE = "shardwright.components.evaluator.metrics"
-# Parameter with the code of the user's own metrics as JSON.
-CODE_KEY = "code"
+# Parameters as JSON: the conditions of a blessing, and the code of the user's own metrics.
+LIMITS, CODE_KEY = "limits", "code"
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -63,7 +68,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         Args:
             input_dict: `examples` (ImageExampleGen's), `model`, and `baseline_model` (BaselineResolver's).
             output_dict: `evaluation` and `blessing`.
-            exec_properties: `eval_config` and `example_splits`, see TFX's Evaluator.
+            exec_properties: `example_splits` and maybe `eval_config`, see TFX's Evaluator; `limits`.
 
         Raises:
             CheckFailed: there is nothing to evaluate on.
@@ -73,7 +78,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         check_code(json.loads(exec_properties.get(CODE_KEY) or "{}"), option="ImageEvaluator: eval_config")
         examples = open_all(input_dict[EXAMPLES_KEY], self._get_tmp_dir)
         splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
-        inputs, reasons = _comparable(input_dict)
+        inputs, notes = _comparable(input_dict)
         _check_split(examples, splits, [])
         reachable(self._beam_pipeline_args, "the examples", examples.root)
         model = artifact_utils.get_single_instance(inputs[MODEL_KEY])
@@ -82,60 +87,113 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         for evaluated, _ in models:
             check_saved_model(path_utils.serving_model_path(evaluated.uri))
         evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
-        eval_config = _fitted(exec_properties[EVAL_CONFIG_KEY], model)
-        shards = SlicedShards.of(examples, splits)
-        left_out = evaluate(self._make_beam_pipeline, shards, models, eval_config, evaluation, self._get_tmp_dir())
-        _check_split(examples, splits, left_out)
-        if left_out:
-            shown = ", ".join(left_out[:_SHOWN]) + (", …" if len(left_out) > _SHOWN else "")
-            left = counted(len(left_out), "image was", "images were")
-            reasons = [*reasons, f"{left} left out, because of damage: {shown}"]
-        bless(evaluation, artifact_utils.get_single_instance(output_dict[BLESSING_KEY]), model, baseline)
-        summary = summarize(evaluation, reasons)
+        limits, judged = Limits(**json.loads(exec_properties[LIMITS])), _Judged.of(model)
+        eval_config = exec_properties.get(EVAL_CONFIG_KEY) or proto_utils.proto_to_json(
+            build_eval_config(limits, judged.task, judged.classes, multi=judged.multi)
+        )
+        found = evaluate(
+            self._make_beam_pipeline,
+            SlicedShards.of(examples, splits),
+            models,
+            eval_config,
+            evaluation,
+            self._get_tmp_dir(),
+        )
+        _check_split(examples, splits, found.left_out)
+        if found.left_out:
+            shown = ", ".join(found.left_out[:_SHOWN]) + (", …" if len(found.left_out) > _SHOWN else "")
+            left = counted(len(found.left_out), "image was", "images were")
+            notes.append(f"{left} left out, because of damage: {shown}")
+        answers = {which: judged.answers(rows) for which, rows in found.answers.items()}
+        verdict = judge(limits, ", ".join(splits), answers[False], answers.get(True))
+        summary = summarize(evaluation, judged.measured(splits, answers[False].images), verdict, notes)
+        bless(summary.blessed, artifact_utils.get_single_instance(output_dict[BLESSING_KEY]), model, baseline)
         write_evaluation(evaluation, summary)
-        place = path_utils.serving_model_path(model.uri)
-        found = details(evaluation, _classes(model))
-        pictures = draw_pictures(place, examples, splits, left_out, Path(evaluation))
-        if found["confusion"] is not None:
-            pictures.append(
-                {"file": draw_confusion(found["confusion"], found["classes"], Path(evaluation)), "kind": "confusion"}
-            )
-        write_details(evaluation, {**vars(summary), **found, "splits": splits, "pictures": pictures})
+        _write_details(evaluation, summary, examples, splits, found.left_out, judged)
         _name_location(artifact_utils.get_single_instance(output_dict[EVALUATION_KEY]), input_dict)
-        trained = read_lineage(model.uri)
-        parents = {"model": trained["fingerprint"], "examples": examples.manifest.digest}
-        if inputs.get(BASELINE_MODEL_KEY):
-            parents["baseline"] = read_lineage(artifact_utils.get_single_uri(inputs[BASELINE_MODEL_KEY]))["fingerprint"]
-        for key, kind in ((EVALUATION_KEY, "evaluation"), (BLESSING_KEY, "blessing")):
-            write_lineage(
-                artifact_utils.get_single_uri(output_dict[key]),
-                kind=kind,
-                fingerprint=trained["fingerprint"],
-                parents=parents,
-                recipe={"eval_config": json.loads(eval_config)},
-            )
+        recipe = {"eval_config": json.loads(eval_config), LIMITS: vars(limits)}
+        _write_lineage(inputs, output_dict, examples.manifest.digest, recipe)
 
 
-def _fitted(eval_config: str, model: Artifact) -> str:
-    """Returns TFMA's configuration with the metrics that fit the model, for the model's classes.
+@dataclass(frozen=True)
+class _Judged:
+    """What the assets of a model say about its answers.
 
-    A configuration that was built before the model is known has the metrics of every task, without classes.
-
-    Raises:
-        UsageError: the model was not exported by ImageTrainer.
+    Attributes:
+        place: folder of the SavedModel.
+        task: `segmentation` or `classification`.
+        multi: whether an image may have several classes.
+        classes: names in the order of the model's outputs.
+        size: rows and columns of its images.
+        chosen: its thresholds.
     """
-    value = json.loads(eval_config)
-    specs = value.get("metrics_specs", [])
-    metrics = [metric for spec in specs for metric in spec.get("metrics", ()) if metric.get("module") == METRICS_MODULE]
-    if all(json.loads(metric["config"])["classes"] for metric in metrics):
-        return eval_config
-    training = _asset(model, "training.json")
-    name = headline(training["task"], multi=training["multi"])
-    if len(specs) > 1:
-        value["metrics_specs"] = [spec for spec in specs if name in spec.get("per_slice_thresholds", {})]
-    for metric in metrics:
-        metric["config"] = json.dumps({"classes": _classes(model)}, ensure_ascii=False)
-    return json.dumps(value)
+
+    place: str
+    task: str
+    multi: bool
+    classes: tuple[str, ...]
+    size: tuple[int, int]
+    chosen: Thresholds
+
+    @classmethod
+    def of(cls, model: Artifact) -> _Judged:
+        """Reads them.
+
+        Raises:
+            UsageError: the model was not exported by ImageTrainer.
+        """
+        training, preparation = _asset(model, "training.json"), _asset(model, "preparation.json")
+        place, classes = path_utils.serving_model_path(model.uri), _classes(model)
+        file = Path(place, "assets", THRESHOLDS_FILE)
+        return cls(
+            place=place,
+            task=training["task"],
+            multi=training["multi"],
+            classes=tuple(classes),
+            size=(preparation["height"], preparation["width"]),
+            chosen=read_thresholds(file, classes) if file.is_file() else Thresholds.fixed(len(classes)),
+        )
+
+    def answers(self, rows: list[list[float]]) -> Answers:
+        """Returns the model's answers to single images."""
+        height, width = self.size
+        return Answers(self.task, self.classes, rows, multi=self.multi, pixels=height * width)
+
+    def measured(self, splits: list[str], images: int) -> Measured:
+        """Returns what the figures are of."""
+        return Measured.of_model(", ".join(splits), images, self.size, self.task, self.multi, self.chosen)
+
+
+def _write_details(
+    evaluation: str,
+    summary: EvaluationSummary,
+    examples: ImageDataset,
+    splits: list[str],
+    left_out: list[str],
+    judged: _Judged,
+) -> None:
+    found = details(evaluation, judged.classes)
+    pictures = draw_pictures(judged.place, examples, splits, left_out, Path(evaluation))
+    if found["confusion"] is not None:
+        drawn = draw_confusion(found["confusion"], found["classes"], Path(evaluation))
+        pictures.append({"file": drawn, "kind": "confusion"})
+    scored = min(LOOKED_AT, summary.measured["images"])
+    write_details(evaluation, {**vars(summary), **found, "splits": splits, "pictures": pictures, "scored": scored})
+
+
+def _write_lineage(inputs: Artifacts, output_dict: Artifacts, examples: str, recipe: dict[str, Any]) -> None:
+    trained = read_lineage(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
+    parents = {"model": trained["fingerprint"], "examples": examples}
+    if inputs.get(BASELINE_MODEL_KEY):
+        parents["baseline"] = read_lineage(artifact_utils.get_single_uri(inputs[BASELINE_MODEL_KEY]))["fingerprint"]
+    for key, kind in ((EVALUATION_KEY, "evaluation"), (BLESSING_KEY, "blessing")):
+        write_lineage(
+            artifact_utils.get_single_uri(output_dict[key]),
+            kind=kind,
+            fingerprint=trained["fingerprint"],
+            parents=parents,
+            recipe=recipe,
+        )
 
 
 def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
@@ -162,14 +220,19 @@ def _check_split(examples: ImageDataset, splits: list[str], left_out: list[str])
 
 
 def _comparable(input_dict: Artifacts) -> tuple[Artifacts, list[str]]:
-    """Removes a baseline that is empty or has other classes from the inputs; returns them, and the reason."""
+    """Removes a baseline that is empty, has other classes or is the model itself; returns the inputs, and why."""
     baselines = input_dict.get(BASELINE_MODEL_KEY)
     if not baselines:
         return input_dict, []
     alone = {key: value for key, value in input_dict.items() if key != BASELINE_MODEL_KEY}
     if not has_baseline(baselines[0]):
         return alone, []
-    known, new = _classes(baselines[0]), _classes(artifact_utils.get_single_instance(input_dict[MODEL_KEY]))
+    model = artifact_utils.get_single_instance(input_dict[MODEL_KEY])
+    places = [path_utils.serving_model_path(one.uri) for one in (baselines[0], model)]
+    if model_digest(places[0]) == model_digest(places[1]):
+        # A training that was run again with the same result: it need not be better than itself.
+        return alone, ["not compared with the last blessed model, which is this model"]
+    known, new = _classes(baselines[0]), _classes(model)
     if known != new:
         return alone, [
             f"not compared with the last blessed model, which has other classes: {', '.join(known)} "

@@ -2,7 +2,8 @@
 
 These files are added to TFMA's results:
 
-    evaluation.json     metrics of the whole split and of its slices, the confusion matrix; `pictures` has a row each:
+    evaluation.json     metrics of the whole split and of its slices, the confusion matrix, and in `measured` what they
+                        are of; `scored`: how many images were scored for pictures; `pictures` has a row each:
                         `file`, `key` of the image, `kind` (`best` or `worst`), `score`, and for labels `truth` and
                         `prediction`; the best first, then the worst; `kind: confusion` is the confusion matrix
     pictures/best-00.png, worst-00.png ...   masks: the image, the truth, the prediction; labels: the image
@@ -35,7 +36,8 @@ from shardwright.masks.rle import draw, from_flat, resample
 from shardwright.tfrecords.records import decode_example
 
 PICTURES = "pictures"
-_LOOKED_AT = 512
+# How many images are scored.
+LOOKED_AT = 512
 _BATCH = 8
 _BEST, _WORST = 4, 8
 
@@ -90,7 +92,7 @@ def _scored(
     model: ExportedModel, examples: ImageDataset, splits: Sequence[str], left_out: frozenset[str]
 ) -> Iterator[Scored]:
     records = (pair for split in splits for pair in examples.records(split) if pair[0] not in left_out)
-    looked_at = itertools.islice(records, _LOOKED_AT)
+    looked_at = itertools.islice(records, LOOKED_AT)
     examine = model.loaded.signatures["examples"]
     while batch := list(itertools.islice(looked_at, _BATCH)):
         outputs = examine(examples=tf.constant([record for _, record in batch]))

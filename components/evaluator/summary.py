@@ -17,10 +17,13 @@ from typing import Any
 from shardwright import untrusted
 from shardwright.components.runtime.artifacts import read_record, write_record
 from shardwright.errors import DatasetError
+from shardwright.evaluation.figures import Figures, Measured
+from shardwright.evaluation.verdict import Verdict
 from shardwright.untrusted import parse_untrusted_json
 
 SUMMARY_FILE = "summary.json"
 DETAILS_FILE = "evaluation.json"
+_SPREAD = untrusted.record(dict.fromkeys(("value", "low", "high"), untrusted.number))
 _PICTURE = untrusted.record(
     {"file": untrusted.text, "kind": untrusted.text},
     {"key": untrusted.text, "score": untrusted.measured},
@@ -33,6 +36,7 @@ _DETAILS = untrusted.record(
     {},
     {
         "pictures": untrusted.listed(_PICTURE),
+        "scored": untrusted.count,
         "slices": untrusted.listed(_SLICE),
         "classes": untrusted.listed(untrusted.text),
         "confusion": untrusted.optional(untrusted.listed(untrusted.listed(untrusted.measured))),
@@ -42,6 +46,8 @@ _DETAILS = untrusted.record(
 # Property of the evaluation with the folder or URL of its images; not set for a relative folder.
 EXAMPLES_PLACE = "examples_place"
 
+# Metric -> the key of its least value.
+_LIMITS = {"mean_dice": "evaluator.min_dice", "accuracy": "evaluator.min_accuracy", "mean_f1": "evaluator.min_f1"}
 # Entries that are not metrics: the number of images in a slice, and the confusion matrix.
 IMAGES = "images"
 CONFUSION = "confusion/"
@@ -53,15 +59,28 @@ class EvaluationSummary:
 
     Attributes:
         metrics: `mean_dice`, `dice/<class>`, ... or `accuracy`, `f1/<class>`, ...
-        baseline: metrics of the last blessed model on the same split; empty without a comparison.
-        blessed: whether the model reached all thresholds.
+        baseline: metrics of the last blessed model on the same images; empty without a comparison.
+        blessed: whether the model meets all conditions.
         reasons: why it was not blessed or not compared, and which images were left out; one sentence each.
+        measured: what the metrics are of, as `Measured.to_dict` returns it.
+        keys: keys of the configuration that decided against the model.
+        interval: `value`, `low` and `high` of the task's metric, with 95 % confidence.
+        change: the same of its difference from the last blessed model; empty without a comparison.
     """
 
     metrics: dict[str, float]
     baseline: dict[str, float]
     blessed: bool
     reasons: list[str]
+    measured: dict[str, Any]
+    keys: list[str]
+    interval: dict[str, float]
+    change: dict[str, float]
+
+    @property
+    def figures(self) -> Figures:
+        """The metrics with what they are of."""
+        return Figures(self.metrics, Measured.from_dict(self.measured))
 
 
 def write_evaluation(evaluation_dir: str | os.PathLike[str], summary: EvaluationSummary) -> None:
@@ -75,18 +94,27 @@ def read_evaluation(evaluation_dir: str | os.PathLike[str]) -> EvaluationSummary
     Raises:
         DatasetError: the folder does not contain one.
     """
-    return read_record(Path(evaluation_dir, SUMMARY_FILE), EvaluationSummary, "evaluation", "Run the Evaluator again.")
+    fix = "Run the Evaluator again."
+    found = read_record(Path(evaluation_dir, SUMMARY_FILE), EvaluationSummary, "evaluation", fix)
+    try:
+        Measured.from_dict(found.measured)
+        for spread in (found.interval, found.change):
+            _SPREAD(spread, "") if spread else None
+    except ValueError as error:
+        raise DatasetError(f"{Path(evaluation_dir, SUMMARY_FILE)}: no readable evaluation ({error}). {fix}") from None
+    return found
 
 
-def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:
-    """Returns a summary of TFMA's output.
+def summarize(
+    evaluation_dir: str, measured: Measured, verdict: Verdict, notes: Sequence[str] = ()
+) -> EvaluationSummary:
+    """Returns a summary of TFMA's output and of the verdict on the answers to single images.
 
     Args:
         evaluation_dir: TFMA's output.
-        reasons: sentences to begin with, e.g. why no baseline was compared.
-
-    Returns:
-        The summary; its reasons are the given ones, and one for every missed threshold.
+        measured: what its figures are of.
+        verdict: the verdict, to which TFMA adds the thresholds that were missed.
+        notes: further sentences, e.g. why no baseline was compared.
     """
     import tensorflow_model_analysis as tfma
 
@@ -95,16 +123,18 @@ def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:
         _by_slice(evaluation_dir, names[which])[()] if which in names else {} for which in (False, True)
     )
     validation = tfma.load_validation_result(evaluation_dir)
-    missed = [
-        _failure(failure, candidate, baseline)
-        for per_slice in validation.metric_validations_per_slice
-        for failure in per_slice.failures
-    ]
+    failures = [one for per_slice in validation.metric_validations_per_slice for one in per_slice.failures]
+    missed = [_failure(failure, candidate, baseline) for failure in failures]
+    keys = [_LIMITS[f.metric_key.name] for f in failures if f.metric_key.name in _LIMITS]
     return EvaluationSummary(
         metrics=_figures(candidate),
         baseline=_figures(baseline),
-        blessed=bool(validation.validation_ok),
-        reasons=[*reasons, *missed],
+        blessed=bool(validation.validation_ok) and not verdict.reasons,
+        reasons=[*missed, *verdict.reasons, *verdict.notes, *notes],
+        measured=measured.to_dict(),
+        keys=list(dict.fromkeys([*keys, *verdict.keys])),
+        interval=verdict.interval.to_dict(),
+        change={} if verdict.change is None else verdict.change.to_dict(),
     )
 
 
@@ -222,10 +252,12 @@ def _confusion(values: Mapping[str, float], classes: int) -> list[list[int]] | N
 def _failure(failure: Any, candidate: Mapping[str, float], baseline: Mapping[str, float]) -> str:
     name, threshold = failure.metric_key.name, failure.metric_threshold
     if failure.metric_key.is_diff:
+        # Of an `eval_config` of the user; our own compares image by image.
         least = threshold.change_threshold.absolute.value
         change = candidate[name] - baseline[name]
         return (
             f"{name} {candidate[name]:.4f} against {baseline[name]:.4f} of the last blessed model: "
-            f"a change of {change:+.4f} is less than min_improvement {least:+.4f}"
+            f"a change of {change:+.4f} is less than {least:+.4f}"
         )
-    return f"{name} {candidate.get(name, 0.0):.4f} is less than {threshold.value_threshold.lower_bound.value:.4f}"
+    least, key = threshold.value_threshold.lower_bound.value, _LIMITS.get(name, "").rpartition(".")[2]
+    return f"{name} {candidate.get(name, 0.0):.4f} is less than {key} {least:.4f}".replace("  ", " ")

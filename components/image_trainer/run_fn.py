@@ -22,6 +22,7 @@ from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, choose_placement
 from shardwright.components.image_trainer.spec import (
     AS_USUAL,
+    EVAL_SPLIT,
     MODEL_FILE,
     SPEC_FILE,
     RunOptions,
@@ -362,7 +363,7 @@ def training_line(message: Message, metric: str) -> str:
     """
     if "epoch" in message:
         held_out = message.get("eval", {})
-        measured = f", {metric} {held_out[metric]:.3f}" if metric in held_out else ""
+        measured = f", {metric} on {EVAL_SPLIT} {held_out[metric]:.3f}" if metric in held_out else ""
         fast = f", {message['images_per_second']:.1f} images/s" if message.get("images_per_second") else ""
         return f"epoch {message['epoch']}/{message['epochs']}: loss {message['loss']:.4f}{measured}{fast}"
     if "resumed" in message:

@@ -17,7 +17,7 @@ from shardwright.components.model_files.saved_model import load_saved_model
 from shardwright.errors import DatasetError, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds, threshold_masks
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
-from shardwright.lineage.places import PUSHED
+from shardwright.lineage.places import METADATA_FILE, PUSHED
 from shardwright.storage import is_remote
 from shardwright.untrusted import parse_untrusted_json
 
@@ -163,6 +163,11 @@ def model_folder(place: str) -> Path:
     for candidate in (folder, folder / _FORMAT):
         if Path(candidate, _SAVED).is_file():
             return candidate
+    if Path(place, METADATA_FILE).is_file():
+        raise UsageError(
+            f"{place}: no model of this run was blessed; its report.html has the reasons. To predict with the last one "
+            "all the same, add --unblessed."
+        )
     raise UsageError(
         f"{place}: contains neither {_SAVED} nor {BLESSING_FILE}. Give the folder of a run that has pushed a "
         "model, its push folder, or a SavedModel exported by a pipeline."

@@ -100,6 +100,7 @@ class Executor(executor.Executor):
                 model=version,
                 digest=digest,
                 metrics=summary.metrics,
+                measured=summary.measured,
                 fingerprints={"training": lineage["fingerprint"], **lineage["parents"]},
                 examples=_examples(evaluation),
             ),

@@ -65,7 +65,8 @@ def fill_page_outputs(
         if kind == HTML:
             _copy(Path(folders[_REPORT], REPORT_FILE), places[key])
         elif kind == METRICS:
-            artifact["metadata"] = dict(read_evaluation(folders[_EVALUATION]).metrics)
+            figures = read_evaluation(folders[_EVALUATION]).figures
+            artifact["metadata"] = {**figures.values, "measured": figures.measured.words()}
         else:
             artifact["metadata"] = _confusion_matrix(read_details(folders[_EVALUATION]))
         filled[key] = {"artifacts": [artifact]}

@@ -234,8 +234,6 @@ def _graph_inputs(
         input_fingerprint=at_run(FINGERPRINT),
         ingest_recipe=at_run(SETTLED_RECIPE) if SPLITS in options else resolved.recipe,
         transform_recipe=transform_recipe(config),
-        classes=resolved.classes,
-        multi=resolved.labels == MULTI,
         schema_file="",
         schema_text=resolved.schema_text,
         push_directory=target.push_directory,

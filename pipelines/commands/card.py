@@ -6,11 +6,14 @@ import argparse
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.files import add_force, new_page
 from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
+
+if TYPE_CHECKING:
+    from shardwright.evaluation.figures import Figures
 
 
 def add(commands: Commands) -> None:
@@ -97,20 +100,20 @@ def _of_model(options: argparse.Namespace) -> str:
     start, family = family_of(options.path, options.search)
     described = describe(start, family)
     places = [one["place"] for one in described["evaluations"]]
-    return model_card(described, _metrics(places), _classes(start.place), _title(options))
+    return model_card(described, _figures(places), _classes(start.place), _title(options))
 
 
-def _metrics(places: list[str]) -> dict[str, float]:
-    """Returns the metrics of the first evaluation that can be read."""
+def _figures(places: list[str]) -> Figures | None:
+    """Returns the figures of the first evaluation that can be read."""
     from shardwright.components.evaluator.summary import read_evaluation
     from shardwright.errors import ShardwrightError
 
     for place in places:
         try:
-            return dict(read_evaluation(place).metrics)
+            return read_evaluation(place).figures
         except (ShardwrightError, OSError):
             continue
-    return {}
+    return None
 
 
 def _classes(place: str) -> list[str]:

@@ -116,6 +116,6 @@ def _text(comparison: Comparison) -> str:
     verdict = f"{count} of {len(comparison.findings)} measures have changed" if count else "nothing has changed"
     if not comparison.enough:
         verdict = f"too few images to decide, {LEAST} of each are needed"
-    head = f"{comparison.current} ({comparison.current_images} images) against {comparison.reference}"
+    head = f"{comparison.current} ({comparison.current_sample}) against {comparison.reference}"
     unread = [escape(text) for text in (comparison.known, *comparison.unreadable) if text]
-    return "\n".join([*lines, *unread, f"{head} ({comparison.reference_images} images): {verdict}"])
+    return "\n".join([*lines, *unread, f"{head} ({comparison.reference_sample}): {verdict}"])

@@ -36,6 +36,9 @@ def add(commands: Commands) -> None:
         "--format", choices=("csv", "tfrecord"), default="csv", help="a table, or TFRecord files (default csv)"
     )
     predict.add_argument("--split", metavar="NAME", help="split of a dataset (default: all)")
+    predict.add_argument(
+        "--unblessed", action="store_true", help="MODEL is a run: its last model, though it is not blessed"
+    )
     layout = predict.add_mutually_exclusive_group()
     layout.add_argument("--dialect", choices=DIALECTS, help="layout of masks (default: that of the model's own table)")
     layout.add_argument("--like", metavar="CSV", help="the layout of this table, e.g. a sample submission")
@@ -64,9 +67,10 @@ def _predict(options: argparse.Namespace) -> int:
     from shardwright.components.predictor.predict import PredictOptions, predict
     from shardwright.pipelines.runs.logs import quiet_libraries
 
+    model = _last_model(options.model) if options.unblessed else options.model
     with quiet_libraries():
         found = predict(
-            options.model,
+            model,
             options.images,
             options.out,
             PredictOptions(
@@ -78,7 +82,7 @@ def _predict(options: argparse.Namespace) -> int:
         )
     if options.json:
         failures = [failure._asdict() for failure in found.failures]
-        print_json({**vars(found), "failures": failures})
+        print_json({**vars(found), "model": model, "failures": failures})
     else:
         layout = f" in the layout of {found.dialect}" if found.dialect else ""
         for note in found.notes:
@@ -87,6 +91,16 @@ def _predict(options: argparse.Namespace) -> int:
     for failure in found.failures:
         print(f"shardwright: {escape(failure.key)}: {failure.code}: {escape(failure.reason)}", file=sys.stderr)
     return 1 if found.failures else 0
+
+
+def _last_model(run: str) -> str:
+    """Returns the model that a run trained last, and says which."""
+    from shardwright.pipelines.runs.metadata_store import last_model
+    from shardwright.progress import print_note
+
+    model = last_model(os.path.abspath(run))
+    print_note(f"--unblessed: {model}")
+    return model
 
 
 def _on_beam(given: list[str]) -> RunParts:

@@ -75,7 +75,8 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
         "further_sizes": others,
         "formats": dict(sorted(found.formats.items())),
         "measures": measures,
-        "measured": found.measured,
+        # Of how many of the images the measures of pixels are; fewer than all were chosen by a hash of their keys.
+        "measured": {"images": found.measured, "of": found.total},
         "duplicates": {
             "exact_groups": duplicates.exact,
             "near_groups": duplicates.near,
@@ -85,6 +86,12 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
         "bytes": sum(shard.bytes for shard in manifest.shards),
         "shards": len(manifest.shards),
     }
+
+
+def of_images(measure: dict[str, Any], figures: dict[str, Any]) -> str:
+    """Returns of which images a measure is."""
+    of, count = sum(figures["images"].values()), measure["count"]
+    return f"of {of:,} images" if count == of else f"of {count:,} of {of:,} images, chosen by hash"
 
 
 def _lines(figures: dict[str, Any]) -> list[str]:
@@ -101,13 +108,13 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     ]
     for name, counts in figures["classes"].items():
         images = ", ".join(f"{plain(key)} {value}" for key, value in counts.items() if key != "mask_part")
-        part = f"; masks cover {100 * counts['mask_part']:.2g} %" if "mask_part" in counts else ""
+        part = f"; masks cover {100 * counts['mask_part']:.2g} % of these images" if "mask_part" in counts else ""
         rows.append((f"class {plain(name, 40)}", f"{images}{part}"))
     for name, measure in figures["measures"].items():
         low, middle, high = measure["quartiles"]
         if not math.isnan(middle):
             mean, least, most = map(plain_number, (measure["mean"], low, high))
-            rows.append((name, f"mean {mean}, middle half {least} to {most}"))
+            rows.append((name, f"mean {mean}, middle half {least} to {most}; {of_images(measure, figures)}"))
     groups = ", ".join(
         f"{name.replace('_', ' ')} {'not searched for' if value is None else value}"
         for name, value in figures["duplicates"].items()

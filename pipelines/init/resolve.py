@@ -18,6 +18,7 @@ from shardwright.ingest.split_inputs import predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.detect_input import DetectedInput
 from shardwright.pipelines.init.image_sample import ImageSample, look_at_images
+from shardwright.pipelines.init.thin_splits import thin_splits
 from shardwright.progress import counted
 from shardwright.staging.commit import allowed_rejects, needed_share
 
@@ -73,7 +74,7 @@ def resolve_input(found: DetectedInput) -> ResolvedInput:
     trainable = bool(survey.classes)
     notes = [*found.notes, _counted(found.surveyed, sample)]
     notes += [comments[path] for path in ("images.unsupported_formats",) if path in comments]
-    if config.split.method == "predefined":
+    if config.split.method in ("predefined", "stratified"):
         notes.append(f"split: {comments['split.method']}")
     too_many = _too_many_rejects(config, found.surveyed, sample)
     if too_many is not None:
@@ -156,6 +157,12 @@ def _with_split(config: Config, found: DetectedInput, comments: dict[str, str]) 
             shown = ", ".join(f"{name} {count:,}" for name, count in counts.items())
             comments["split.method"] = f"predefined: the input itself states the splits ({shown})."
             return config
+        thin, split = thin_splits(config.split, found.surveyed)
+        if thin:
+            config = replace(config, split=split)
+            comments["split.method"] = (
+                f"stratified: by hash, {thin}. New images may move old ones; split.keep_from keeps them in place."
+            )
     comments.setdefault(
         "split.method", "hash: new images never move old ones. Or: group, stratified, kfold, predefined."
     )

@@ -78,6 +78,20 @@ def past_runs(run_root: str) -> list[PastRun]:
     return sorted(runs, key=lambda run: (run.started, run.steps[0].execution))
 
 
+def last_model(run_root: str) -> str:
+    """Returns the folder of the model that was trained last in a run's folder, blessed or not.
+
+    Raises:
+        NotFound: there is no such folder, or no training in it has come to its end.
+        DatasetError: there is no metadata store, or a damaged one.
+    """
+    for run in reversed(past_runs(run_root)):
+        for step in run.steps:
+            if step.component == "Trainer" and step.state in ("COMPLETE", "CACHED"):
+                return next(os.path.join(run_root, place) for place in step.outputs if place.split("/")[-2] == "model")
+    raise NotFound(f"{run_root}: no training has come to its end there. Run the pipeline again.")
+
+
 def steps_to(run_root: str, place: str) -> list[Step]:
     """Returns the executions that made an artifact, from first to last; none if the store does not know it.
 

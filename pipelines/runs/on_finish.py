@@ -13,11 +13,15 @@ configuration file.
 | `root` | absolute path of the run's folder |
 | `config` | the configuration with all defaults |
 | `metrics` | the model's metrics on `evaluator.split`: `mean_dice`, `accuracy`, … |
-| `baseline` | those of the last blessed model; empty without one |
-| `epochs` | for each epoch `epoch`, `loss`, `metrics` on `eval`, `images_per_second`, `seconds`, … |
+| `measured` | what these are of: `split`, `images`, `size`, `thresholds`, `min_areas` |
+| `interval` | `value`, `low` and `high` of the task's metric, with 95 % confidence |
+| `baseline` | metrics of the last blessed model on the same images; empty without one |
+| `change` | the difference from it, as `interval`; empty without one |
+| `keys` | keys of the configuration that decided against the model |
+| `epochs` | for each epoch `epoch`, `loss`, `metrics` and what they are of, `images_per_second`, `seconds`, … |
 | `best_epoch` | the epoch whose weights were kept, from 1 |
 | `dataset` | `digest`, `classes`, and `records` for each split |
-| `paths` | absolute: `dataset`, `transformed`, `report`, `evaluation`, `model_run`; `pushed_model` if there is one |
+| `paths` | absolute: `dataset`, `transformed`, `report`, `evaluation`, `model_run`; `pushed_model`, or `model` |
 
 A run that failed has the keys to `config` only.
 """

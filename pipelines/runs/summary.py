@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,24 @@ from markupsafe import Markup
 from shardwright.components.data_gate.executor import DECISION_FILE
 from shardwright.components.evaluator.summary import EvaluationSummary, read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history, read_summary
+from shardwright.config import EvaluatorConfig
 from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import card, isolate, link, paragraph, section
+from shardwright.escaping import escape
+from shardwright.evaluation.figures import KAGGLE, TITLES
 from shardwright.evaluation.metrics import headline
+from shardwright.evaluation.verdict import AUTO, LEAST_IMAGES, UNJUDGED
 from shardwright.lineage.blessing import read_blessing
 from shardwright.pipelines.runs.runner import RunRecord
+from shardwright.progress import counted
 from shardwright.report.anomalies import DRIFT, SKEW, Anomaly, anomaly_chapter, read_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.model import model_chapter
 from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, write_page
 
+# How the ingest's note on the classes that a split lacks begins.
+LACKS = "split: no image of {split} has "
 # Labels of paths in the table -> their keys for `run.on_finish`.
 _KEYS = {"TensorBoard": "model_run", "pushed model": "pushed_model"}
 
@@ -61,7 +69,7 @@ class RunSummary:
     def table(self) -> str:
         """Returns the rows as aligned lines."""
         width = max(len(label) for label, _ in self.rows) + 2
-        return "\n".join(f"{label:<{width}}{value}".rstrip() for label, value in self.rows)
+        return "\n".join(f"{escape(label):<{width}}{escape(value)}".rstrip() for label, value in self.rows)
 
 
 def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Sequence[str]) -> RunSummary:
@@ -78,20 +86,22 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
     decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
     evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
     rows = _ingest_rows(manifest, run_root / examples)
-    rows.extend(_further_notes(Path(examples, BUILD_FILE), shown))
+    rows.extend(_further_notes(Path(examples, BUILD_FILE), shown, evaluation.measured["split"]))
     rows.append(("anomalies", _anomalies(decision)))
     rows.extend(_training_rows(record.output("Trainer", "model_run")))
-    rows.extend(
-        _metric_rows(
-            evaluation.metrics, evaluation.baseline, first=headline(manifest.task, multi=manifest.labels == MULTI)
-        )
-    )
+    rows.extend(_metric_rows(evaluation, first=headline(manifest.task, multi=manifest.labels == MULTI)))
     rows.extend(_verdict_rows(evaluation))
     paths = _places(record, push_directory, pushed=evaluation.blessed)
     rows.extend((label, str(run_root / uri)) for label, uri in paths.items())
+    if not evaluation.blessed:
+        rows.extend(_way_on(evaluation, run_root))
     facts = {
         "metrics": evaluation.metrics,
+        "measured": evaluation.measured,
+        "interval": evaluation.interval,
         "baseline": evaluation.baseline,
+        "change": evaluation.change,
+        "keys": evaluation.keys,
         **_training_facts(record.output("Trainer", "model_run")),
         "dataset": {"digest": manifest.digest, "classes": list(manifest.classes), "records": _records(manifest)},
         "paths": {_KEYS.get(label, label): str(run_root / uri) for label, uri in paths.items()},
@@ -99,10 +109,35 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
     return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons), facts)
 
 
-def _further_notes(build: Path, shown: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns ImageExampleGen's notes that were not shown yet: duplicates, shares of the splits."""
+def hopeless(examples: str, section: EvaluatorConfig) -> Iterator[str]:
+    """Yields why no model of a run can be blessed, as far as its dataset shows it.
+
+    Args:
+        examples: folder of the dataset.
+        section: the conditions of a blessing.
+    """
+    manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
+    least = LEAST_IMAGES if section.min_images == AUTO else int(section.min_images)
+    count = _records(manifest).get(section.split, 0)
+    why = (
+        [f"{section.split} has {counted(count, 'image')}, fewer than {least}: evaluator.min_images"]
+        if count < least
+        else []
+    )
+    notes = json.loads(Path(examples, BUILD_FILE).read_text(encoding="utf-8")).get("notes", [])
+    if not section.allow_missing_classes:
+        lacking = (note for note in notes if note.startswith(LACKS.format(split=section.split)))
+        why += [f"{note.removeprefix('split: ')}: evaluator.allow_missing_classes" for note in lacking]
+    return (f"no model of this run will be blessed ({reason})" for reason in why)
+
+
+def _further_notes(build: Path, shown: Sequence[str], judged: str) -> list[tuple[str, str]]:
+    """Returns ImageExampleGen's notes that were not shown yet: duplicates, shares of the splits.
+
+    The verdict says which classes the split lacks that the model is judged on.
+    """
     notes = json.loads(build.read_text(encoding="utf-8")).get("notes", [])
-    further = [note for note in notes if note not in shown]
+    further = [note for note in notes if note not in shown and not note.startswith(LACKS.format(split=judged))]
     return [("notes" if i == 0 else "", note) for i, note in enumerate(further)]
 
 
@@ -136,25 +171,45 @@ def _anomalies(decision: dict[str, Any]) -> str:
 def _training_rows(model_run: str) -> list[tuple[str, str]]:
     history = read_history(model_run)
     first, last, epochs = history.loss[0], history.loss[-1], len(history.loss)
-    return [("loss", f"{first:.4f} -> {last:.4f} in {epochs} epochs (kept: epoch {history.best_epoch})")]
+    best = f", the best on {history.eval_split}" if history.eval_split else ""
+    return [("loss on train", f"{first:.4f} -> {last:.4f} in {epochs} epochs (kept: epoch {history.best_epoch}{best})")]
 
 
-def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: str) -> list[tuple[str, str]]:
-    rows = []
-    for name, value in sorted(metrics.items(), key=lambda item: (item[0] != first, "/" in item[0], item[0])):
-        before = f"   last blessed {baseline[name]:.4f}" if name in baseline else ""
-        rows.append((name, f"{value:.4f}{before}"))
+def _metric_rows(evaluation: EvaluationSummary, first: str) -> list[tuple[str, str]]:
+    figures = evaluation.figures
+    rows = [("figures", f"of {figures.measured.words()}")]
+    by_class = sorted(item for item in figures.values.items() if "/" in item[0])
+    for name, value in (*figures.means(first), *by_class):
+        known = [f"{value:.4f}"]
+        if name == first and evaluation.interval:
+            known.append("with 95 % confidence {low:.4f} to {high:.4f}".format(**evaluation.interval))
+        if name in evaluation.baseline:
+            known.append(f"last blessed {evaluation.baseline[name]:.4f}")
+        if name == KAGGLE:
+            known.append(TITLES[KAGGLE][1])
+        rows.append((name, "   ".join(known)))
+    if evaluation.change:
+        spread = "{value:+.4f}, and with 95 % confidence {low:+.4f} to {high:+.4f}".format(**evaluation.change)
+        rows.append((f"{first} change", f"{spread}, on the same images"))
     return rows
 
 
 def _verdict_rows(evaluation: EvaluationSummary) -> list[tuple[str, str]]:
-    rows = [("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed")]
-    rows.extend(("", reason) for reason in evaluation.reasons)
-    # Means may be high enough without them.
-    never = [name[3:] for name, value in evaluation.metrics.items() if name.startswith("f1/") and value == 0]
-    if never:
-        rows.append(("", f"it finds these classes in no image that shows them: {', '.join(never)}"))
-    return rows
+    if not evaluation.blessed:
+        return [("model", "NOT BLESSED, not pushed")]
+    unjudged = next((reason for reason in evaluation.reasons if reason.startswith(UNJUDGED)), "")
+    verdict = f"BLESSED, though {unjudged}; pushed" if unjudged else "BLESSED and pushed"
+    return [("model", verdict), *(("", reason) for reason in evaluation.reasons if reason != unjudged)]
+
+
+def _way_on(evaluation: EvaluationSummary, run_root: Path) -> list[tuple[str, str]]:
+    """Returns why a model was not blessed, how to predict with it all the same, and what decides."""
+    run = shlex.quote(str(run_root))
+    return [
+        *(("not blessed" if place == 0 else "", reason) for place, reason in enumerate(evaluation.reasons)),
+        ("predict with it", f"shardwright predict {run} IMAGES --unblessed --out predictions.csv"),
+        ("keys that decide", ", ".join(evaluation.keys)),
+    ]
 
 
 def _records(manifest: Manifest) -> dict[str, int]:
@@ -177,6 +232,8 @@ def _places(record: RunRecord, push_directory: str, *, pushed: bool) -> dict[str
         "TensorBoard": record.output("Trainer", "model_run"),
         "evaluation": record.output("Evaluator", "evaluation"),
     }
+    if not pushed:
+        places["model"] = record.output("Trainer", "model")
     blessing = read_blessing(push_directory)
     if pushed and blessing is not None:
         places["pushed model"] = str(Path(push_directory, blessing.model))

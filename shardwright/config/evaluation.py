@@ -103,21 +103,29 @@ def _check(path: str, images: int, alpha: float, ignore: tuple[str, ...]) -> Non
         one_of(f"{path}.ignore", measure, MEASURES)
 
 
-TUNED = "tuned"
+TUNED, AUTO = "tuned", "auto"
 FLIPS = ("left_right", "up_down")
 ANOMALY_KIND = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """Limits that a model must reach to be blessed, and by how much it must beat the last blessed one.
+    """Conditions that a model must meet to be blessed, and how it turns probabilities into masks and classes.
 
     Attributes:
         split: Split that models are judged on.
         min_dice: Least mean Dice of masks.
-        min_accuracy: Least accuracy of one class an image.
+        min_accuracy: Least accuracy of one class an image; by default halfway from guessing to always right: 0.75 with
+            two classes, 0.6 with five, 0.55 with ten.
         min_f1: Least mean F1 of several classes an image.
-        min_improvement: Least difference from the baseline model, in the same metric; negative: it may be worse.
+        min_improvement: The model must be better than the last blessed one by more than this, in the same metric on the
+            same images, with 95 % confidence. Negative: it may be worse by so much; -1: it is not compared.
+        min_images: Least number of images in the split. `auto`: 50, and as many as make the 95 % interval of the metric
+            ±0.1 or narrower. A number leaves out the interval.
+        min_per_class: Least number of images of each class in the split.
+        allow_missing_classes: Judges a model although the split has no image of some classes; the result names them.
+        beat_trivial: The Dice or F1 of every class must be above that of a constant answer, which is always or never
+            yes.
         threshold: Probability from which a pixel or image has a class; `tuned`: chosen per class on the split `eval`.
         min_area: Pixels (of `transform.size`) of the smallest region of a mask; `tuned`: chosen per class on the split
             `eval`.
@@ -128,18 +136,28 @@ class EvaluatorConfig:
 
     split: str = "test"
     min_dice: float = 0.5
-    min_accuracy: float = 0.5
+    min_accuracy: float | None = None
     min_f1: float = 0.5
     min_improvement: float = 0.0
+    min_images: int | str = AUTO
+    min_per_class: int = 5
+    allow_missing_classes: bool = False
+    beat_trivial: bool = True
     threshold: float | str = TUNED
     min_area: int | str = TUNED
     flips: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         between("evaluator.min_dice", self.min_dice, 0, 1)
-        between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
+        if self.min_accuracy is not None:
+            between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
         between("evaluator.min_f1", self.min_f1, 0, 1)
         between("evaluator.min_improvement", self.min_improvement, -1, 1)
+        if isinstance(self.min_images, str):
+            one_of("evaluator.min_images", self.min_images, (AUTO,))
+        else:
+            at_least("evaluator.min_images", self.min_images, 1)
+        at_least("evaluator.min_per_class", self.min_per_class, 0)
         for flip in self.flips:
             one_of("evaluator.flips", flip, FLIPS)
         for name, value, most in (("threshold", self.threshold, 1), ("min_area", self.min_area, 2**31)):

@@ -119,6 +119,8 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "evaluator.min_accuracy": (0, 1),
     "evaluator.min_f1": (0, 1),
     "evaluator.min_improvement": (-1, 1),
+    "evaluator.min_images": (1, None),
+    "evaluator.min_per_class": (0, None),
     "evaluator.threshold": (0, 1),
     "evaluator.min_area": (0, 2**31),
     "gate.drift.images": (20, None),
@@ -326,6 +328,8 @@ def _scalar(hint: Any, path: str) -> dict[str, Any]:
     if hint is str:
         if path in ("evaluator.threshold", "evaluator.min_area"):
             return {"enum": [evaluation.TUNED]}
+        if path == "evaluator.min_images":
+            return {"enum": [evaluation.AUTO]}
         return {"type": "string", **({"pattern": _PATTERNS[path]} if path in _PATTERNS else {})}
     if hint is bool:
         return {"type": "boolean"}

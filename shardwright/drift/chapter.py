@@ -88,11 +88,11 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
         _detail(f"c-{heading.ident}-{place}", finding, reference, current, tile)
         for place, finding in enumerate(drifted)
     ]
-    lead = Markup("{} images of {} against {} of {}.").format(
-        number(comparison.current_images),
+    lead = Markup("{}: {}; compared with {}: {}.").format(
         isolate(comparison.current),
-        number(comparison.reference_images),
+        comparison.current_sample,
         isolate(comparison.reference),
+        comparison.reference_sample,
     )
     if not comparison.enough:
         lead += Markup(" <b>Too few images: at least {} of each are needed.</b>").format(LEAST)

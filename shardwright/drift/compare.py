@@ -39,11 +39,11 @@ def comparison_html(comparison: Comparison) -> Markup:
     verdict = f"{count} of {every} measures have changed" if count else "Nothing has changed"
     if not comparison.enough:
         verdict = f"Too few images: at least {LEAST} of each are needed"
-    sides = Markup("{} images of {} against {} of {}").format(
-        number(comparison.current_images),
+    sides = Markup("{}: {}; against {}: {}").format(
         isolate(comparison.current, 60),
-        number(comparison.reference_images),
+        comparison.current_sample,
         isolate(comparison.reference, 60),
+        comparison.reference_sample,
     )
     body = [
         (
@@ -114,6 +114,8 @@ class Comparison:
         reference_unreadable: keys of images of the reference that are left out, as they cannot be read or decoded.
         current_unreadable: those of the current sample.
         current_known: images of the current dataset that are left out because the reference has them, too.
+        reference_of: images of the reference that could have been in its sample.
+        current_of: those of the current side.
     """
 
     reference: str
@@ -124,6 +126,18 @@ class Comparison:
     reference_unreadable: tuple[str, ...] = ()
     current_unreadable: tuple[str, ...] = ()
     current_known: int = 0
+    reference_of: int = 0
+    current_of: int = 0
+
+    @property
+    def reference_sample(self) -> str:
+        """Which images of the reference were measured, in words."""
+        return _sample(self.reference_images, self.reference_of, self.reference_unreadable)
+
+    @property
+    def current_sample(self) -> str:
+        """Which images of the current side were measured, in words."""
+        return _sample(self.current_images, self.current_of, self.current_unreadable)
 
     @property
     def known(self) -> str:
@@ -161,6 +175,13 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values for JSON."""
         return {**asdict(self), "enough": self.enough, "findings": [asdict(finding) for finding in self.findings]}
+
+
+def _sample(images: int, of: int, unreadable: Sequence[str]) -> str:
+    """Returns which images were measured: all that can be read, or some that a hash chose."""
+    if of > images + len(unreadable):
+        return f"{images:,} of {of:,} images, chosen by hash"
+    return counted(images, "image")
 
 
 def compare(
@@ -201,6 +222,8 @@ def compare(
         tuple(reference.unreadable),
         tuple(current.unreadable),
         current.known,
+        reference.total,
+        current.total,
     )
 
 

@@ -57,10 +57,11 @@ class DriftCheck:
             moved = f" {' -> '.join(means)}" if means else ""
             changes.append(f"{finding.words}{moved} (p {finding.p:.2g})")
         more = f" and {len(drifted) - _LISTED} more" if len(drifted) > _LISTED else ""
-        new = "new " if self.comparison.current_known else ""
+        compared = self.comparison
+        new = ", new ones" if compared.current_known else ""
         what = (
-            f"{self.comparison.current_images} {new}images against {self.comparison.reference_images} of "
-            f"{self.comparison.reference}: {'; '.join(changes)}{more}"
+            f"{compared.current_sample}{new}, against {compared.reference_sample} of {compared.reference}: "
+            f"{'; '.join(changes)}{more}"
         )
         where = "images" if self.kind == DRIFT else f"split {self.current.name}"
         return [Anomaly(self.kind, where, what)]

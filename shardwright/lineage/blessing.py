@@ -25,6 +25,7 @@ _BLESSING = untrusted.record(
     {"model": untrusted.file_name, "digest": untrusted.text},
     {
         "metrics": untrusted.mapped(untrusted.number),
+        "measured": untrusted.mapped(untrusted.anything),
         "fingerprints": untrusted.mapped(untrusted.text),
         "examples": untrusted.mapped(untrusted.text),
     },
@@ -41,6 +42,7 @@ class Blessing:
         model: its folder, relative to the push folder.
         digest: hash of the model's files, see `model_digest`.
         metrics: its metrics in the evaluation.
+        measured: what they are of, as `shardwright.evaluation.figures.Measured.to_dict` returns it.
         fingerprints: role (`training`, `dataset`, ...) -> fingerprint of its sources.
         examples: `place` and `digest` of the dataset of its images. Only compiled pipelines record it: on one machine
             all artifacts are found by their digests.
@@ -51,6 +53,7 @@ class Blessing:
     metrics: Mapping[str, float] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
@@ -109,6 +112,5 @@ def model_digest(folder: str | os.PathLike[str]) -> str:
 
 def _plain(blessing: Blessing) -> dict[str, Any]:
     row = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(blessing).items()}
-    if not blessing.examples:
-        del row["examples"]  # Earlier versions, which do not know this field, can read the file then.
-    return row
+    # Earlier versions, which do not know these fields, can read the file without them.
+    return {name: value for name, value in row.items() if value or name not in ("examples", "measured")}

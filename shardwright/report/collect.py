@@ -1,8 +1,9 @@
 """Collects the counts of the report, and the locations of the images that it shows, from the facts of the shards.
 
 No shard is read (`shardwright.dataset.facts`), only its index and its facts. Measures of pixels are those that the
-ingest wrote; of a dataset without them, the images that the page shows at random are measured. Shapes of masks come
-from a sample. Memory use is constant, except for about 60 bytes for each image, from which duplicates are found.
+ingest wrote; of a dataset without them all images are measured if that takes seconds, else as many as do, chosen by a
+hash. Shapes of masks come from a sample. Memory use is constant, except for about 60 bytes for each image, from which
+duplicates are found.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from shardwright.images.header import ImageError
 from shardwright.images.quality import Quality, measure, thumbnail
 from shardwright.progress import SILENT, Progress
 from shardwright.report.mask_shapes import MaskShapes
-from shardwright.report.samples import LowestK, key_folder
+from shardwright.report.samples import Candidate, LowestK, key_folder
+from shardwright.storage import map_threads
 
 MOST_CLASSES = 24
 _RANDOM, _PER_CLASS, _EXTREME = 24, 6, 12
 _MOST_SIZES = 4096
+# How many images are measured at most, and how many pixels and bytes they have together: seconds on two cores.
+_MOST_MEASURED, _MOST_PIXELS, _MOST_BYTES = 5_000, 10**9, 4 * 10**8
 
 _QUALITY = ("brightness", "contrast", "sharpness", "colorfulness")
 
@@ -81,7 +85,8 @@ class Collected:
         areas: class -> pixels of its masks.
         pixels: pixels of all images.
         shapes: shapes of the masks; `None` if none are stored as runs.
-        measured: number of images whose pixels were measured; `None` if the records contain the measures.
+        measured: of how many images the measures of pixels are.
+        sample: the images to measure, if the records do not contain the measures.
         columns: numbers from which duplicates are found.
         random: a random sample of images.
         by_class: a random sample of the images of each class.
@@ -103,9 +108,10 @@ class Collected:
     areas: Counter[int] = field(default_factory=Counter)
     pixels: int = 0
     shapes: MaskShapes | None = None
-    measured: int | None = None
+    measured: int = 0
     columns: Columns = field(default_factory=Columns)
     random: LowestK = field(default_factory=lambda: LowestK(_RANDOM))
+    sample: LowestK = field(default_factory=lambda: LowestK(_MOST_MEASURED))
     by_class: dict[int, LowestK] = field(default_factory=dict)
     smallest: LowestK = field(default_factory=lambda: LowestK(_EXTREME))
     largest: LowestK = field(default_factory=lambda: LowestK(_EXTREME))
@@ -144,7 +150,8 @@ def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress 
         collector.add(number, shard.split, _entries(dataset, shard), dataset.facts(shard))
         shown.advance(shard.records)
     if reader.quality is None:
-        found.measured = _measure_shown(found, reader)
+        _measure_sample(found, reader)
+    found.measured = found.histograms[_QUALITY[0]].total
     return found
 
 
@@ -195,6 +202,8 @@ class _Collector:
         drawn = [sampling_hash(key, self.options.seed) for key in keys]
         for key, place, score in zip(keys, places, drawn, strict=True):
             found.random.offer(score, key, place)
+            if facts.quality is None:
+                found.sample.offer(score, key, place)
         self._classes(split, keys, places, facts)
         self._masks(split, keys, places, facts)
         self._quality(split, facts)
@@ -281,16 +290,20 @@ class _Collector:
                 )
 
 
-def _measure_shown(found: Collected, reader: ExampleReader) -> int:
-    """Measures the images that the page shows at random, which are read for it anyway; returns their number."""
-    count = 0
-    for shown in found.random.candidates():
-        quality = measured(reader.read(shown.key, read_record(found.shards, shown.place)))
+def _measure_sample(found: Collected, reader: ExampleReader) -> None:
+    """Measures all images, or those of the lowest hashes that are measured in seconds; never fewer than are shown."""
+    images = max(1, found.total)
+    heaviest = max(found.pixels / _MOST_PIXELS, sum(shard.bytes for shard in found.shards) / _MOST_BYTES)
+    most = max(_RANDOM, int(images / heaviest)) if heaviest > 1 else images
+
+    def measure_one(shown: Candidate) -> tuple[Candidate, Quality | None]:
+        return shown, measured(reader.read(shown.key, read_record(found.shards, shown.place)))
+
+    for shown, quality in map_threads(measure_one, found.sample.candidates()[:most]):
         if quality is not None:
-            count += 1
+            split = found.shards[shown.place.shard].split
             for name in _QUALITY:
-                found.histograms[name].add(found.shards[shown.place.shard].split, [getattr(quality, name)])
-    return count
+                found.histograms[name].add(split, [getattr(quality, name)])
 
 
 def measured(view: ExampleView) -> Quality | None:

@@ -52,16 +52,19 @@ def images(found: Collected) -> Markup:
     """Returns the section with sizes, formats and measures of quality."""
     splits = [split for split in sorted(found.images) if found.images[split] >= ENOUGH]
     cards = [
-        card(title, histogram(f"c-{name}", title, found.histograms[name], show)) for name, title, show in _MEASURES
-    ]
-    lead = ""
-    if found.measured is not None:
-        lead = (
-            f"The dataset contains no measures (images.verify: full writes them), so brightness, contrast, sharpness "
-            f"and color are those of the {number_of(found.measured, 'image')} that are shown at random."
+        card(
+            title, histogram(f"c-{name}", title, data, show), note="" if data.total == found.total else of_images(found)
         )
+        for name, title, show in _MEASURES
+        for data in [found.histograms[name]]
+    ]
     lines = split_legend(splits) if len(found.images) > 1 and splits else ""
-    return section("images", "Images", lines, grid(*cards, _sizes(found), _kinds(found)), lead=lead)
+    return section("images", "Images", lines, grid(*cards, _sizes(found), _kinds(found)))
+
+
+def of_images(found: Collected) -> str:
+    """Returns of which images the measures of pixels are."""
+    return f"Of {number(found.measured)} of {number_of(found.total, 'image')}, chosen by a hash of their keys."
 
 
 def _sizes(found: Collected) -> Markup:

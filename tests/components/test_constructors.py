@@ -188,20 +188,21 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
         ImageTrainer(examples, graph, run_fn="mine.run_fn", module_file="mine.py")
 
 
-def test_the_evaluator_has_a_minimum_for_each_task():
+def test_the_evaluator_has_the_conditions_of_the_section():
     examples, model = channel("Examples"), channel("Model")
     given = plain(ImageEvaluator(examples, model, min_dice=0.7, split="eval"))
-    minimums = {
-        name: limits["thresholds"][0]["threshold"]["value_threshold"]["lower_bound"]
-        for spec in given["eval_config"]["metrics_specs"]
-        for name, limits in spec["per_slice_thresholds"].items()
-    }
-    assert minimums == {"mean_dice": 0.7, "accuracy": 0.5, "mean_f1": 0.5}
+    assert given["limits"] == {
+        "min_dice": 0.7, "min_accuracy": None, "min_f1": 0.5, "min_improvement": 0.0, "min_images": "auto",
+        "min_per_class": 5, "allow_missing_classes": False, "beat_trivial": True,
+    }  # fmt: skip
+    assert given["eval_config"] is None
     assert given["example_splits"] == ["eval"]
     section = {"min_dice": 0.7, "split": "eval"}
     assert given == plain(ImageEvaluator.from_config(config_of(evaluator=section), examples, model))
     with pytest.raises(ConfigError, match=r"evaluator\.min_dice: 7 is out of range"):
         ImageEvaluator(examples, model, min_dice=7)
+    with pytest.raises(ConfigError, match=r"evaluator\.min_images: 'few' is not known"):
+        ImageEvaluator(examples, model, min_images="few")
 
 
 def test_the_report_opens_the_reference_when_it_is_constructed(small_dataset, tmp_path):

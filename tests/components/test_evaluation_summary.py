@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from shardwright.components.evaluator.summary import summarize
+from shardwright.evaluation.figures import Measured
+from shardwright.evaluation.verdict import Interval, Verdict
 
 
 class Message(SimpleNamespace):
@@ -38,12 +40,14 @@ METRICS = {"f1/a": 0.5, "f1/a_diff": 0.7, "f1/b_diff": 0.6}
 def test_differences_are_left_out_and_a_class_with_their_ending_is_not(monkeypatch, pairs, names, baseline):
     specs = [SimpleNamespace(is_baseline=name == "baseline", name=name) for name in names]
     whole = SimpleNamespace(slice_key=SimpleNamespace(single_slice_keys=[]), metric_keys_and_values=pairs)
-    verdict = SimpleNamespace(metric_validations_per_slice=[], validation_ok=True)
+    validation = SimpleNamespace(metric_validations_per_slice=[], validation_ok=True)
     tfma = SimpleNamespace(
         load_eval_result=lambda folder: SimpleNamespace(config=SimpleNamespace(model_specs=specs)),
         load_metrics=lambda folder: [whole],
-        load_validation_result=lambda folder: verdict,
+        load_validation_result=lambda folder: validation,
     )
     monkeypatch.setitem(sys.modules, "tensorflow_model_analysis", tfma)
-    found = summarize("anywhere", [])
+    measured = Measured("test", 9, (24, 40))
+    verdict = Verdict(reasons=(), keys=(), notes=(), interval=Interval(0.5, 0.4, 0.6), change=None)
+    found = summarize("anywhere", measured, verdict)
     assert (found.metrics, found.baseline) == (METRICS, baseline)

@@ -38,11 +38,12 @@ def artifact(kind: str, uri: Path):
 class Line:
     """The end of a pipeline, for one dataset: evaluates models, pushes them, resolves the baseline."""
 
-    def __init__(self, root: Path, data: Path, task: str = "segmentation", multi: bool = False, **evaluator) -> None:
-        self.root, self.data, self.multi, self.runs = root, data, multi, 0
+    def __init__(self, root: Path, data: Path, task: str = "segmentation", **evaluator) -> None:
+        self.root, self.data, self.runs = root, data, 0
         self.place = str(data)
-        self.classes = SHAPES if task == "segmentation" else COLORS
         self.push = root / "pushed"
+        # The splits of these tests are tiny; `tests/shardwright/evaluation/test_verdict.py` has the conditions.
+        evaluator = {"min_images": 1, "min_per_class": 0, "allow_missing_classes": True, **evaluator}
         self.config = parse_config({"task": task, "input": {"images": "x"}, "evaluator": evaluator}, base="/")
 
     def run(self, model):
@@ -71,10 +72,8 @@ class Line:
         executor.Executor().Do({}, {"model": [baseline]}, properties)
 
     def evaluate(self, model, baseline, home: Path, *options: str):
-        from tfx.utils import proto_utils
-
-        from shardwright.components.evaluator.component import build_eval_config
-        from shardwright.components.evaluator.executor import Executor
+        from shardwright.components.evaluator.component import limits_of
+        from shardwright.components.evaluator.executor import LIMITS, Executor
 
         examples = artifact("Examples", self.data)
         examples.split_names = json.dumps(list(ImageDataset.open(self.data).splits))
@@ -84,9 +83,7 @@ class Line:
             beam_pipeline_args=["--runner=DirectRunner", *options], tmp_dir=str(home / "tmp"), unique_id=str(self.runs)
         )
         properties = {
-            "eval_config": proto_utils.proto_to_json(
-                build_eval_config(self.config.evaluator, self.config.task, self.classes, multi=self.multi)
-            ),
+            LIMITS: limits_of(self.config.evaluator),
             "example_splits": json.dumps([self.config.evaluator.split]),
             "fairness_indicator_thresholds": "null",
         }
@@ -104,7 +101,7 @@ def masks(tmp_path_factory, write_shapes):
 def segmenter(tmp_path_factory):
     """Makes a model that answers with the truth's area, of which a given share is hit."""
 
-    def make(share: float, classes=SHAPES):
+    def make(share: float, classes=SHAPES, served=None):
         import tensorflow as tf
 
         areas = {f"image/segmentation/{name}/area": tf.io.FixedLenFeature([], tf.int64) for name in SHAPES}
@@ -114,22 +111,27 @@ def segmenter(tmp_path_factory):
             truth = tf.cast(tf.stack([parsed[name] for name in areas], 1), tf.float32)
             return {"intersection": truth * share, "prediction": truth, "truth": truth}
 
-        return _saved(tmp_path_factory.mktemp("model"), examples, classes, f"share {share}")
+        return _saved(tmp_path_factory.mktemp("model"), examples, classes, f"share {share}", served=served)
 
     return make
 
 
-def _saved(root: Path, function, classes, fingerprint: str, task="segmentation", multi=False):
-    """A model that answers evaluation with `function`, and serving with the brightness of a pixel for every class."""
+def _saved(root: Path, function, classes, fingerprint: str, task="segmentation", multi=False, served=None):
+    """A model that answers evaluation with `function`, and serving with the brightness of a pixel for every class.
+
+    `served`: how many classes it serves, if that is to be wrong.
+    """
     import tensorflow as tf
+
+    channels_served = served or len(classes)
 
     def serve(image_bytes):
         def channels(encoded):
             image = tf.cast(tf.io.decode_image(encoded, 3, expand_animations=False), tf.float32) / 255
-            return tf.image.resize(image, [24, 40])[..., : len(classes)]
+            return tf.image.resize(image, [24, 40])[..., :channels_served]
 
         probabilities = tf.map_fn(channels, image_bytes, fn_output_signature=tf.float32)
-        probabilities = tf.ensure_shape(probabilities, [None, 24, 40, len(classes)])
+        probabilities = tf.ensure_shape(probabilities, [None, 24, 40, channels_served])
         if task == "segmentation":
             return {"probabilities": probabilities, "masks": tf.cast(probabilities >= 0.5, tf.uint8)}
         shares = tf.reduce_mean(probabilities, axis=(1, 2))
@@ -164,7 +166,8 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     bad = line.run(segmenter(0.25))
     assert not bad.blessed
     assert bad.baseline == {}
-    assert bad.reasons == ["mean_dice 0.2500 is less than 0.5000"]
+    assert bad.reasons == ["mean_dice 0.2500 is less than min_dice 0.5000"]
+    assert bad.keys == ["evaluator.min_dice"]
     assert not line.push.exists()
     assert line.pushed.get_int_custom_property("pushed") == 0
     lineage = read_lineage(tmp_path / "run-1/evaluation")
@@ -190,18 +193,19 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     assert sorted(os.listdir(line.push)) == sorted([in_force.model, BLESSING_FILE])
 
     again = line.run(good_model)
-    assert again.blessed
-    assert again.metrics == again.baseline
+    assert (again.blessed, again.metrics) == (True, good.metrics)
+    assert again.reasons == ["not compared with the last blessed model, which is this model"]
     assert read_blessing(line.push) == in_force
     assert sorted(os.listdir(line.push)) == sorted([in_force.model, BLESSING_FILE])
 
     # With a minimum change it is not good enough.
     evaluator = dataclasses.replace(line.config.evaluator, min_improvement=0.2)
     line.config = dataclasses.replace(line.config, evaluator=evaluator)
-    refused = line.run(good_model)
+    refused = line.run(segmenter(0.875))
     assert not refused.blessed
     assert refused.baseline["mean_dice"] == pytest.approx(0.75)
-    assert "a change of +0.0000 is less than min_improvement +0.2000" in refused.reasons[0]
+    assert "a change of +0.1250" in refused.reasons[0]
+    assert "is not above min_improvement +0.2000" in refused.reasons[0]
 
     # Other classes cannot be compared: there is no baseline, and the summary has the reason.
     other = line.run(segmenter(0.625, classes=["Disc", "Ring"]))
@@ -243,7 +247,10 @@ def test_workers_change_no_figure_and_nothing_is_copied(tmp_path, write_shapes, 
         options = [f"--direct_num_workers={workers}", "--direct_running_mode=multi_threading"]
         evaluation, _ = line.evaluate(model, artifact("Model", home / "baseline"), home, *options)
         found.append((Path(evaluation.uri) / "evaluation.json").read_bytes())
-        assert [path.name for path in (home / "tmp").rglob("*") if path.is_file()] == ["left_out.json"]
+        assert sorted(path.name for path in (home / "tmp").rglob("*") if path.is_file()) == [
+            "answers.json",
+            "left_out.json",
+        ]
     assert found[0] == found[1]
     assert json.loads(found[0])["metrics"]["mean_dice"] == pytest.approx(1 / 3)
 
@@ -282,10 +289,9 @@ def test_a_model_that_does_not_answer_alone_is_not_pushed_and_a_changed_one_not_
         line.resolve(artifact("Model", tmp_path / "b"), "d" * 64)
     line.run(segmenter(0.5))
     before = sorted((p.relative_to(line.push), p.read_bytes()) for p in line.push.rglob("*") if p.is_file())
-    broken = segmenter(0.75)
-    # Evaluated as it should be, but its list of classes does not fit what it serves.
-    (Path(broken.uri) / "Format-Serving/assets/classes.json").write_text(json.dumps([*SHAPES, "Ring"]))
-    with pytest.raises(CheckFailed, match=r"does not answer in a clean process: .*2 images and 3 classes.*Not pushed"):
+    # Evaluated as it should be, but it does not serve all of its classes.
+    broken = segmenter(0.75, served=1)
+    with pytest.raises(CheckFailed, match=r"does not answer in a clean process: .*2 images and 2 classes.*Not pushed"):
         line.run(broken)
     after = sorted((p.relative_to(line.push), p.read_bytes()) for p in line.push.rglob("*") if p.is_file())
     assert before == after
@@ -322,7 +328,10 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
     assert all(row["score"] == 1.0 and len(row["truth"]) == 1 for row in details["pictures"] if row["kind"] == "best")
     red = line.run(_saved(tmp_path / "red", always_red, COLORS, "red", "classification"))
     assert not red.blessed
-    assert len(red.reasons) == 2
+    # Too few right, worse than the last model, and the answers of a constant.
+    shown = [name for label, name in enumerate(COLORS) if label in true]
+    begins = ["accuracy", *(f"f1/{name}" for name in shown), "accuracy"]
+    assert [reason.split(" ")[0] for reason in red.reasons][: len(begins)] == begins
     true = [tf.io.parse_example([r], label)["image/class/label"][0] for _, r in ImageDataset.open(data).records("test")]
     wanted = LabelCounts.of_labels([0] * len(true), true, 3).report(COLORS)
     assert red.metrics == pytest.approx(wanted)
@@ -341,7 +350,7 @@ def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
         truth = tf.one_hot(tf.io.parse_example(examples, label)["image/class/label"], 3)
         return {"prediction": tf.maximum(truth, tf.constant([[1.0, 0.0, 0.0]])), "truth": truth}
 
-    line = Line(tmp_path, data, task="classification", multi=True, min_f1=0.9)
+    line = Line(tmp_path, data, task="classification", min_f1=0.9)
     found = line.run(_saved(tmp_path / "model", always_red_too, COLORS, "always red, too", "classification", True))
     assert not found.blessed
     true = [decode_example(record)["image/class/label"][0] for _, record in ImageDataset.open(data).records("test")]

@@ -132,7 +132,7 @@ def test_the_environment_has_the_place_of_the_reference_and_the_parameter_its_di
     monkeypatch.setenv(REFERENCE_VARIABLE, str(before))
     asked = {"images": 20, "alpha": 0.006, "ignore": [], "digest": digest}
     report = reported(given, tmp_path, json.dumps({"drift": asked}))
-    assert "against 3 of <bdi>the reference</bdi>" in (report / "report.html").read_text()
+    assert "compared with <bdi>the reference</bdi>: 3 images" in (report / "report.html").read_text()
     lineage = read_lineage(report)
     assert lineage["parents"]["reference"] == digest
     assert str(tmp_path) not in json.dumps(lineage["recipe"])
@@ -152,7 +152,7 @@ def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset: Any
     report = reported(given, tmp_path, json.dumps({"skew": {"images": 40, "alpha": 0.006, "ignore": []}}))
     (anomaly,) = read_verdict(report)
     assert (anomaly.kind, anomaly.where) == ("SKEW", "split eval")
-    assert "24 images against 40 of train" in anomaly.what
+    assert "24 images, against 40 images of train" in anomaly.what
     page = (report / "report.html").read_text()
     assert "Split eval compared with train</a>: <bdi>height and width" in page
     assert 'id="skew"' in page

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import yaml
+from any_model import BLESSES_ANY
 from clusters import FakeCluster
 from emulator import RAN, Emulator
 from kubernetes_rules import check_jobset
@@ -30,7 +31,7 @@ CONFIG = {
         "batch_size": 8,
         "hosts": 2,
     },
-    "evaluator": {"split": "eval"},
+    "evaluator": {**BLESSES_ANY, "split": "eval"},
     "kubeflow": {
         "image": "registry.example/shardwright:1.0",
         "data_root": "/data",

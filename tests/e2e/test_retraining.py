@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from any_model import BLESSES_ANY
 
 from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.training.history import TrainingSummary, read_summary
@@ -34,7 +35,7 @@ CONFIG = {
         "learning_rate": 0.005,
         "warm_start": "blessed",
     },
-    "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
+    "evaluator": BLESSES_ANY,
     "run": {"root": "run"},
 }
 
@@ -110,10 +111,17 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     assert files(tmp_path / "run/pushed") == in_force
 
     deliver(tmp_path, 3, images=56)
-    refused = month(evaluator={"min_dice": 0.999})
+    refused = month(evaluator={**BLESSES_ANY, "min_dice": 0.999})
     assert refused.code == 1
     assert re.search(r"^model +NOT BLESSED, not pushed$", refused.out, re.MULTILINE)
-    assert re.search(r"the model was not blessed: .*mean_dice 0\.\d{4} is less than 0\.9990", refused.err)
+    assert re.search(r"the model was not blessed: .*mean_dice 0\.\d{4} is less than min_dice 0\.9990", refused.err)
+    last = refused.out[refused.out.index("NOT BLESSED") :]
+    model = re.search(r"^model +(/\S+/artifacts/Trainer/model/\d+)$", last, re.MULTILINE)
+    assert model
+    assert Path(model[1], "Format-Serving").is_dir()
+    assert re.search(r"^not blessed +mean_dice .*\n", last, re.MULTILINE)
+    assert re.search(r"^predict with it +shardwright predict \S+ IMAGES --unblessed --out \S+$", last, re.MULTILINE)
+    assert re.search(r"^keys that decide +evaluator.min_dice$", last, re.MULTILINE)
     assert files(tmp_path / "run/pushed") == in_force
     cold, warm = trainings(tmp_path)
     kept = checksum_of((pushed / "assets.extra/model.keras").read_bytes())
@@ -132,7 +140,7 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     old, new = splits(first.place("dataset")), splits(third.place("dataset"))
     assert len(new) == 56
     assert {key: new[key] for key in old} == old
-    assert re.search(r"^mean_dice +0\.\d{4}   last blessed 0\.\d{4}$", third.out, re.MULTILINE)
+    assert re.search(r"^mean_dice +0\.\d{4} .*   last blessed 0\.\d{4}$", third.out, re.MULTILINE)
     assert "BLESSED and pushed" in third.out
     assert third.place("pushed model") != pushed
 

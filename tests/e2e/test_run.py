@@ -13,6 +13,7 @@ from typing import Any
 import own_models
 import pytest
 import yaml
+from any_model import BLESSES_ANY
 from PIL import Image
 from running import Run, run
 
@@ -47,7 +48,7 @@ def write_config(folder: Path, **changes: Any) -> None:
         "transform": {"size": [32, 48]},
         # The caching and the messages are those of any model, and this one is traced in no time.
         "trainer": {"model": "own_models:normed", "epochs": 1, "batch_size": 4},
-        "evaluator": {"min_dice": 0.0, "min_improvement": -1.0},
+        "evaluator": BLESSES_ANY,
         "run": {"root": "runs/small", "on_finish": "finish:log"},
     }
     (folder / "small.yaml").write_text(yaml.safe_dump({**config, **changes}))
@@ -94,12 +95,30 @@ def test_the_first_run_ends_in_a_blessed_model_and_a_table(project: Path) -> Non
     assert (finished["state"], finished["reasons"], finished["root"]) == ("blessed", [], str(project / "runs/small"))
     assert finished["dataset"]["records"].keys() == {"train", "eval", "test"}
     assert all(math.isfinite(value) for value in finished["metrics"].values())
+    # What the epochs took is a part of what the run took.
+    assert 0 < sum(epoch["seconds"] for epoch in finished["epochs"]) < finished["seconds"]
+    assert finished["measured"]["split"] == "test"
+    assert finished["measured"]["images"] == finished["dataset"]["records"]["test"]
     (epoch,) = finished["epochs"]
     assert math.isfinite(epoch["loss"] + epoch["metrics"]["mean_dice"])
     assert finished["paths"].keys() == {"dataset", "report", "transformed", "evaluation", "model_run", "pushed_model"}
     assert all(Path(path).exists() for path in finished["paths"].values())
     page = Path(re.search(r"^report +(\S+)$", out, re.MULTILINE)[1]).read_text(encoding="utf-8")
     assert all(words in page for words in ('id="model"', "By class", "The worst predictions", "Position of each class"))
+
+
+def test_the_last_model_predicts_though_no_model_is_blessed(project: Path) -> None:
+    root = project / "runs/small"
+    (root / "pushed").rename(project / "pushed-before")
+    refused = run(project, "predict", "runs/small", "data/train_images", "--out", "refused.csv")
+    (project / "pushed-before").rename(root / "pushed")
+    assert refused.code == 2
+    assert "no model of this run was blessed" in refused.err
+    assert "add --unblessed" in refused.err
+    done = run(project, "predict", "runs/small", "data/train_images", "--unblessed", "--out", "p.csv")
+    assert done.code == 0, done.err
+    assert re.search(r"--unblessed: \S+/runs/small/artifacts/Trainer/model/\d+$", done.out, re.MULTILINE)
+    assert "p.csv: 40 images" in done.out
 
 
 def test_tfx_and_beam_are_quiet(project: Path) -> None:

@@ -59,7 +59,7 @@ def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(
             "base_filters": 4,
             "learning_rate": 0.02,
         },
-        "evaluator": {"min_accuracy": 0.9},
+        "evaluator": {"min_accuracy": 0.9, "min_images": 1, "min_per_class": 1},
     }
     (tmp_path / "texts.yaml").write_text(yaml.safe_dump(config))
     done = run(tmp_path, "run", "texts.yaml")

@@ -71,7 +71,7 @@ def test_a_model_of_several_classes_learns_from_records_under_other_names(tmp_pa
         "transform": {"size": [32, 32], "encoding": "png"},
         "loader": {"augment": ["flip_left_right", "rotate90"]},
         "trainer": {"epochs": 10, "batch_size": 8, "base_filters": 8, "learning_rate": 0.003},
-        "evaluator": {"min_f1": 0.8},
+        "evaluator": {"min_f1": 0.8, "min_images": 1, "min_per_class": 1},
     }
     (tmp_path / "squares.yaml").write_text(yaml.safe_dump(config))
     done = run(tmp_path, "run", "squares.yaml")

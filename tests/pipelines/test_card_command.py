@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from descent import Months
+from evaluations import evaluated
 from ingesting import run
 from power_cuts import LOST, simulated_disk
 from recording import reading, record, write_records
 
-from shardwright.components.evaluator.summary import EvaluationSummary
 from shardwright.components.runtime.artifacts import write_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.lineage.ancestry import read_artifact
@@ -94,11 +94,12 @@ def test_croissant_is_read_by_its_library(dataset, tmp_path):
 
 def test_the_card_of_a_model(small_dataset, tmp_path, capsys):
     made = Months(tmp_path / "run", small_dataset)
-    write_record(made.evaluation / "summary.json", EvaluationSummary({"accuracy": 0.8125}, {}, True, []))
+    write_record(made.evaluation / "summary.json", evaluated({"accuracy": 0.8125}))
     call = ["card", str(made.root), "--search", str(made.root / "artifacts")]
     assert main(call) == 0
     card = capsys.readouterr().out
     assert [[cell.strip() for cell in row] for row in rows(card, "Evaluation")] == [["accuracy", "0.8125"]]
+    assert "Measured on 60 images of test, 24x40 pixels, threshold 0.40 to 0.60" in card
     assert read_artifact(str(made.models[3])).fingerprint in card
     digests = {row[1].strip(" `") for row in rows(card, "Made of")}
     assert ImageDataset.open(made.datasets[3]).manifest.digest[:12] in digests

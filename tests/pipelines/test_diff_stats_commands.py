@@ -171,13 +171,14 @@ def test_stats(one, capsys):
     assert result["images"] == {"eval": 3, "train": 6}
     assert result["sizes"] == {"24x36": 9}
     assert result["formats"] == {"png": 9}
-    assert result["measured"] == result["measures"]["brightness"]["count"] == 9
+    assert result["measured"] == {"images": 9, "of": 9}
+    assert result["measures"]["brightness"]["count"] == 9
     assert result["classes"]["Fish"]["train"] <= 6
     assert main(["stats", str(one)]) == 0
     text = capsys.readouterr().out
     assert "images        9 (eval 3, train 6)" in text
     assert "sizes         24x36 9" in text
-    assert "pixels        mean 864, middle half 864 to 864" in text
+    assert "pixels        mean 864, middle half 864 to 864; of 9 images" in text
     assert "near groups not searched for" in text
 
 
@@ -188,7 +189,7 @@ def collected(sizes=(), covered=()):
     manifest = SimpleNamespace(task="segmentation", classes=("Fish",), fingerprint="f", totals={}, shards=[])
     found = SimpleNamespace(
         dataset=SimpleNamespace(manifest=manifest), histograms={"coverage/0": cover}, images={"train": 60},
-        unlabeled={}, sizes=Counter(dict(sizes)), formats={}, measured=None, class_count=lambda label, split: 5,
+        unlabeled={}, sizes=Counter(dict(sizes)), formats={}, measured=60, total=60, class_count=lambda label, split: 5,
     )  # fmt: skip
     return found, SimpleNamespace(exact=0, near=None, leaks=0, conflicts=0)
 
@@ -207,7 +208,7 @@ def test_sizes_that_are_not_listed_are_counted():
 def test_the_part_of_a_single_pixel_is_not_zero():
     figures = figures_of(collected(covered=[1 / 2_940_000] * 5))
     assert figures["classes"]["Fish"]["mask_part"] == 3.40136e-07
-    assert _lines(figures)[4].endswith("masks cover 3.4e-05 %")
+    assert _lines(figures)[4].endswith("masks cover 3.4e-05 % of these images")
 
 
 def test_large_figures_are_written_out():

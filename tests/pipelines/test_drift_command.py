@@ -36,6 +36,9 @@ def test_a_folder_of_darker_images(dataset, tmp_path, capsys):
     assert "images (65 images) against dataset (65 images): nothing has changed" in capsys.readouterr().out
     assert main(["drift", str(dataset), str(dataset)]) == 0
     assert "/dataset (65 images) against " in capsys.readouterr().out
+    assert main(["drift", str(dataset), str(folder), "--count", "30"]) == 0
+    chosen = "30 of 65 images, chosen by hash"
+    assert f"images ({chosen}) against dataset ({chosen}): nothing has changed" in capsys.readouterr().out
     for file in folder.rglob("*"):
         if file.is_file():
             with Image.open(file) as picture:

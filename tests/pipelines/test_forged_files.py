@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from evaluations import evaluated, trained
 
 from shardwright.checksum import checksum_of
 from shardwright.components.evaluator.summary import read_details, read_evaluation
@@ -138,16 +139,12 @@ def test_a_forged_blessing_names_no_model_elsewhere(tmp_path, name):
 
 
 RECORDS = {
-    "summary.json": (read_evaluation, {"metrics": {"dice": 0.5}, "baseline": {}, "blessed": True, "reasons": ["a"]}),
+    "summary.json": (read_evaluation, vars(evaluated({"dice": 0.5}, reasons=["a"], keys=["evaluator.split"]))),
     "evaluation.json": (
         read_details,
         {"pictures": [{"file": "a.png", "kind": "best"}], "slices": [], "classes": ["a"], "confusion": None},
     ),
-    "history.json": (
-        read_history,
-        {"fingerprint": "f", "parameters": 1, "steps_per_epoch": 1, "eval_split": "eval", "best_epoch": 1}
-        | {"loss": [0.5], "evaluation": [{"dice": 0.5}]},
-    ),
+    "history.json": (read_history, vars(trained([0.5], [{"dice": 0.5}]))),
     "verdict.json": (read_verdict, [{"kind": "DRIFT", "where": "a", "what": "b", "keys": ["c"]}]),
     "statistics.json": (dataset_statistics, {"mean": [1, 2, 3], "std": [1, 2, 3], "size": [2, 2]}),
 }

@@ -44,6 +44,9 @@ def test_the_written_configuration_ingests_without_a_change(here, name):
     layout.draw(here / "data")
     given = [] if layout.labels is None else [f"data/{layout.labels}"]
     assert init("data", *given, "--out", "c.yaml") == 0
+    if load_config("c.yaml").split.method == "stratified":
+        # The recorded bytes are those of a split by hash, which leaves classes out with so few images.
+        assert init("data", *given, "--out", "c.yaml", "--force", "--set", "split.method=hash") == 0
     text = (here / "c.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=")
     labels = yaml.safe_load(text)["input"]["labels"]
@@ -59,6 +62,38 @@ def test_the_written_configuration_ingests_without_a_change(here, name):
     assert set(manifest.classes) == set(layout.classes)
     assert_reads_as_detected(config, here)
     check_stored(f"layout: {name}", here / "out")
+
+
+def class_folders(here, counts):
+    """A folder for each class."""
+    for name, count in counts.items():
+        (here / "data" / name).mkdir(parents=True)
+        for number in range(count):
+            Image.new("RGB", (48, 32), (number, ord(name[0]), 7)).save(here / "data" / name / f"{number:03d}.png")
+
+
+@pytest.mark.parametrize(
+    ("counts", "method"),
+    [
+        # By hash, one of three splits gets no image, or none of a class.
+        ({"ant": 4, "bee": 4}, "stratified"),
+        ({"ant": 60, "bee": 5}, "stratified"),
+        ({"ant": 80, "bee": 80}, "hash"),
+        ({"ant": 400, "bee": 12}, "stratified"),
+        # No method can give two images to three splits.
+        ({"ant": 80, "bee": 2}, "hash"),
+    ],
+)
+def test_no_split_and_no_class_is_left_out_that_has_images_enough(here, capsys, counts, method):
+    class_folders(here, counts)
+    assert init("data", "--out", "c.yaml") == 0
+    assert load_config("c.yaml").split.method == method
+    assert ("stratified: by hash, " in capsys.readouterr().out) == (method == "stratified")
+    assert main(["ingest", "c.yaml", "--out", "out", "--workers", "1"]) == 0
+    assert ("no image of" in "".join(capsys.readouterr())) == (counts["bee"] == 2)
+    assert {name for name in manifest_of(here).totals if name.startswith("records/")} == {
+        "records/eval", "records/test", "records/train"
+    }  # fmt: skip
 
 
 def coco(here, name, numbers):

@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from evaluations import evaluated, trained
 from PIL import Image
 
-from shardwright.components.image_trainer.training.history import History, write_history
+from shardwright.components.evaluator.summary import write_evaluation
+from shardwright.components.image_trainer.training.history import write_history
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.runs.summary import write_run_report
 from shardwright.report.anomalies import Anomaly, write_verdict
@@ -24,12 +26,10 @@ def evaluation(tmp_path):
     for name in ("best-00", "worst-00"):
         Image.fromarray(np.zeros((20, 60, 3), np.uint8)).save(folder / "pictures" / f"{name}.png")
     Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "secret.png")
-    summary = {
-        "metrics": {"mean_dice": 0.8, "dice/<b>Fish": 0.7, "iou/<b>Fish": 0.6},
-        "baseline": {"mean_dice": 0.9, "dice/<b>Fish": 0.65},
-        "blessed": False,
-    }
-    (folder / "summary.json").write_text(json.dumps({**summary, "reasons": ["mean_dice 0.8 < 0.9"]}))
+    metrics = {"mean_dice": 0.8, "dice/<b>Fish": 0.7, "iou/<b>Fish": 0.6}
+    baseline = {"mean_dice": 0.9, "dice/<b>Fish": 0.65}
+    summary = evaluated(metrics, baseline=baseline, blessed=False, reasons=["mean_dice 0.8 < 0.9"])
+    write_evaluation(folder, summary)
     pictures = [
         {"file": "pictures/best-00.png", "kind": "best", "key": "<script>a", "score": 0.99},
         {"file": "pictures/worst-00.png", "kind": "worst", "key": "b", "score": 0.1},
@@ -50,7 +50,7 @@ def test_it_is_next_to_the_dataset_by_default(dataset, capsys):
 
 def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
     rows = [{"mean_dice": 0.5, "dice/Fish": 0.4, "loss": 1.4}, {"mean_dice": 0.8, "loss": 0.9}]
-    write_history(tmp_path, History("f" * 64, 10, 2, "eval", 2, [1.5, 0.5], rows))
+    write_history(tmp_path, trained([1.5, 0.5], rows, 2))
     out = tmp_path / "r.html"
     call = ["report", str(dataset), "--out", str(out), "--evaluation", str(evaluation), "--training", str(tmp_path)]
     assert main(call) == 0
@@ -60,7 +60,7 @@ def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
         "mean_dice 0.8 &lt; 0.9",
         "−0.1000",
         "The best predictions",
-        "Loss in 2 epochs: training from 1.5 to 0.5, kept 0.5; evaluation from 1.4 to 0.9, kept 0.9",
+        "Loss by epoch in 2 epochs: training from 1.5 to 0.5, kept 0.5; evaluation from 1.4 to 0.9, kept 0.9",
         "0.7000 <small>(+0.0500)</small>",
         '<td class="n">0.6000</td>',
         "3 <small>(75 %)</small>",
@@ -73,7 +73,7 @@ def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
 
 
 def test_what_a_run_let_pass_is_in_its_report(dataset, evaluation, tmp_path):
-    write_history(tmp_path, History("f" * 64, 10, 1, "eval", 1, [1.5], [{"mean_dice": 0.5, "loss": 1.4}]))
+    write_history(tmp_path, trained([1.5], [{"mean_dice": 0.5, "loss": 1.4}]))
     allowed = [Anomaly("DRIFT", "images", "brightness 0.5 -> 0.3"), Anomaly("SKEW", "split <eval>", "size")]
     write_verdict(tmp_path, allowed)
     write_run_report(str(dataset), str(tmp_path), str(evaluation), str(tmp_path), tmp_path / "run.html")

@@ -1,24 +1,41 @@
 """The table at the end of a run: notes that reading the annotations could not give, and what a verdict leaves out."""
 
-from shardwright.components.evaluator.summary import EvaluationSummary
+from evaluations import evaluated
+
 from shardwright.fingerprint import checksummed_json
-from shardwright.pipelines.runs.summary import _further_notes, _verdict_rows
+from shardwright.pipelines.runs.summary import _further_notes, _verdict_rows, _way_on
 
 
 def test_notes_that_were_not_shown_yet_are_shown(tmp_path):
     build = tmp_path / "build.json"
     build.write_text(checksummed_json({"notes": ["labels: csv", "split: train 0.8 (8)", "split: 3 groups"]}))
     rows = [("notes", "split: train 0.8 (8)"), ("", "split: 3 groups")]
-    assert _further_notes(build, ("labels: csv",)) == rows
+    assert _further_notes(build, ("labels: csv",), "test") == rows
     build.write_text(checksummed_json({"runner": "ingest"}))
-    assert _further_notes(build, ()) == []
+    assert _further_notes(build, (), "test") == []
 
 
-def test_classes_that_a_model_never_finds_are_named():
-    metrics = {"mean_dice": 0.4, "f1/daisy": 0.9, "f1/rose": 0.0, "dice/rose": 0.0, "f1/tulip": 0.0}
-    assert _verdict_rows(EvaluationSummary(metrics, {}, blessed=True, reasons=[])) == [
-        ("model", "BLESSED and pushed"),
-        ("", "it finds these classes in no image that shows them: rose, tulip"),
+def test_a_class_that_the_judged_split_lacks_is_said_by_the_verdict_alone(tmp_path):
+    build = tmp_path / "build.json"
+    notes = ["split: no image of test has owl", "split: no image of eval has owl"]
+    build.write_text(checksummed_json({"notes": notes}))
+    assert _further_notes(build, (), "test") == [("notes", "split: no image of eval has owl")]
+    allowed = evaluated(
+        {"f1/daisy": 0.9}, reasons=["1 image was left out", "not judged on owl, of which test has no image"]
+    )
+    assert _verdict_rows(allowed) == [
+        ("model", "BLESSED, though not judged on owl, of which test has no image; pushed"),
+        ("", "1 image was left out"),
     ]
-    found = EvaluationSummary({"f1/daisy": 0.9}, {}, blessed=False, reasons=["too bad"])
-    assert _verdict_rows(found) == [("model", "NOT BLESSED, not pushed"), ("", "too bad")]
+    assert _verdict_rows(evaluated({"f1/daisy": 0.9})) == [("model", "BLESSED and pushed")]
+
+
+def test_the_way_on_from_a_model_that_is_not_blessed(tmp_path):
+    found = evaluated({"f1/daisy": 0.9}, blessed=False, reasons=["too few", "too bad"], keys=["evaluator.min_images"])
+    assert _verdict_rows(found) == [("model", "NOT BLESSED, not pushed")]
+    assert _way_on(found, tmp_path / "my run") == [
+        ("not blessed", "too few"),
+        ("", "too bad"),
+        ("predict with it", f"shardwright predict '{tmp_path}/my run' IMAGES --unblessed --out predictions.csv"),
+        ("keys that decide", "evaluator.min_images"),
+    ]

@@ -82,6 +82,14 @@ def _label_figures(model: Any, spec: TrainSpec, batches: Any, chosen: Thresholds
 
 
 def _write(spec: TrainSpec, before: dict[str, float], after: dict[str, float]) -> None:
-    value = {"split": spec.recipe.eval_split, "before": before, "after": after}
+    # What they are of: `before` with the recipe's own thresholds, `after` with those of the exported model.
+    images = ImageDataset.open(spec.dataset).num_records(spec.recipe.eval_split)
+    value = {
+        "split": spec.recipe.eval_split,
+        "images": images,
+        "size": [spec.height, spec.width],
+        "before": before,
+        "after": after,
+    }
     text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
     Path(spec.output, TUNING_FILE).write_text(text, encoding="utf-8")

@@ -15,6 +15,8 @@ from shardwright.checksum import new_checksum
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.progress import Progress
 from shardwright.components.runtime.artifacts import read_record, write_record
+from shardwright.errors import DatasetError
+from shardwright.evaluation.figures import Measured
 
 HISTORY_FILE = "history.json"
 
@@ -31,6 +33,7 @@ class History:
         best_epoch: the epoch whose weights were kept, from 1.
         loss: mean training loss of every epoch.
         evaluation: metrics of every epoch over the whole evaluation split; empty without one.
+        measured: what these are of, as `shardwright.evaluation.figures.Measured.to_dict` returns it; empty without one.
     """
 
     fingerprint: str
@@ -40,6 +43,7 @@ class History:
     best_epoch: int
     loss: list[float]
     evaluation: list[dict[str, float]]
+    measured: dict[str, Any]
 
 
 def write_history(folder: str | os.PathLike[str], history: History) -> None:
@@ -53,7 +57,15 @@ def read_history(folder: str | os.PathLike[str]) -> History:
     Raises:
         DatasetError: the folder does not contain one.
     """
-    return read_record(Path(folder, HISTORY_FILE), History, "history", "Run the Trainer again.")
+    found = read_record(Path(folder, HISTORY_FILE), History, "history", "Run the Trainer again.")
+    try:
+        if found.evaluation:
+            Measured.from_dict(found.measured)
+    except ValueError as error:
+        raise DatasetError(
+            f"{Path(folder, HISTORY_FILE)}: no readable history ({error}). Run the Trainer again."
+        ) from None
+    return found
 
 
 SUMMARY_FILE = "training.json"
@@ -75,7 +87,7 @@ class TrainingSummary:
         step_bytes: estimated memory of a step on one device.
         warm_start: BLAKE3 of the file of initial weights; empty: random ones.
         resumed: steps at which it was resumed from a checkpoint.
-        epochs: per epoch `epoch`, `loss`, `metrics`, `images_per_second`, `input_bound` and `seconds`.
+        epochs: per epoch `epoch`, `loss`, `metrics` and what they are of in `measured`, and the fields of `Rate`.
         best_epoch: the one whose weights were kept, from 1.
         stopped_early: whether it ended because no further epoch was better, see `patience`.
         weights: BLAKE3 of the weights that were kept.
@@ -100,13 +112,14 @@ class TrainingSummary:
     versions: dict[str, str]
 
 
-def epoch_rows(progress: Progress) -> list[dict[str, Any]]:
-    """Returns the rows of `TrainingSummary.epochs`."""
+def epoch_rows(progress: Progress, measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the rows of `TrainingSummary.epochs`; `measured` is that of `History`."""
     return [
         {
             "epoch": number + 1,
             "loss": loss,
             "metrics": progress.evaluations[number] if progress.evaluations else {},
+            "measured": measured,
             **vars(progress.rates[number]),
         }
         for number, loss in enumerate(progress.losses)

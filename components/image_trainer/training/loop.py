@@ -135,17 +135,18 @@ class Loop:
     def _epoch(self, batch: tuple[Any, ...], batches: Any) -> tuple[Any, ...]:
         """Finishes an epoch; returns the first batch of the next one."""
         work, progress = self.work, self.progress
-        started = time.perf_counter()
+        begun = time.perf_counter()
         self._waited = self._worked = 0.0
         self._counted = 0
         end = (progress.epochs + 1) * work.steps_per_epoch
         self._callbacks.call("on_epoch_begin", progress.epochs)
-        for started in range(progress.step + 1, end + 1):
+        for number in range(progress.step + 1, end + 1):
             batch = self._step(batch, batches)
-            self._stop_if_asked(started)
-            if started % work.spec.running.every == 0 and started < end:
+            self._stop_if_asked(number)
+            if number % work.spec.running.every == 0 and number < end:
                 self._save()
         self._finish_all()
+        trained = time.perf_counter() - begun
         metrics = self._evaluate()
         # Before the epoch is recorded: a training that resumes from here evaluates again.
         self._stop_if_asked()
@@ -154,9 +155,11 @@ class Loop:
         self._choose(metrics)
         speed = self._counted / self._worked if self._worked else 0.0
         share = self._waited / self._worked if self._worked else 0.0
-        progress.rates.append(Rate(speed, share, time.perf_counter() - started))
+        progress.rates.append(Rate(speed, share, time.perf_counter() - begun, trained))
         self._end_epoch()
         self._save()
+        # Again, now that the checkpoint is written.
+        progress.rates[-1] = Rate(speed, share, time.perf_counter() - begun, trained)
         self._report(progress.epochs - 1)
         return batch
 

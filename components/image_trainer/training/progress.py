@@ -25,11 +25,13 @@ class Rate:
         images_per_second: of all hosts, in training steps; those that were compiled are left out.
         input_bound: share of that time in which the devices waited for images, at most.
         seconds: of the epoch, evaluation and checkpoints included.
+        training_seconds: of its steps alone, checkpoints between them included.
     """
 
     images_per_second: float
     input_bound: float
     seconds: float
+    training_seconds: float
 
 
 @dataclass

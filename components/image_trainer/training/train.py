@@ -36,6 +36,8 @@ from shardwright.components.image_trainer.training.warm_start import begin_with
 from shardwright.components.image_trainer.training.weights import set_weights
 from shardwright.config.trainer import is_import_path
 from shardwright.dataset.reader import ImageDataset
+from shardwright.evaluation.figures import Measured
+from shardwright.evaluation.thresholds import Thresholds
 from shardwright.lineage.record import package_versions
 from shardwright.loader.memory import cache_budget, decoded_bytes
 from shardwright.storage import is_remote
@@ -201,8 +203,18 @@ def _write_model_and_history(spec: TrainSpec, loop: Loop) -> None:
         best_epoch=progress.best_epoch,
         loss=progress.losses,
         evaluation=progress.evaluations,
+        measured=_measured(spec) if progress.evaluations else {},
     )
     write_history(spec.output, history)
+
+
+def _measured(spec: TrainSpec) -> dict[str, Any]:
+    """Returns what the metrics of an epoch are of: nothing is tuned yet, and no region is dropped."""
+    recipe = spec.recipe
+    images = ImageDataset.open(spec.dataset).num_records(recipe.eval_split)
+    chosen = Thresholds.fixed(len(spec.classes), recipe.threshold)
+    size = (spec.height, spec.width)
+    return Measured.of_model(recipe.eval_split, images, size, spec.task, spec.multi, chosen).to_dict()
 
 
 def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Backend, loop: Loop) -> TrainingSummary:
@@ -219,7 +231,7 @@ def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Bac
         step_bytes=work.memory,
         warm_start=spec.warm_digest,
         resumed=progress.resumed,
-        epochs=epoch_rows(progress),
+        epochs=epoch_rows(progress, _measured(spec) if progress.evaluations else {}),
         best_epoch=progress.best_epoch,
         stopped_early=progress.epochs < spec.recipe.trainer.epochs,
         weights=weights_digest(loop.best),

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from evaluations import trained
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import changed, train_recipe
@@ -13,7 +14,7 @@ from recipes import changed, train_recipe
 from shardwright.components.image_trainer.devices.placement import Machine
 from shardwright.components.image_trainer.run_fn import run_fn, spec_of
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
-from shardwright.components.image_trainer.training.history import History, read_history, write_history
+from shardwright.components.image_trainer.training.history import read_history, write_history
 from shardwright.config import EvaluatorConfig, LoaderConfig, TrainerConfig, parse_config
 from shardwright.errors import ConfigError, DatasetError, UsageError
 
@@ -112,7 +113,7 @@ def test_without_an_eval_split_none_is_named():
 
 
 def test_a_history_is_read_as_it_was_written(tmp_path):
-    history = History("f" * 64, 123, 7, "eval", 2, [0.5, 0.25], [{"mean_dice": 0.1}, {"mean_dice": 0.2}])
+    history = trained([0.5, 0.25], [{"mean_dice": 0.1}, {"mean_dice": 0.2}], 2)
     write_history(tmp_path, history)
     assert read_history(tmp_path) == history
     with pytest.raises(DatasetError, match="Trainer"):

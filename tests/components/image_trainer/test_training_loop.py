@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -109,6 +110,23 @@ def test_checkpoints_every_so_many_steps_and_at_the_ends_of_epochs(make):
     assert folder.steps() == [2, 3, 4, 6, 8, 9, 10, 12, 14, 15]
     assert loop.progress.losses[0] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     assert loop.best["weights/00000"][0] == 15
+
+
+@pytest.mark.parametrize("metric", [None, [0.5, 0.4, 0.3, 0.2, 0.1]], ids=["without evaluation", "with one"])
+def test_the_seconds_of_the_epochs_add_up_to_no_more_than_the_run(make, monkeypatch, metric):
+    """The clock ticks whenever it is asked, from the uptime of a machine on, and when a checkpoint is written."""
+    clock = itertools.count(1_000_000)
+    monkeypatch.setattr("shardwright.components.image_trainer.training.loop.time.perf_counter", lambda: next(clock))
+    loop, _, folder = make(lambda step: 1.0, metric=metric)
+    save = folder.save
+    monkeypatch.setattr(folder, "save", lambda *arguments: (next(clock), save(*arguments)))
+    began = next(clock)
+    loop.run()
+    took, rates = next(clock) - began, loop.progress.rates
+    assert len(rates) == 5
+    assert all(0 < rate.training_seconds < rate.seconds for rate in rates)
+    # What is left are the ticks between the epochs: the clock is asked once for each of them, and at both ends.
+    assert took - sum(rate.seconds for rate in rates) <= len(rates) + 1
 
 
 def test_a_loss_that_is_no_number_names_step_and_keys_and_the_last_good_checkpoint_stays(make):

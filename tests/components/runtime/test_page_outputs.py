@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from evaluations import MEASURED, evaluated
 from kfp import dsl
 from object_stores import running_stores
 
-from shardwright.components.evaluator.summary import EvaluationSummary, write_details, write_evaluation
+from shardwright.components.evaluator.summary import write_details, write_evaluation
 from shardwright.components.runtime import container
 from shardwright.components.runtime.mounts import MOUNTS_VARIABLE
 from shardwright.components.runtime.page_outputs import PAGE_OUTPUTS
@@ -37,7 +38,7 @@ def work(flags):
     folders = {key: listed["artifacts"][0]["uri"] for key, listed in invocation["outputs"]["artifacts"].items()}
     assert set(folders) == {"report", "evaluation"}
     Path(folders["report"], REPORT_FILE).write_text(PAGE)
-    write_evaluation(folders["evaluation"], EvaluationSummary(METRICS, {}, True, []))
+    write_evaluation(folders["evaluation"], evaluated(METRICS))
     write_details(folders["evaluation"], {"classes": ["cat", "dog"], "confusion": [[3, 1], [0, 4]]})
     said = {key: {"artifacts": [{"uri": folder, "metadata": {"blessed": 1}}]} for key, folder in folders.items()}
     output = Path(invocation["outputs"]["outputFile"])
@@ -69,7 +70,7 @@ def test_kubeflow_gets_the_page_and_the_figures(tmp_path, monkeypatch, titled):
     assert set(made) == set(kinds)
     assert all(listed["artifacts"][0]["uri"] == f"{root}/{key}" for key, listed in made.items())
     assert made["report"]["artifacts"][0]["metadata"] == {"blessed": 1}
-    assert made["metrics"]["artifacts"][0]["metadata"] == METRICS
+    assert made["metrics"]["artifacts"][0]["metadata"] == {**METRICS, "measured": MEASURED.words()}
     # The launcher copies this file to the store.
     assert (tmp_path / "mounts/minio/mlpipeline/run/page").read_text() == PAGE
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from announce import Announce
+from any_model import BLESSES_ANY
 from tfx import v1 as tfx
 from tfx.orchestration.kubeflow import decorators
 
@@ -34,7 +35,7 @@ transform = ImageTransform(examples, schema_gen.outputs["schema"], size=(32, 32)
 transformed, graph = transform.outputs["transformed_examples"], transform.outputs["transform_graph"]
 trainer = ImageTrainer(transformed, graph, task="classification", epochs=1, batch_size=4, base_filters=4)
 baseline = BaselineResolver("gs://models/flowers", AT_RUN)
-evaluator = ImageEvaluator(examples, trainer.outputs["model"], baseline.outputs["model"], min_accuracy=0.0)
+evaluator = ImageEvaluator(examples, trainer.outputs["model"], baseline.outputs["model"], **BLESSES_ANY)
 pusher = Pusher(
     trainer.outputs["model"],
     evaluator.outputs["blessing"],

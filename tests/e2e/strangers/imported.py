@@ -1,5 +1,6 @@
 """Our components behind a stock ImportExampleGen over shards of `shardwright ingest`."""
 
+from any_model import BLESSES_ANY
 from tfx import v1 as tfx
 
 from shardwright.components import (
@@ -29,7 +30,7 @@ trainer = ImageTrainer(
     epochs=1,
     batch_size=4,
 )
-evaluator = ImageEvaluator(examples, trainer.outputs["model"], min_dice=0.0)
+evaluator = ImageEvaluator(examples, trainer.outputs["model"], **BLESSES_ANY)
 
 tfx.orchestration.LocalDagRunner().run(
     tfx.dsl.Pipeline(

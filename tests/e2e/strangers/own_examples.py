@@ -1,6 +1,7 @@
 """Our components and TFX's in one pipeline, behind ImageExampleGen."""
 
 import tensorflow_model_analysis as tfma
+from any_model import BLESSES_ANY
 from tfx import v1 as tfx
 
 from shardwright.components import (
@@ -90,7 +91,7 @@ by_function = ImageTrainer(
 ).with_id("TrainedByFunction")
 model = of_ours.outputs["model"]
 baseline = BaselineResolver("pushed")
-our_evaluator = ImageEvaluator(examples, model, baseline.outputs["model"], min_accuracy=0.0)
+our_evaluator = ImageEvaluator(examples, model, baseline.outputs["model"], **BLESSES_ANY)
 blessing, evaluation = our_evaluator.outputs["blessing"], our_evaluator.outputs["evaluation"]
 pusher = Pusher(model, blessing, evaluation, push_directory="pushed").with_id("OurPusher")
 with tfx.dsl.Cond(blessing.future()[0].custom_property("blessed") == 0):

@@ -1,6 +1,7 @@
 """Facts beside the shards: the same however records are passed, all that the report needs, and refused when damaged."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.masks.rle import draw
+from shardwright.pipelines.cli import main
 from shardwright.report import collect, contact_sheets
 from shardwright.report.page import collect_page, render
 from shardwright.staging.commit import DatasetPlan
@@ -130,11 +132,24 @@ def test_the_report_reads_only_the_records_that_it_shows(dataset, monkeypatch):
     assert 0 < len(set(read)) <= 21
 
 
-def test_without_measures_the_images_shown_at_random_are_measured(small_dataset, tmp_path):
+def test_without_measures_all_images_are_measured_if_that_takes_seconds(small_dataset, tmp_path, monkeypatch, capsys):
+    """The same words stand on the page, in `stats` and in the card: of how many images the measures are."""
     dataset = ImageDataset.open(small_dataset(tmp_path, counts={"train": [40]}))
     seen = collect_page(dataset)
-    assert seen.found.measured == len(seen.found.random.candidates()) == 24
-    assert "those of the 24 images that are shown at random" in render(seen)
+    assert seen.found.measured == seen.found.histograms["contrast"].total == 40
+    assert "chosen by a hash" not in render(seen).partition("shape")[0]
+    monkeypatch.setattr(collect, "_MOST_PIXELS", seen.found.pixels // 40 * 30)
+    seen = collect_page(dataset)
+    assert seen.found.measured == 30
+    assert "Of 30 of 40 images, chosen by a hash of their keys" in render(seen)
+    assert main(["stats", dataset.root]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["brightness"].endswith("of 30 of 40 images, chosen by hash")
+    assert lines["pixels"].endswith("of 40 images")
+    assert main(["card", dataset.root]) == 0
+    card = capsys.readouterr().out
+    assert re.search(r"\| brightness \| 30 \|", card)
+    assert "Measures of 30 of 40 images are of those chosen by hash." in card
 
 
 def forget_facts(root: Path) -> None:
