@@ -6,14 +6,11 @@ that is always the same.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from contextlib import ExitStack
 from importlib import import_module
 from typing import IO
 
 from shardwright.errors import UsageError
-from shardwright.storage import is_remote, open_file
+from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.records import frame
 
 _SIGNATURE = bytes.fromhex(
@@ -46,15 +43,9 @@ def write_records(path: str, pin: str, copy: IO[bytes], name: str) -> None:
         module = import_module("array_record.python.array_record_module")
     except ImportError:
         raise UsageError(f"{name}: ArrayRecord needs a package. Run `pip install array_record`.") from None
-    with ExitStack() as stack:
-        if is_remote(path):
-            local = stack.enter_context(tempfile.NamedTemporaryFile())
-            with open_file(path, pin) as remote:
-                shutil.copyfileobj(remote, local)
-            local.flush()
-            path = local.name
+    with local_copy(path, pin) as local:
         try:
-            reader = module.ArrayRecordReader(path)
+            reader = module.ArrayRecordReader(local)
             count = reader.num_records()
             for begin in range(0, count, _AT_ONCE):
                 for record in reader.read(begin, min(begin + _AT_ONCE, count)):

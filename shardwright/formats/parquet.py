@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +21,8 @@ from shardwright.errors import UsageError
 from shardwright.extras import missing_extra
 from shardwright.formats import parquet_pages as pages
 from shardwright.formats.base import shorten
-from shardwright.storage import is_remote, limits, open_file, read_start
+from shardwright.storage import limits, open_file, read_start
+from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.scan import is_image
 from shardwright.untrusted import parse_untrusted_json
 
@@ -340,11 +339,7 @@ def _opened(path: str, pin: str, flat: Sequence[int] = ()) -> Iterator[tuple[IO[
     """
     with ExitStack() as stack:
         try:
-            stream: IO[bytes] = stack.enter_context(open_file(path, pin))
-            if is_remote(path):
-                copy = stack.enter_context(tempfile.TemporaryFile())
-                shutil.copyfileobj(stream, copy)
-                stream = copy
+            stream: IO[bytes] = stack.enter_context(open_file(stack.enter_context(local_copy(path, pin))))
         except OSError as error:
             raise UsageError(f"{path}: cannot be read ({error.strerror or error}).") from None
         try:
