@@ -20,8 +20,7 @@ from shardwright.errors import DatasetError
 
 Check = Callable[[Any, str], Any]
 
-# Lists, mappings and their members: COCO has one for 13 bytes where it has boxes alone, and Python takes 64 to 230 bytes
-# for each.
+# COCO has a list, mapping or member for 13 bytes where it has boxes alone, and Python takes 64 to 230 bytes for each.
 JSON_BUDGET = Budget("lists, mappings and members", objects=2_000_000, bytes_each=10)
 _MARKS = ("[", "{", ":")
 # Numbers of files and sizes, and those of numpy.

@@ -125,7 +125,10 @@ def _read_file(name: str, base: str) -> object:
             return parse_untrusted_json(text, object_pairs_hook=_unique)
         except ValueError as error:
             raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
-    rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
+    try:
+        rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise ConfigError(_PATH, f"{name!r} is not CSV ({error})", "Fix the file.") from None
     if all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
     if colors := _colors_of(rows):

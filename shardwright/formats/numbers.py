@@ -138,9 +138,7 @@ def _entries(path: str) -> Iterator[tuple[int, object]]:
             for number, line in enumerate(limits.bounded_lines(file), 1):
                 if line.strip():
                     try:
-                        yield number, parse_untrusted_json(
-                            line, parse_float=str, parse_int=str, parse_constant=str
-                        )
+                        yield number, parse_untrusted_json(line, parse_float=str, parse_int=str, parse_constant=str)
                     except ValueError:
                         yield number, None
         except UnicodeDecodeError:

@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -40,14 +40,18 @@ def scratch_folder(least: int) -> tempfile.TemporaryDirectory[str]:
 
 
 @contextmanager
-def scratch_file(path: str) -> Iterator[IO[bytes]]:
+def scratch_file(path: str, most: Callable[[int], None]) -> Iterator[IO[bytes]]:
     """Opens a new file in a temporary folder for writing.
+
+    Args:
+        path: the file.
+        most: raises an error where so many bytes are too many.
 
     Raises:
         UsageError: the disk is full, or would be.
     """
     try:
-        with io.BufferedWriter(_SparingFile(path, "xb")) as file:
+        with io.BufferedWriter(_SparingFile(path, most)) as file:
             yield file
     except OSError as error:
         if error.errno not in _FULL:
@@ -73,21 +77,25 @@ def local_copy(path: str, pin: str = "") -> Iterator[str]:
     with buckets.open_object(path, pin) as stream, scratch_folder(stream.seek(0, os.SEEK_END)) as folder:
         stream.seek(0)
         copy = os.path.join(folder, "copy")
-        with scratch_file(copy) as file:
+        with scratch_file(copy, lambda _: None) as file:
             shutil.copyfileobj(stream, file)
         yield copy
 
 
 class _SparingFile(io.FileIO):
-    """A file that leaves some space of its disk to others."""
+    """A file that leaves some space of its disk to others. For the arguments see `scratch_file`."""
 
-    _written = 0
+    def __init__(self, path: str, most: Callable[[int], None]) -> None:
+        super().__init__(path, "xb")
+        self._most = most
+        self._size, self._due = 0, _STEP
 
     def write(self, data: Any, /) -> int:
-        written = super().write(data)
-        self._written += written
-        if self._written > _STEP:
-            self._written = 0
+        """See `io.RawIOBase`."""
+        self._size += (written := super().write(data))
+        self._most(self._size)
+        if self._size > self._due:
+            self._due += _STEP
             _check_space(os.path.dirname(str(self.name)), 0)
         return written
 

@@ -138,7 +138,9 @@ def _scan(stream: _Stream) -> Iterator[ScannedRecord]:
             yield ScannedRecord(number, offset, None, TRUNCATED, reason)
             return
         if not kept:
-            yield ScannedRecord(number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {stream.largest} are read")
+            yield ScannedRecord(
+                number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {stream.largest} are read"
+            )
         elif checksum_difference(payload, footer):
             yield ScannedRecord(number, offset, None, DAMAGED, f"the checksum of its {length} bytes is wrong")
         else:
@@ -235,9 +237,11 @@ class Unpacked(io.RawIOBase):
         self._waiting = b""
 
     def readable(self) -> bool:
+        """See `io.RawIOBase`."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
+        """See `io.RawIOBase`."""
         while True:
             if self._engine.eof:
                 self._waiting = self._engine.unused_data or self._file.read(_CHUNK)

@@ -24,7 +24,7 @@ from PIL import Image
 
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame
-from shardwright.tfrecords.wire import delimited, varint
+from shardwright.tfrecords.wire import delimited
 
 Input = dict[str, Any]
 
@@ -54,9 +54,9 @@ class Bomb(NamedTuple):
 BOMBS: dict[str, Bomb] = {}
 
 
-def bomb(format: str, small: int, full: int, **more: Any) -> Callable[[Callable[..., Input]], Callable[..., Input]]:
+def bomb(attacked: str, small: int, full: int, **more: Any) -> Callable[[Callable[..., Input]], Callable[..., Input]]:
     def add(make: Callable[..., Input]) -> Callable[..., Input]:
-        BOMBS[make.__name__] = Bomb(format, make, small, full, **more)
+        BOMBS[make.__name__] = Bomb(attacked, make, small, full, **more)
         return make
 
     return add
@@ -67,7 +67,10 @@ def write(name: str, folder: Path, size: int) -> Bomb:
     found = BOMBS[name]
     (folder / "set").mkdir(parents=True)
     given = found.make(folder / "set", size)
-    raw = {"task": found.task, "input": {"images": "set", **given}, "shards": {"count": 1}}
+    if given is None:
+        return found
+    converted = {"unsupported_formats": "png"}
+    raw = {"task": found.task, "input": {"images": "set", **given}, "images": converted, "shards": {"count": 1}}
     (folder / "c.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
     return found
 
@@ -346,6 +349,16 @@ def coco_slopes(folder: Path, size: int) -> Input:
     return {"images": "set/*.png", "labels": {"path": "set/a.json", "format": "coco_json"}}
 
 
+@bomb("coco_json", 20, 320, **SEGMENTATION)
+def coco_zigzag(folder: Path, size: int) -> Input:
+    """One outline that goes from side to side."""
+    given = coco_slopes(folder, 1)
+    corners = ",".join(f"{i % 2 * 200_000},{i % 97}" for i in range(size)).encode()
+    one = b'{"image_id":1,"category_id":1,"segmentation":[[%s]]}' % corners
+    (folder / "a.json").write_bytes(COCO + one + b"]}")
+    return given
+
+
 @bomb("coco_json", 100_000, 20_000_000, **SEGMENTATION)
 def coco_counts(folder: Path, size: int) -> Input:
     counts = b"1" * size
@@ -607,7 +620,7 @@ def rle_huge_runs(folder: Path, size: int) -> Input:
     return in_file(folder, "a.csv", "rle_csv")
 
 
-@bomb("rle_csv", 20_000, 4_000_000, **SEGMENTATION)
+@bomb("rle_csv", 20_000, 1_000_000, **SEGMENTATION)
 def rle_rows(folder: Path, size: int) -> Input:
     """Masks of one image."""
     repeat(folder / "a.csv", b"image,encodedpixels\n1.png,1 1\n", b"0.png,1 1\n", size, b"")
@@ -649,44 +662,102 @@ def yolo_points(folder: Path, size: int) -> Input:
     return given
 
 
+# --- Parquet --------------------------------------------------------------------------------------------------------
+
+
+def parquet_file(folder: Path, columns: dict[str, Any], **options: Any) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(columns), folder / "a.parquet", **options)
+
+
+@bomb("Parquet", 1 << 20, 250 << 20)
+def parquet_text(folder: Path, size: int) -> Input:
+    """A value of megabytes in a page of kilobytes."""
+    parquet_file(folder, {"image": ["0.png", "1.png"], "label": ["a", "a" * size]}, compression="zstd")
+    return in_file(folder, "a.parquet", "label_csv")
+
+
+@bomb("Parquet", 1 << 10, 60 << 10)
+def parquet_repeated(folder: Path, size: int) -> Input:
+    """A long value in a dictionary, in each of many rows."""
+    import pyarrow
+
+    rows = 2_000
+    label = pyarrow.array(["a" * size * 16] * rows).dictionary_encode()
+    columns = {"image": [f"{i}.png" for i in range(rows)], "label": label}
+    parquet_file(folder, columns, compression="zstd", use_dictionary=["label"], dictionary_pagesize_limit=1 << 30)
+    return in_file(folder, "a.parquet", "label_csv")
+
+
+@bomb("Parquet", 2_000, 200_000)
+def parquet_images(folder: Path, size: int) -> Input:
+    """One image in a dictionary, which is that of all rows: the records are more than the file by far."""
+    import pyarrow
+
+    noise = np.random.default_rng(0).integers(0, 256, (256, 256, 3), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(noise).save(out, "PNG")
+    image = pyarrow.array([out.getvalue()], pyarrow.binary())
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(size, np.int32)), image)
+    parquet_file(folder, {"image": column, "label": ["a"] * size}, dictionary_pagesize_limit=1 << 30)
+    return {"images": "set/*.parquet", "labels": {"format": "tfrecord"}}
+
+
+@bomb("Parquet", 1_000, 20_000)
+def parquet_columns(folder: Path, size: int) -> Input:
+    columns = {"image": ["0.png", "1.png"], "label": ["a", "a"]}
+    parquet_file(folder, {**columns, **{f"c{i}": [1, 2] for i in range(size)}})
+    return in_file(folder, "a.parquet", "label_csv")
+
+
+@bomb("Parquet", 100_000, 20_000_000)
+def parquet_lists(folder: Path, size: int) -> Input:
+    """A list of empty lists."""
+    columns = {"image": ["0.png", "1.png"], "label": ["a", "a"], "x": [[[]] * size, [[]]]}
+    parquet_file(folder, columns, compression="zstd")
+    return in_file(folder, "a.parquet", "label_jsonl")
+
+
 # --- YAML -----------------------------------------------------------------------------------------------------------
 
 
-def configured(folder: Path, text: bytes) -> Input:
+def configured(folder: Path, text: bytes) -> None:
+    """The configuration itself is the bomb."""
     images(folder)
-    (folder / "classes.yaml").write_bytes(text)
-    return {"images": "set/*.png", "labels": {"format": "none"}, "classes": "set/classes.yaml"}
+    (folder.parent / "c.yaml").write_bytes(
+        b"task: classification\ninput: {images: set, labels: {format: none}}\nx:\n " + text
+    )
 
 
 @bomb("YAML", 9, 30)
-def yaml_aliases(folder: Path, size: int) -> Input:
+def yaml_aliases(folder: Path, size: int) -> None:
     lines = [b"a0: &a0 [x]"] + [b"a%d: &a%d [%s]" % (i, i, b",".join([b"*a%d" % (i - 1)] * 9)) for i in range(1, size)]
-    return configured(folder, b"\n".join(lines))
+    configured(folder, b"\n ".join(lines))
 
 
-@bomb("YAML", 100_000, 4_000_000)
-def yaml_depth(folder: Path, size: int) -> Input:
-    return configured(folder, b"[" * size)
+@bomb("YAML", 100_000, 4_100_000)
+def yaml_depth(folder: Path, size: int) -> None:
+    configured(folder, b"[" * size)
 
 
-@bomb("YAML", 100_000, 4_000_000)
-def yaml_scalar(folder: Path, size: int) -> Input:
-    return configured(folder, b"a: " + b"1_" * (size // 2))
+@bomb("YAML", 100_000, 4_100_000)
+def yaml_scalar(folder: Path, size: int) -> None:
+    configured(folder, b"a: " + b"1_" * (size // 2))
 
 
-@bomb("YAML", 100_000, 4_000_000)
-def yaml_keys(folder: Path, size: int) -> Input:
-    return configured(folder, b"? " * (size // 2))
+@bomb("YAML", 100_000, 4_100_000)
+def yaml_keys(folder: Path, size: int) -> None:
+    configured(folder, b"? " * (size // 2))
 
 
-@bomb("YAML", 100_000, 4_000_000)
-def yaml_anchors(folder: Path, size: int) -> Input:
-    return configured(folder, b"a: " + b"&x " * (size // 3))
+@bomb("YAML", 100_000, 4_100_000)
+def yaml_anchors(folder: Path, size: int) -> None:
+    configured(folder, b"a: " + b"&x " * (size // 3))
 
 
 # --- images ---------------------------------------------------------------------------------------------------------
-
-CONVERT = {"images": {"unsupported_formats": "convert"}}
 
 
 def one_image(folder: Path, name: str, data: bytes) -> Input:
@@ -747,7 +818,8 @@ def png_pixels(folder: Path, size: int) -> Input:
 @bomb("JPEG", 100, 10_000)
 def jpeg_segments(folder: Path, size: int) -> Input:
     data = picture(form="JPEG")
-    segments = b"".join(b"\xff\xe2" + struct.pack(">H", 65535) + b"ICC_PROFILE\0\1\1".ljust(65533, b"x") for _ in range(8))
+    profile = b"\xff\xe2" + struct.pack(">H", 65535) + b"ICC_PROFILE\0\1\1".ljust(65533, b"x")
+    segments = profile * 8
     return one_image(folder, "x.jpg", data[:2] + segments + b"\xff\xfe\0\2" * (size * 100) + data[2:])
 
 
