@@ -63,7 +63,7 @@ from shardwright.images.header import (
 from shardwright.images.jpeg import EXIF_PREFIX
 from shardwright.images.metadata import strip_metadata
 from shardwright.images.orientation import displayed_size, inverse
-from shardwright.images.parts import check_parts
+from shardwright.images.parts import check_parts, check_pixels
 from shardwright.images.pillow_compat import decode_in_one_piece, decode_jpeg
 from shardwright.images.read_header import other_format, read_header
 
@@ -202,6 +202,8 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[tuple[ImageFile.ImageFile,
     with _limited(max_pixels), _named_errors(name):
         image = FORMATS[name](io.BytesIO(data))
         check_size(name, image.height, image.width, max_pixels)
+        if name in ("JPEG 2000", "AVIF"):
+            check_pixels(image.height * image.width, len(data))
         if isinstance(image, TiffImagePlugin.TiffImageFile):
             exif = data
             stored: Any = image.tag_v2.get(_ORIENTATION_TAG)

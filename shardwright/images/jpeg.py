@@ -27,6 +27,8 @@ from shardwright.images.header import (
 
 # Each scan of a progressive JPEG passes over the whole picture again. Encoders write about ten.
 _MOST_SCANS = 500
+# Pixels times scans: 20 scans of the largest picture, 500 of eight million pixels.
+_MOST_SCANNED = 1 << 32
 
 # A profile of 3 MiB takes fifty segments.
 BUDGET = Budget("segments", objects=20_000, bytes_each=256)
@@ -175,6 +177,8 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
                 raise ImageError(DAMAGED, "the JPEG's picture data begins before its size and coding tables")
             if scans > _MOST_SCANS:
                 raise ImageError(TOO_LARGE, f"the JPEG has more than {_MOST_SCANS} scans, each decoded at full size")
+            if scans * frame[0] * frame[1] > _MOST_SCANNED:
+                raise ImageError(TOO_LARGE, f"the JPEG has {scans} scans of {frame[0] * frame[1]:,} pixels each")
             if known:
                 break
     if frame is None or not scans:

@@ -23,6 +23,9 @@ PHOTOSHOP_BUDGET = Budget("resources", objects=20_000, bytes_each=64)
 # The size, after comments that programs sign with.
 PPM_BUDGET = Budget(header=1 << 16)
 
+# Decoders of wavelets and of video take 12 bytes a pixel, and a blank picture of any size has some hundred bytes.
+PIXEL_BUDGET = Budget("pixels", objects=50_000_000, ratio=1000)
+
 _PPM = re.compile(rb"P[1-6fF](?:\s|#[^\n]*\n)+\S+(?:\s|#[^\n]*\n)+\S+\s")
 # Bytes of a value by TIFF type.
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
@@ -44,6 +47,12 @@ def check_parts(data: bytes) -> None:
         walk(data)
     except (IndexError, struct.error):
         return
+
+
+def check_pixels(pixels: int, size: int) -> None:
+    """Raises `ImageError` for a JPEG 2000 or AVIF of `size` bytes with far more pixels than a real one."""
+    if pixels > max(PIXEL_BUDGET.objects, PIXEL_BUDGET.ratio * size):
+        raise ImageError(TOO_LARGE, f"{pixels:,} pixels in {size:,} bytes, more than any real file")
 
 
 def _check_gif(data: bytes) -> None:

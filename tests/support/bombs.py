@@ -22,8 +22,13 @@ import numpy as np
 import yaml
 from PIL import Image
 
+from shardwright.checksum import checksum_of
+from shardwright.config import parse_config
+from shardwright.dataset.manifest import MANIFEST_FILE
+from shardwright.fingerprint import canonical_json, fingerprint
+from shardwright.ingest import ingest
 from shardwright.tfrecords.encode import encode_example
-from shardwright.tfrecords.records import frame
+from shardwright.tfrecords.records import frame, unframe
 from shardwright.tfrecords.wire import delimited
 
 Input = dict[str, Any]
@@ -935,7 +940,7 @@ def avif_size(folder: Path, size: int) -> Input:
     return one_image(folder, "x.avif", out.getvalue())
 
 
-@bomb("mask_images", 1000, 14_000, **SEGMENTATION)
+@bomb("mask_images", 1000, 8_000, **SEGMENTATION)
 def mask_size(folder: Path, size: int) -> Input:
     """A mask of another size than its image."""
     for name in ("images", "masks"):
@@ -953,3 +958,79 @@ def name_list(folder: Path, size: int) -> Input:
     given = one_image(folder, "x.png", picture(9))
     (folder / "classes.txt").write_bytes(b"a\n" * (size // 2))
     return {**given, "classes": "set/classes.txt"}
+
+
+# --- datasets of others ---------------------------------------------------------------------------------------------
+
+READS = (
+    *(("verify", "{}/ds"), ("verify", "{}/ds", "--deep"), ("inspect", "{}/ds"), ("stats", "{}/ds")),
+    *(("get", "{}/ds", "a/0.png", "--out", "{}/got"), ("card", "{}/ds"), ("report", "{}/ds", "--out", "{}/page.html")),
+)
+
+
+def forged(folder: Path, change: Callable[[Path, dict[str, Any]], None]) -> None:
+    """Makes a dataset, and another one of it whose manifest fits."""
+    (folder / "a").mkdir()
+    images(folder / "a", 4)
+    raw = {
+        "task": "classification",
+        "input": {"images": "set"},
+        "shards": {"count": 1},
+        "split": {"ratios": {"train": 1}},
+    }
+    (folder.parent / "c.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    out = folder.parent / "ds"
+    ingest(parse_config(raw, base=str(folder.parent)), str(out), quiet=True)
+    manifest = json.loads((out / MANIFEST_FILE).read_text(encoding="utf-8"))
+    change(out, manifest)
+    manifest["parts"] = {name: checksum_of((out / name).read_bytes()) for name in manifest["parts"]}
+    manifest["digest"] = fingerprint({name: value for name, value in manifest.items() if name != "digest"})
+    (out / MANIFEST_FILE).write_text(canonical_json(manifest) + "\n", encoding="utf-8")
+
+
+@bomb("dataset", 2 << 20, 64 << 20, calls=READS)
+def dataset_fields(folder: Path, size: int) -> None:
+    """A record of empty fields; its checksums are right."""
+
+    def change(out: Path, manifest: dict[str, Any]) -> None:
+        (shard,) = (shard for shard in manifest["shards"] if shard["records"] == 4)
+        index = out / "index" / Path(shard["path"]).with_suffix(".jsonl")
+        rows = [json.loads(line) for line in index.read_text(encoding="utf-8").splitlines()]
+        data = (out / shard["path"]).read_bytes()
+        first = unframe(data[: rows[0]["length"]])
+        framed = frame(first + b"\x18\x00" * (size // 2))
+        data = framed + data[rows[0]["length"] :]
+        for row in rows[1:]:
+            row["offset"] += len(framed) - rows[0]["length"]
+        rows[0]["length"] = len(framed)
+        (out / shard["path"]).write_bytes(data)
+        index.write_text("".join(canonical_json(row) + "\n" for row in rows), encoding="utf-8")
+        shard.update(bytes=len(data), checksum=checksum_of(data))
+
+    forged(folder, change)
+
+
+@bomb("dataset", 1 << 20, 64 << 20, calls=READS)
+def dataset_manifest(folder: Path, size: int) -> None:
+    """A manifest of values without a meaning."""
+    forged(folder, lambda out, manifest: None)
+    text = (folder.parent / "ds" / MANIFEST_FILE).read_bytes()
+    repeat(folder.parent / "ds" / MANIFEST_FILE, b'{"x":[', b'{"a":{}},', size // 9, b"0]," + text[1:])
+
+
+@bomb("dataset", 1 << 20, 32 << 20, calls=READS)
+def dataset_facts(folder: Path, size: int) -> None:
+    def change(out: Path, manifest: dict[str, Any]) -> None:
+        name = next(name for name in manifest["parts"] if name.startswith("facts/"))
+        repeat(out / name, b'{"x":[', b'{"a":{}},', size // 9, b"0]}")
+
+    forged(folder, change)
+
+
+@bomb("dataset", 1 << 20, 32 << 20, calls=READS)
+def dataset_index(folder: Path, size: int) -> None:
+    def change(out: Path, manifest: dict[str, Any]) -> None:
+        name = next(name for name in manifest["parts"] if name.startswith("index/"))
+        repeat(out / name, b"", b'{"key":"a","length":20,"offset":0}\n', size // 35, b"")
+
+    forged(folder, change)
