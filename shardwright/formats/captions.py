@@ -15,7 +15,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import FormatInput
 from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.object_values import read_id
+from shardwright.formats.object_values import json_problem, read_id
 from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
 from shardwright.storage import limits, open_table
@@ -161,7 +161,7 @@ def _read_coco(path: str) -> tuple[list[Any], list[Any]]:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
             document = parse_untrusted_json(file.read())
     except ValueError as error:
-        raise UsageError(f"{path}: cannot be read as JSON in UTF-8 ({error}). Fix the file, or give a CSV.") from None
+        raise UsageError(f"{path}: {json_problem(error)}. Fix the file, or give a CSV.") from None
     images, annotations = (document.get(part) for part in ("images", "annotations"))
     if not isinstance(images, list) or not isinstance(annotations, list):
         raise UsageError(f"{path}: has no list 'images' or no list 'annotations'. Give COCO captions.")

@@ -29,7 +29,7 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values, shorten
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.object_values import read_id
+from shardwright.formats.object_values import json_problem, read_id
 from shardwright.images.boxes import Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
@@ -324,7 +324,7 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
             Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"})
         ) from None
     except ValueError as error:
-        raise UsageError(f"{path}: cannot be read as JSON in UTF-8 ({error}). Fix the file, or give a CSV.") from None
+        raise UsageError(f"{path}: {json_problem(error)}. Fix the file, or give a CSV.") from None
     found = document if isinstance(document, dict) else {}
     missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
     if missing:

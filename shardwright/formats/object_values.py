@@ -157,7 +157,12 @@ def load_json(path: str, tool: str) -> Any:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
             return parse_untrusted_json(file.read())
     except ValueError as error:
-        raise UsageError(f"{path}: cannot be read as JSON in UTF-8 ({error}). Export it from {tool} again.") from None
+        raise UsageError(f"{path}: {json_problem(error)}. Export it from {tool} again.") from None
+
+
+def json_problem(error: ValueError) -> str:
+    """Returns why a file is not read as JSON, as the end of a sentence."""
+    return str(error) if isinstance(error, OverBudget) else f"is not JSON in UTF-8 ({error})"
 
 
 def parse_json(data: bytes) -> Any:

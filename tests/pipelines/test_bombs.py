@@ -11,10 +11,10 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
-from bombs import BOMBS, write
-from costs import run_limited
+from bombs import BOMBS
+from costs import check_bomb
 
-from shardwright.budget import Budget, OverBudget
+from shardwright.budget import OverBudget
 from shardwright.config.input import LABEL_FORMATS, TFRECORD
 from shardwright.errors import UsageError
 from shardwright.formats import array_records, record_containers
@@ -53,32 +53,11 @@ def test_every_format_has_a_bomb():
     assert not missing, f"formats without a bomb in tests/support/bombs.py: {sorted(missing)}"
 
 
-def calls_of(name, folder, *, every=True):
-    found = BOMBS[name]
-    calls = [("ingest", "c.yaml", "--out", "out", "--workers", "1")]
-    if every:
-        calls += [("init", "set", "--out", "made.yaml"), ("validate", "c.yaml", "--data")]
-    return [*calls, *(tuple(part.replace("{}", str(folder)) for part in call) for call in found.calls)]
-
-
-def check(name, size, folder, memory, seconds, *, every=True):
-    found = write(name, folder, size)
-    said = []
-    for call in calls_of(name, folder, every=every):
-        outcome = run_limited(call, folder, memory, seconds)
-        where = f"{name}: shardwright {' '.join(call)}: {outcome.status}, {outcome.memory >> 20} MiB"
-        assert outcome.status in (0, 1, 2), f"{where}\n{outcome.output[-2000:]}"
-        assert "Traceback" not in outcome.output, f"{where}\n{outcome.output[-2000:]}"
-        assert outcome.memory <= memory, where
-        said.append(outcome.output)
-    assert found.said in said[0], f"{name}: {said[0][-2000:]}"
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in BOMBS]
 )
 def test_a_small_bomb_ends_in_a_message(tmp_path, name):
-    check(name, BOMBS[name].small, tmp_path / "b", MEMORY, SECONDS, every=name not in FIRST)
+    check_bomb(name, BOMBS[name].small, tmp_path / "b", MEMORY, SECONDS, every=name not in FIRST)
 
 
 def test_json_from_outside_is_read_within_the_budget():
@@ -89,14 +68,6 @@ def test_json_from_outside_is_read_within_the_budget():
             if isinstance(node, ast.Attribute) and ast.unparse(node) in ("json.load", "json.loads"):
                 found.add(file.relative_to(ROOT / "shardwright").as_posix())
     assert found == OWN_JSON, "read it by `untrusted.parse_untrusted_json`, or say here whose text it is"
-
-
-def test_a_budget_grows_with_the_file():
-    budget = Budget("values", objects=100, bytes_each=10, unpacked=1000, ratio=5)
-    assert budget.most_objects(10) == 100
-    assert budget.most_objects(5000) == 500
-    assert budget.most_unpacked(10) == 1000
-    assert budget.most_unpacked(5000) == 25_000
 
 
 @pytest.mark.parametrize("free", [0, 1 << 20])

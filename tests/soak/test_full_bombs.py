@@ -2,12 +2,12 @@
 
 import pytest
 from bombs import BOMBS
-from shardwright_tests import check
+from costs import check_bomb
 
+pytestmark = pytest.mark.soak
 MEMORY, SECONDS = 1 << 30, 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_ends_in_a_message(tmp_path, name):
-    check(name, BOMBS[name].full, tmp_path / "b", MEMORY, SECONDS)
+    check_bomb(name, BOMBS[name].full, tmp_path / "b", MEMORY, SECONDS)

@@ -1,4 +1,4 @@
-"""Runs a command in a process of its own with limits of memory and processor time, and measures it."""
+"""Runs commands on bombs, each in a process of its own with limits of memory and processor time, and measures them."""
 
 import os
 import resource
@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from bombs import write
 
 from shardwright.pipelines.cli import main
 
@@ -29,6 +31,33 @@ class Outcome(NamedTuple):
     status: int
     output: str
     memory: int
+
+
+def check_bomb(name: str, size: int, folder: Path, memory: int, seconds: int, *, every: bool = True) -> None:
+    """Asserts that all commands that read a bomb end in a message, and within the limits.
+
+    Args:
+        name: of the bomb.
+        size: of the bomb.
+        folder: is made for it.
+        memory: bytes that a command may take.
+        seconds: processor time that it may take.
+        every: whether the commands are tried that read every input.
+    """
+    bomb = write(name, folder, size)
+    calls: list[tuple[str, ...]] = [("ingest", "c.yaml", "--out", "out", "--workers", "1")]
+    if every:
+        calls += [("init", "set", "--out", "made.yaml"), ("validate", "c.yaml", "--data")]
+    calls += [tuple(part.replace("{}", str(folder)) for part in call) for call in bomb.calls]
+    said = []
+    for call in calls:
+        outcome = run_limited(call, folder, memory, seconds)
+        where = f"{name}: shardwright {' '.join(call)}: {outcome.status}, {outcome.memory >> 20} MiB"
+        assert outcome.status in (0, 1, 2), f"{where}\n{outcome.output[-2000:]}"
+        assert "Traceback" not in outcome.output, f"{where}\n{outcome.output[-2000:]}"
+        assert outcome.memory <= memory, where
+        said.append(outcome.output)
+    assert bomb.said in said[0], f"{name}: {said[0][-2000:]}"
 
 
 def run_limited(call: Sequence[str], folder: Path, memory: int, seconds: int) -> Outcome:
