@@ -182,7 +182,8 @@ def _one_row(lines: Iterable[str], delimiter: str) -> Iterator[str]:
         ends_quoted = quoted ^ (line.count('"') % 2 == 1)
         if quoted or ends_quoted or line.count(delimiter) >= BUDGET.objects:
             # Delimiters within quotes do not count.
-            fields += _QUOTED.sub("", f'"{line}' if quoted else line).count(delimiter)
+            closed = '"' * quoted + line + '"' * ends_quoted
+            fields += _QUOTED.sub("", closed).count(delimiter)
             if fields >= BUDGET.objects:
                 raise csv.Error(f"a row of more than {BUDGET.objects:,} fields")
         quoted = ends_quoted
