@@ -15,10 +15,14 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
+from shardwright.budget import Budget
 from shardwright.errors import DatasetError
 
 Check = Callable[[Any, str], Any]
 
+# COCO has a list, mapping or member for 13 bytes where it has boxes alone, and Python takes 64 to 230 bytes for each.
+JSON_BUDGET = Budget("lists, mappings and members", objects=2_000_000, bytes_each=10)
+_MARKS = ("[", "{", ":")
 # Numbers of files and sizes, and those of numpy.
 MOST = 2**63 - 1
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -277,13 +281,21 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
-def parse_untrusted_json(text: str | bytes) -> Any:
+def parse_untrusted_json(text: str | bytes, **hooks: Any) -> Any:
     """Reads a JSON document.
 
+    Args:
+        text: the document.
+        **hooks: those of `json.loads`.
+
     Raises:
-        ValueError: it is not JSON, or is nested deeper than Python reads it.
+        ValueError: it is not JSON, is nested deeper than Python reads it, or has far more values than a real one.
     """
+    # A shorter one cannot have as many.
+    if len(text) > JSON_BUDGET.objects:
+        marks = [mark.encode() for mark in _MARKS] if isinstance(text, bytes) else _MARKS
+        JSON_BUDGET.check_objects(sum(map(text.count, marks)), len(text))  # type: ignore[arg-type]
     try:
-        return json.loads(text)
+        return json.loads(text, **hooks)
     except RecursionError:
         raise ValueError("lists or mappings within each other without end") from None

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -36,6 +35,7 @@ from shardwright.images.colors import color_number
 from shardwright.storage.limits import MOST_LIST_BYTES, read_within
 from shardwright.storage.listing import is_several, name_lines, split_glob
 from shardwright.storage.spans import Choice
+from shardwright.untrusted import parse_untrusted_json
 
 _PATH = "input.classes"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -122,10 +122,13 @@ def _read_file(name: str, base: str) -> object:
         raise ConfigError(_PATH, f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
     if file.suffix.lower() == ".json":
         try:
-            return json.loads(text, object_pairs_hook=_unique)
-        except (ValueError, RecursionError) as error:
+            return parse_untrusted_json(text, object_pairs_hook=_unique)
+        except ValueError as error:
             raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
-    rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
+    try:
+        rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise ConfigError(_PATH, f"{name!r} is not CSV ({error})", "Fix the file.") from None
     if all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
     if colors := _colors_of(rows):

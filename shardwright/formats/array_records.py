@@ -6,20 +6,21 @@ that is always the same.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from contextlib import ExitStack
+import os
 from importlib import import_module
 from typing import IO
 
+from shardwright.budget import Budget, OverBudget
 from shardwright.errors import UsageError
-from shardwright.storage import is_remote, open_file
+from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.records import frame
 
 _SIGNATURE = bytes.fromhex(
     "83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9"
     "0000000000000000e19f13c0e9b1c37273000000000000000000000000000000"
 )
+# A record has a header of some bytes, and a chunk of records is compressed as one.
+BUDGET = Budget("records", objects=1_000_000, bytes_each=1)
 # Records that are in memory at once; each is at most as large as an image with its masks.
 _AT_ONCE = 16
 
@@ -46,20 +47,17 @@ def write_records(path: str, pin: str, copy: IO[bytes], name: str) -> None:
         module = import_module("array_record.python.array_record_module")
     except ImportError:
         raise UsageError(f"{name}: ArrayRecord needs a package. Run `pip install array_record`.") from None
-    with ExitStack() as stack:
-        if is_remote(path):
-            local = stack.enter_context(tempfile.NamedTemporaryFile())
-            with open_file(path, pin) as remote:
-                shutil.copyfileobj(remote, local)
-            local.flush()
-            path = local.name
+    with local_copy(path, pin) as local:
         try:
-            reader = module.ArrayRecordReader(path)
+            reader = module.ArrayRecordReader(local)
             count = reader.num_records()
+            BUDGET.check_objects(count, os.path.getsize(local))
             for begin in range(0, count, _AT_ONCE):
                 for record in reader.read(begin, min(begin + _AT_ONCE, count)):
                     copy.write(frame(record))
             reader.close()
+        except OverBudget:
+            raise
         except (RuntimeError, ValueError, IndexError) as error:
             problem = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise UsageError(f"{name}: the ArrayRecord file is damaged: {problem}. Copy or write it again.") from None

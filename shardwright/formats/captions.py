@@ -7,7 +7,6 @@ captions are a JSON object with the lists `images` (`id`, `file_name`) and `anno
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,10 +15,11 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import FormatInput
 from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.object_values import read_id
+from shardwright.formats.object_values import json_problem, read_id
 from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
 from shardwright.storage import limits, open_table
+from shardwright.untrusted import parse_untrusted_json
 
 # No caption is that long; a file without line ends is not read whole.
 _LONGEST_LINE = 1 << 24
@@ -82,8 +82,8 @@ class CaptionJsonl(RowFormat):
 
     def _read(self, number: int, line: str) -> RawAnnotation:
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
+            entry = parse_untrusted_json(line)
+        except ValueError:
             return RawAnnotation(number, "", None, problem="is not JSON" if line else "is longer than 16 MiB")
         if not isinstance(entry, dict):
             return RawAnnotation(number, "", None, problem="is not a JSON object")
@@ -159,9 +159,9 @@ def _read_coco(path: str) -> tuple[list[Any], list[Any]]:
     """
     try:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
-            document = json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is not JSON in UTF-8 ({error}). Fix the file, or give a CSV.") from None
+            document = parse_untrusted_json(file.read())
+    except ValueError as error:
+        raise UsageError(f"{path}: {json_problem(error)}. Fix the file, or give a CSV.") from None
     images, annotations = (document.get(part) for part in ("images", "annotations"))
     if not isinstance(images, list) or not isinstance(annotations, list):
         raise UsageError(f"{path}: has no list 'images' or no list 'annotations'. Give COCO captions.")

@@ -38,11 +38,12 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes, special_label
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.object_values import ObjectError, read_id, read_text_size
+from shardwright.formats.object_values import ObjectError, json_problem, read_id, read_text_size
 from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
 from shardwright.storage import Refusal, limits, open_table
+from shardwright.untrusted import parse_untrusted_json
 
 _SHOWN_BOX, _SHOWN_ID = 80, 40
 _CROWD = "is_crowd"
@@ -344,15 +345,15 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
     """
     try:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
-            document = json.load(file, object_hook=partial(_slim, masks=masks, boxes=boxes))
+            document = parse_untrusted_json(file.read(), object_hook=partial(_slim, masks=masks, boxes=boxes))
     except _PanopticEntry:
         # The detection looks at the start of a large file only.
         problem = "holds COCO panoptic JSON. Set input.labels.format: panoptic"
         raise UsageError(f"{path}: {problem}.").with_readings(
             Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"})
         ) from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is not JSON in UTF-8 ({error}). Fix the file, or give a CSV.") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: {json_problem(error)}. Fix the file, or give a CSV.") from None
     found = document if isinstance(document, dict) else {}
     missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
     if missing:

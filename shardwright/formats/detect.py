@@ -7,7 +7,6 @@ Without either, the keys of the images state the classes: by folders, or by file
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -69,6 +68,7 @@ from shardwright.formats.tables import (
 from shardwright.formats.yolo import YAML_ENDINGS
 from shardwright.images.header import has_image_ending
 from shardwright.storage import is_folder, open_table
+from shardwright.untrusted import parse_untrusted_json
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
@@ -430,10 +430,11 @@ def _detect_lines(label_format: str, path: str) -> str:
     name = os.path.basename(path)
     if name.lower().endswith((".jsonl", ".ndjson", ".jsonlines")):
         return f"{name} ends with {os.path.splitext(name)[1]}"
-    with open_table(path) as file, suppress(ValueError, RecursionError):
+    with open_table(path) as file, suppress(ValueError):
         # The first line of a JSON document of many lines is not an object, and a document of one line is COCO's.
         first, second = file.readline(_LOOK_INTO), file.readline(_LOOK_INTO)
-        if isinstance(json.loads(first), dict) and (label_format != "auto" or isinstance(json.loads(second), dict)):
+        several = label_format != "auto" or isinstance(parse_untrusted_json(second), dict)
+        if isinstance(parse_untrusted_json(first), dict) and several:
             return f"each line of {name} is a JSON object"
     return ""
 

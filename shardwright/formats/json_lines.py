@@ -15,7 +15,6 @@ cloud.google.com/vertex-ai/docs/image-data, docs.labelbox.com/reference/export-i
 
 from __future__ import annotations
 
-import json
 import os
 from abc import abstractmethod
 from collections import Counter
@@ -43,6 +42,7 @@ from shardwright.formats.tables import IMAGE, LABEL, choose_role
 from shardwright.images.boxes import Box
 from shardwright.storage import open_table
 from shardwright.storage.limits import LineTooLong, bounded_lines
+from shardwright.untrusted import parse_untrusted_json
 
 _FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
@@ -243,8 +243,8 @@ def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) 
 
 def _parse(line: str) -> Any:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
+        return parse_untrusted_json(line)
+    except ValueError:
         return None
 
 

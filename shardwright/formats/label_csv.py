@@ -31,6 +31,8 @@ _EITHER = "Set input.labels.separator: to what is between the classes, or to '' 
 # At least so many images, and that share of all, have rows of several classes where that is meant: less are mistakes.
 _SEVERAL, _SHARE, _DOUBTFUL = 3, 0.2, 0.05
 _SHOWN = 40
+# All 22,000 classes of ImageNet-21k by name. Two characters become an object of fifty bytes.
+_LONGEST_FIELD = 1 << 20
 # A table with more different fields than this is read by the first ones.
 _MOST_FIELDS = 100_000
 
@@ -233,8 +235,11 @@ class LabelCsv(LabelTable):
         return replace(resolved, multi_label=several, separator=self._guess.separator if several else None)
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
-        name = row.fields[self._columns[IMAGE]]
-        labels = self._guess.split(row.fields[self._columns[LABEL]].strip())
+        name, field = row.fields[self._columns[IMAGE]], row.fields[self._columns[LABEL]].strip()
+        if len(field) > _LONGEST_FIELD:
+            problem = f"its classes are a text of {len(field):,} characters; at most {_LONGEST_FIELD:,} are read"
+            return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
+        labels = self._guess.split(field)
         problem = "names no image" if not name.strip() else ""
         if not labels and not self._guess.multi:
             problem = problem or "names no class"
@@ -281,7 +286,7 @@ class LabelCsv(LabelTable):
         differs = bytearray(len(first))
         for row in self._table.rows():
             label = row.fields[self._columns[LABEL]].strip() if len(row.fields) == len(self._table.header) else ""
-            if not label:
+            if not label or len(label) > _LONGEST_FIELD:
                 continue
             number = fields.get(label) or text_number(label)
             if len(fields) < _MOST_FIELDS:

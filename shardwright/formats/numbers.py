@@ -20,6 +20,7 @@ from shardwright.formats.columns import ALL, is_number
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, Table, TableRow
 from shardwright.storage import limits, open_table
+from shardwright.untrusted import parse_untrusted_json
 
 _NOT_FINITE = ("nan", "inf", "infinity")
 
@@ -137,8 +138,8 @@ def _entries(path: str) -> Iterator[tuple[int, object]]:
             for number, line in enumerate(limits.bounded_lines(file), 1):
                 if line.strip():
                     try:
-                        yield number, json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
-                    except (ValueError, RecursionError):
+                        yield number, parse_untrusted_json(line, parse_float=str, parse_int=str, parse_constant=str)
+                    except ValueError:
                         yield number, None
         except UnicodeDecodeError:
             raise UsageError(f"{path}: is not UTF-8 text. Save the file in UTF-8.") from None

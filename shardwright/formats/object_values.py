@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shardwright.budget import OverBudget
 from shardwright.errors import UsageError
 from shardwright.formats.image_names import is_text
 from shardwright.images.boxes import AnnotationError
 from shardwright.storage import limits, open_table
+from shardwright.untrusted import parse_untrusted_json
 
 _SHOWN = 60
 _LARGEST = 2.0**31
@@ -175,9 +176,14 @@ def load_json(path: str, tool: str) -> Any:
     """
     try:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
-            return json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is not JSON in UTF-8 ({error}). Export it from {tool} again.") from None
+            return parse_untrusted_json(file.read())
+    except ValueError as error:
+        raise UsageError(f"{path}: {json_problem(error)}. Export it from {tool} again.") from None
+
+
+def json_problem(error: ValueError) -> str:
+    """Returns why a file is not read as JSON, as the end of a sentence."""
+    return str(error) if isinstance(error, OverBudget) else f"is not JSON in UTF-8 ({error})"
 
 
 def parse_json(data: bytes) -> Any:
@@ -187,6 +193,8 @@ def parse_json(data: bytes) -> Any:
         ObjectError: it is not JSON.
     """
     try:
-        return json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        return parse_untrusted_json(data.decode("utf-8-sig"))
+    except OverBudget as error:
+        raise ObjectError(str(error)) from None
+    except ValueError as error:
         raise ObjectError(f"it is not JSON in UTF-8 ({str(error)[:_SHOWN]})") from None

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -19,11 +17,13 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from shardwright.budget import Budget
 from shardwright.errors import UsageError
 from shardwright.extras import missing_extra
 from shardwright.formats import parquet_pages as pages
 from shardwright.formats.base import shorten
-from shardwright.storage import is_remote, limits, open_file, read_start
+from shardwright.storage import limits, open_file, read_start
+from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.scan import is_image
 from shardwright.untrusted import parse_untrusted_json
 
@@ -31,8 +31,9 @@ from shardwright.untrusted import parse_untrusted_json
 _MOST_ROWS, _BATCH = 1024, 256 << 20
 # Rows that are looked at to find columns of images.
 _PEEKED = 8
-# The largest page, unpacked: images are as large as records may be.
+# The largest page, unpacked. One of images is as large as a record may be where the file is: images do not shrink.
 _MOST_PAGE, _MOST_IMAGE_PAGE = 256 << 20, 1 << 30
+BUDGET = Budget("columns in all row groups", objects=1 << 16, bytes_each=256, unpacked=_MOST_PAGE, ratio=16)
 # Values within lists, for each byte of the file.
 _VALUES_A_BYTE = 8
 _MOST_STRINGS, _MOST_LISTED = 64 << 20, 1 << 20
@@ -175,6 +176,8 @@ class ParquetFile:
             metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
         ):
             raise pages.PageError(f"it states {metadata.num_rows:,} rows in {size:,} bytes")
+        BUDGET.check_objects(metadata.num_row_groups * metadata.num_columns, size)
+        most = min(most, BUDGET.most_unpacked(size))
         wanted = {file.schema_arrow.names[i] for i in numbers}
         largest: dict[str, int] = {}
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -340,11 +343,7 @@ def _opened(path: str, pin: str, flat: Sequence[int] = ()) -> Iterator[tuple[IO[
     """
     with ExitStack() as stack:
         try:
-            stream: IO[bytes] = stack.enter_context(open_file(path, pin))
-            if is_remote(path):
-                copy = stack.enter_context(tempfile.TemporaryFile())
-                shutil.copyfileobj(stream, copy)
-                stream = copy
+            stream: IO[bytes] = stack.enter_context(open_file(stack.enter_context(local_copy(path, pin))))
         except OSError as error:
             raise UsageError(f"{path}: cannot be read ({error.strerror or error}).") from None
         try:

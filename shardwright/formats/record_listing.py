@@ -11,10 +11,13 @@ import os
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import IO
 
+from shardwright.budget import OverBudget
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE
 from shardwright.errors import DatasetError, UsageError
@@ -24,7 +27,8 @@ from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
 from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
 from shardwright.formats.webdataset import CLASSES_FILE
 from shardwright.storage import Listing, Refusal, map_threads, open_file, part_path, read_bytes, read_start
-from shardwright.tfrecords.scan import begins_as_records, is_compressed, scan_records
+from shardwright.storage.scratch import scratch_file, scratch_folder
+from shardwright.tfrecords.scan import UNPACKING, begins_as_records, is_compressed, scan_records
 
 NOT_RECORDS = "not_records"
 
@@ -103,18 +107,27 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         UsageError: no record is a tf.train.Example; or see `detect_roles`.
     """
     files, containers, refused = _record_files(found)
-    scratch = None
     paths = list(files.names)
-    for i in range(len(files.keys)):
-        if i in containers or is_compressed(_start(files, i)):
-            scratch = scratch or tempfile.TemporaryDirectory(prefix="shardwright-")
-            paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
-            os.makedirs(os.path.dirname(paths[i]))
+    unpacked = [i for i in range(len(files.keys)) if i in containers or is_compressed(_start(files, i))]
+    scratch = scratch_folder(sum(files.sizes[i] for i in unpacked)) if unpacked else None
+    for i in unpacked:
+        assert scratch is not None
+        paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
+        os.makedirs(os.path.dirname(paths[i]))
     packed = [(_packed(files, i), container) for i, container in containers.items()]
     described = describe(found, packed)
 
+    @contextmanager
+    def unpacked_file(number: int) -> Iterator[IO[bytes]]:
+        most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
+        try:
+            with scratch_file(paths[number], most) as copy:
+                yield copy
+        except OverBudget as error:
+            raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
+
     def unpack(number: int) -> None:
-        with open(paths[number], "wb") as copy:
+        with unpacked_file(number) as copy:
             containers[number].write(_packed(files, number), copy, described)
 
     for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
@@ -129,7 +142,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         with opened(number) as file:
             if paths[number] == files.names[number] or number in containers:
                 return scan_file(file, None, files.keys[number], roles)
-            with open(paths[number], "wb") as copy:
+            with unpacked_file(number) as copy:
                 return scan_file(file, copy, files.keys[number], roles)
 
     whole = _Whole(files, roles, paths, trusted=KEY in columns)

@@ -1,7 +1,7 @@
 """XML that anyone may have written: elements are reported as they come, and nothing else ever happens.
 
-A document type is refused, so no entity is ever expanded and nothing else is ever opened. Depth and length of texts are
-limited; the size of the file is limited by who opens it.
+A document type is refused, so no entity is ever expanded and nothing else is ever opened. Depth, length of texts and
+tags, and the number of elements are limited; the size of the file is limited by who opens it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 from xml.parsers import expat
 
+from shardwright.budget import Budget, OverBudget
 from shardwright.images.boxes import AnnotationError
 
-_DEEPEST = 16
+# CVAT's shortest box has 6 in 52 bytes. The header is a tag, which has a mask's run lengths as an attribute.
+BUDGET = Budget("elements and attributes", objects=500_000, bytes_each=8, header=8 << 20, depth=16)
 _LONGEST = 200
+# Formats have some ten names of elements. Each is kept.
+_MOST_NAMES = 1000
 
 
 class XmlError(AnnotationError):
@@ -40,21 +44,27 @@ def parse_xml(chunks: Iterable[bytes], elements: Elements) -> None:
         elements: gets its elements.
 
     Raises:
-        XmlError: it is not XML, has a document type, or is nested too deep.
+        XmlError: it is not XML, has a document type, is nested too deep, or has far more elements than a real one.
     """
-    reader = _Reader(elements)
     parser = expat.ParserCreate()
+    reader = _Reader(elements, parser)
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.text
     parser.StartDoctypeDeclHandler = reader.reject_doctype
     parser.buffer_text = True
     try:
+        size = 0
         for chunk in chunks:
             parser.Parse(chunk, False)
+            size += len(chunk)
+            # The parser begins a tag that has not ended anew with each chunk.
+            BUDGET.check_header(size - parser.CurrentByteIndex, "tag or comment")
         parser.Parse(b"", True)
     except AnnotationError:
         raise
+    except OverBudget as error:
+        raise XmlError(str(error)) from None
     except (expat.ExpatError, LookupError, ValueError) as error:  # The last two for unknown encodings.
         raise XmlError(f"it is not XML ({str(error)[:_LONGEST]})") from None
 
@@ -62,8 +72,11 @@ def parse_xml(chunks: Iterable[bytes], elements: Elements) -> None:
 class _Reader:
     """Keeps the path of the current element."""
 
-    def __init__(self, elements: Elements) -> None:
+    def __init__(self, elements: Elements, parser: expat.XMLParserType) -> None:
         self._elements = elements
+        self._parser = parser
+        self._count = 0
+        self._names: set[str] = set()
         self._path: list[str] = []
         self._text = ""
 
@@ -71,10 +84,16 @@ class _Reader:
         raise XmlError("it has a document type (<!DOCTYPE>), which may hide entities; remove it")
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._count += 1 + len(attributes)
+        if self._count > BUDGET.objects:
+            BUDGET.check_objects(self._count, self._parser.CurrentByteIndex)
+        self._names.add(name)
+        if len(self._names) > _MOST_NAMES:
+            raise XmlError(f"it has elements of more than {_MOST_NAMES:,} names")
         self._path.append(name)
         self._text = ""
-        if len(self._path) > _DEEPEST:
-            raise XmlError(f"its elements are nested more than {_DEEPEST} deep")
+        if len(self._path) > BUDGET.depth:
+            raise XmlError(f"its elements are nested more than {BUDGET.depth} deep")
         self._elements.start(tuple(self._path), attributes)
 
     def text(self, text: str) -> None:

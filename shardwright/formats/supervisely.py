@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shardwright.budget import Budget, OverBudget
 from shardwright.errors import UsageError
 from shardwright.formats.object_values import (
     ObjectError,
@@ -41,6 +42,8 @@ _ANNOTATIONS, _IMAGES = "ann", "img"
 _ABOVE = 2
 # A bitmap of one bit for each pixel; the PNG of a whole large image stays below this.
 _MOST_PNG_BYTES = 64 << 20
+# All bitmaps of an image: a PNG is compressed already.
+BUDGET = Budget(unpacked=4 << 20, ratio=8)
 _KNOWN_WITHOUT_AREA = {"point": "points", "line": "lines"}
 
 
@@ -85,10 +88,16 @@ class Supervisely(ObjectFiles):
         size = read_size(stated.get("height"), stated.get("width"), "size: ")
         left_out: Counter[str] = Counter()
         things = []
+        unpacked = 0
         for i, one in enumerate(read_list(document["objects"], "objects")):
             found = _thing(read_mapping(one, f"objects[{i}]"), f"objects[{i}]", left_out)
             if found is not None:
                 things.append(found)
+                unpacked += len(found.shape or "")
+                try:
+                    BUDGET.check_unpacked(unpacked, len(raw))
+                except OverBudget as error:
+                    raise ObjectError(str(error)) from None
         tags = [
             _tag(read_mapping(one, f"tags[{i}]"), f"tags[{i}]")
             for i, one in enumerate(read_list(document.get("tags") or [], "tags"))

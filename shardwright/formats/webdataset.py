@@ -17,15 +17,11 @@ Nothing is unpacked under the name of a member. Links, special files and damaged
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import tarfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import IO, Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
 
+from shardwright.budget import OverBudget
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import UsageError
 from shardwright.formats.sample_features import (
@@ -38,16 +34,16 @@ from shardwright.formats.sample_features import (
     texts,
     value_feature,
 )
+from shardwright.formats.tar_files import Member, TarError, begins_as_tar, read_members
 from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.tfrecords.encode import FeatureValue, RecordError, encode_example
 from shardwright.tfrecords.records import frame
-from shardwright.tfrecords.scan import is_compressed, unpacked_start
+from shardwright.untrusted import parse_untrusted_json
+
+__all__ = ["CLASSES_FILE", "begins_as_tar", "read_classes", "write_records"]
 
 CLASSES_FILE = "classes.json"
 
-_MAGIC = slice(257, 262)
-_BLOCK = 512
-_CHUNK = 1 << 20
 # Bytes of a sample: it is in memory as a whole, and so are others at the same time.
 _LARGEST = 256 << 20
 _LARGEST_TEXT = 16 << 20
@@ -56,14 +52,6 @@ _MASKS_BY_VALUE = ("mask.png", "seg.png")
 _EXPORTED = frozenset(("key", "labels", "classes", "boxes", "box_classes"))
 # Features that members are.
 _RESERVED = ("image/", MASK_FOLDER)
-_DAMAGED = (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError, RecursionError)
-
-
-def begins_as_tar(start: bytes) -> bool:
-    """Returns whether a file with this beginning is a tar file, compressed by gzip or not."""
-    if is_compressed(start):
-        start = unpacked_start(start, _BLOCK)
-    return start[_MAGIC] == b"ustar"
 
 
 def write_records(file: IO[bytes], copy: IO[bytes], name: str, classes: Sequence[str]) -> None:
@@ -102,10 +90,8 @@ def _samples(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, bytes]
     current, members, size = "", dict[str, bytes](), 0
     for path, data in _members(file, name):
         folder, slash, base = path.rpartition("/")
-        stem, dot, role = base.partition(".")
+        stem, _, role = base.partition(".")
         role = role.lower()
-        if not stem or not dot or not _is_role(role):
-            continue
         sample = folder + slash + stem
         if sample != current and members:
             yield current, members
@@ -113,7 +99,7 @@ def _samples(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, bytes]
         current = sample
         if role in members:
             raise UsageError(f"{name}: {path!r} is there twice. Give every sample a different name.")
-        members[role] = data()
+        members[role] = data
         size += len(members[role])
         if size > _LARGEST:
             raise UsageError(
@@ -123,60 +109,29 @@ def _samples(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, bytes]
         yield current, members
 
 
-def _members(file: IO[bytes], name: str) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yields path and reader of the files in a tar file; every header and the end are checked."""
-    start = file.read(_BLOCK)
-    file.seek(0)
-    stream = cast(IO[bytes], gzip.GzipFile(fileobj=file)) if is_compressed(start) else file
-    try:
-        with tarfile.open(fileobj=stream, mode="r:") as tar:
-            while (member := tar.next()) is not None:
-                cast(Any, tar).members = []  # Else it keeps all of them.
-                if member.isdir():
-                    continue
-                if not member.isreg() or member.issparse():
-                    kind = "a link" if member.issym() or member.islnk() else "not a plain file"
-                    problem = f"{member.name!r} is {kind}"
-                    raise UsageError(f"{name}: {problem}. Write the archive with plain files (tar --dereference).")
-                if not 0 <= member.size <= _LARGEST:
-                    problem = f"{member.name!r} has {member.size} bytes; at most {_LARGEST} are read"
-                    raise UsageError(f"{name}: {problem}. Leave the file out.")
-                yield member.name, partial(_content, tar, member, name)
-            _check_end(stream, tar.offset)
-    except _DAMAGED as error:
-        raise _damaged(name, error) from None
-
-
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> bytes:
-    try:
-        file = tar.extractfile(member)
-        data = b"" if file is None else file.read()
-        if len(data) < member.size:
-            raise EOFError("unexpected end of data")
-    except _DAMAGED as error:
-        raise _damaged(name, f"{member.name!r}: {error}") from None
-    return data
-
-
-def _damaged(name: str, problem: object) -> UsageError:
-    return UsageError(f"{name}: the tar file is damaged: {problem}. Copy or write it again.")
-
-
-def _check_end(stream: IO[bytes], offset: int) -> None:
-    """Checks that zeros, and nothing else, are at the end: `tarfile` takes a damaged header for the end.
+def _members(file: IO[bytes], name: str) -> Iterator[tuple[str, bytes]]:
+    """Yields path and content of the members that are part of a sample.
 
     Raises:
-        EOFError: the file is cut off.
-        ValueError: there is something else.
+        UsageError: see `write_records`.
     """
-    stream.seek(offset)
-    rest = stream.read(_BLOCK)
-    if not rest:
-        raise EOFError("its end is missing")
-    while rest:
-        if rest.count(0) < len(rest):
-            raise ValueError(f"no header of a file is at byte {offset}")
-        rest = stream.read(_CHUNK)
+
+    def wanted(member: Member) -> bool:
+        if member.kind:
+            problem = f"{member.path!r} is {member.kind}"
+            raise UsageError(f"{name}: {problem}. Write the archive with plain files (tar --dereference).")
+        if member.size > _LARGEST:
+            problem = f"{member.path!r} has {member.size} bytes; at most {_LARGEST} are read"
+            raise UsageError(f"{name}: {problem}. Leave the file out.")
+        stem, dot, role = member.path.rpartition("/")[2].partition(".")
+        return bool(stem and dot) and _is_role(role.lower())
+
+    try:
+        yield from read_members(file, wanted)
+    except TarError as error:
+        raise UsageError(f"{name}: the tar file is damaged: {error}. Copy or write it again.") from None
+    except OverBudget as error:
+        raise UsageError(f"{name}: {error}. Write a tar file of samples alone, or several smaller ones.") from None
 
 
 def _is_role(role: str) -> bool:
@@ -237,8 +192,8 @@ def _mask_class(number: int, classes: Sequence[str]) -> str:
 
 def _json(text: bytes) -> Any:
     try:
-        return json.loads(text) if len(text) <= _LARGEST_TEXT else None
-    except (ValueError, RecursionError):
+        return parse_untrusted_json(text) if len(text) <= _LARGEST_TEXT else None
+    except ValueError:
         return None
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from shardwright.budget import Budget, OverBudget
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import UsageError
 from shardwright.formats.classes import names_by_line
@@ -28,6 +29,8 @@ from shardwright.images.boxes import Box
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
 
 YAML_ENDINGS = (".yaml", ".yml")
+# 100,000 boxes are 4 MiB. A corner of four bytes becomes objects of 120.
+BUDGET = Budget(header=16 << 20)
 _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
 _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
@@ -109,7 +112,10 @@ class Yolo(ObjectFiles):
 
     def _content(self, raw: Any) -> Content:
         try:
+            BUDGET.check_header(len(raw), "file of one image")
             text = raw.decode("utf-8-sig")
+        except OverBudget as error:
+            raise ObjectError(str(error)) from None
         except UnicodeDecodeError:
             raise ObjectError("it is not text in UTF-8") from None
         things, points = [], 0

@@ -63,6 +63,7 @@ from shardwright.images.header import (
 from shardwright.images.jpeg import EXIF_PREFIX
 from shardwright.images.metadata import strip_metadata
 from shardwright.images.orientation import displayed_size, inverse
+from shardwright.images.parts import check_parts, check_pixels
 from shardwright.images.pillow_compat import decode_in_one_piece, decode_jpeg
 from shardwright.images.read_header import other_format, read_header
 
@@ -195,11 +196,14 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[tuple[ImageFile.ImageFile,
     name = other_format(data)
     if name not in FORMATS:
         raise ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}, which is not converted; save it as JPEG or PNG")
+    check_parts(data)
     if name == "WebP":  # Opening it allots two whole canvases.
         check_size(name, *_webp_size(data), max_pixels)
     with _limited(max_pixels), _named_errors(name):
         image = FORMATS[name](io.BytesIO(data))
         check_size(name, image.height, image.width, max_pixels)
+        if name in ("JPEG 2000", "AVIF"):
+            check_pixels(image.height * image.width, len(data))
         if isinstance(image, TiffImagePlugin.TiffImageFile):
             exif = data
             stored: Any = image.tag_v2.get(_ORIENTATION_TAG)

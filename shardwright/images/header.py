@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from shardwright.budget import Budget, OverBudget
+
 # Files with these endings count as images; of other files the header decides.
 IMAGE_ENDINGS = frozenset(
     (
@@ -87,6 +89,14 @@ class ImageHeader:
     orientation: int
     located: bool = False
     plain: bool = field(default=False, compare=False)
+
+
+def check_number(budget: Budget, count: int, size: int) -> None:
+    """Raises `ImageError` for a file of `size` bytes with more parts than its format's budget allows."""
+    try:
+        budget.check_objects(count, size)
+    except OverBudget as error:
+        raise ImageError(TOO_LARGE, str(error)) from None
 
 
 def check_size(image_format: str, height: int, width: int, max_pixels: int) -> None:

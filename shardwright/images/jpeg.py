@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shardwright.budget import Budget
 from shardwright.images.exif import has_position, read_orientation
 from shardwright.images.header import (
     DAMAGED,
@@ -20,12 +21,17 @@ from shardwright.images.header import (
     XMP_GPS,
     ImageError,
     ImageHeader,
+    check_number,
     check_size,
 )
 
 # Each scan of a progressive JPEG passes over the whole picture again. Encoders write about ten.
 _MOST_SCANS = 500
+# Pixels times scans: 20 scans of the largest picture, 500 of eight million pixels.
+_MOST_SCANNED = 1 << 32
 
+# A profile of 3 MiB takes fifty segments.
+BUDGET = Budget("segments", objects=20_000, bytes_each=256)
 JPEG_SIGNATURE = b"\xff\xd8\xff"
 EXIF_PREFIX = b"Exif\0\0"
 _END = b"\xff\xd9"
@@ -72,11 +78,15 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
     Markers without parameters are not segments, except for that last one.
 
     Raises:
-        ImageError: the file is cut off, or contains a segment that JPEG does not have or decoders do not support.
+        ImageError: the file is cut off, contains a segment that JPEG does not have or decoders do not support, or far
+            too many.
     """
-    scans = 0
+    count = scans = 0
     position = 2
     while True:
+        count += 1
+        if count > BUDGET.objects:
+            check_number(BUDGET, count, len(data))
         start = _scan_end(data, position) if scans else _next_marker(data, position)
         if start is None:
             raise ImageError(TRUNCATED, f"the JPEG's {len(data)} bytes contain no end-of-image marker")
@@ -167,6 +177,8 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
                 raise ImageError(DAMAGED, "the JPEG's picture data begins before its size and coding tables")
             if scans > _MOST_SCANS:
                 raise ImageError(TOO_LARGE, f"the JPEG has more than {_MOST_SCANS} scans, each decoded at full size")
+            if scans * frame[0] * frame[1] > _MOST_SCANNED:
+                raise ImageError(TOO_LARGE, f"the JPEG has {scans} scans of {frame[0] * frame[1]:,} pixels each")
             if known:
                 break
     if frame is None or not scans:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from shardwright.budget import Budget
 from shardwright.images.exif import has_position, read_orientation
 from shardwright.images.header import (
     DAMAGED,
@@ -16,6 +17,7 @@ from shardwright.images.header import (
     XMP_GPS,
     ImageError,
     ImageHeader,
+    check_number,
     check_size,
 )
 
@@ -23,6 +25,10 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
 _PNG_DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _PNG_PALETTE = 3
+# Encoders write picture data in chunks of 8 KiB and more.
+BUDGET = Budget("chunks", objects=20_000, bytes_each=256)
+# The specification allows one.
+_MOST_EXIF = 8
 PNG_CRITICAL = ("IHDR", "PLTE", "IDAT", "IEND")
 
 
@@ -51,11 +57,15 @@ def png_chunks(data: bytes) -> Iterator[PngChunk]:
     """Walks a PNG to its first IEND.
 
     Raises:
-        ImageError: the file is cut off, or a required chunk is missing.
+        ImageError: the file is cut off, a required chunk is missing, or there are far too many.
     """
     position = len(PNG_SIGNATURE)
     kind = ""
+    count = 0
     while kind != "IEND":
+        count += 1
+        if count > BUDGET.objects:
+            check_number(BUDGET, count, len(data))
         if position + 12 > len(data):
             raise ImageError(TRUNCATED, f"the PNG's {len(data)} bytes end before its IEND chunk: its end is missing")
         length = int.from_bytes(data[position : position + 4], "big")
@@ -79,7 +89,7 @@ def read_png(data: bytes, max_pixels: int) -> ImageHeader:
     view = memoryview(data)
     header: tuple[int, int, int, int] | None = None
     seen = set()
-    orientation, located = 1, False
+    orientation, located, blocks = 1, False, 0
     for chunk in png_chunks(data):
         kind, body = chunk.kind, view[chunk.body : chunk.end - 4]
         sound = chunk.is_sound(view)
@@ -93,6 +103,9 @@ def read_png(data: bytes, max_pixels: int) -> ImageHeader:
         elif kind == "IDAT" and header is not None and header[3] == _PNG_PALETTE and "PLTE" not in seen:
             raise ImageError(DAMAGED, "the PNG has palette colors but no palette before its picture data")
         elif kind == "eXIf" and sound:
+            blocks += 1
+            if blocks > _MOST_EXIF:
+                raise ImageError(DAMAGED, f"the PNG has more than {_MOST_EXIF} chunks eXIf; there may be one")
             exif = bytes(body)
             orientation = read_orientation(exif)
             located = located or has_position(exif)

@@ -25,6 +25,8 @@ from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_piec
 
 # Limit for one image: far more than any data set has, few enough to be drawn.
 _MOST_MASKS = 100_000
+# Of all masks of an image: forty bytes of a polygon are a run in each column. A line of a table has no more.
+_MOST_RUNS = 1 << 24
 # Runs of an image, 16 bytes each, that are kept before they are joined.
 _JOINED_AT = 1 << 22
 
@@ -111,7 +113,7 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
         raise BadMask(
             "too_many_masks", f"the image has {len(sample.masks):,} masks; at most {_MOST_MASKS:,} are joined"
         )
-    count, most = 0, _JOINED_AT
+    count, most, total = 0, _JOINED_AT, 0
     dialect = spec.dialect
     if spec.frame != "auto" and transposes(frame.orientation) and isinstance(dialect, CocoMasks):
         # The configuration says which frame coordinates are in, so the size that a tool states may be that of either.
@@ -126,6 +128,9 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
                     continue
                 parts[drawn][displayed].append(runs)
                 count += len(runs)
+                total += len(runs)
+                if total > _MOST_RUNS:
+                    raise BadMask("too_many_masks", f"its masks have more than {_MOST_RUNS:,} runs in all")
                 if count > most:
                     count = _join(parts)
                     most = max(_JOINED_AT, 2 * count)

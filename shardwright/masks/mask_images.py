@@ -20,6 +20,7 @@ from PIL import BmpImagePlugin, GifImagePlugin, Image, PngImagePlugin, TiffImage
 
 from shardwright.images.colors import COLOR, show_value
 from shardwright.images.header import ImageError
+from shardwright.images.parts import check_parts
 from shardwright.images.read_header import read_header
 from shardwright.masks.rle import RleError, Runs, normalize
 from shardwright.progress import counted
@@ -205,6 +206,10 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
     else:
         begin = f"they begin with {data[:8].hex(' ')}" if data else "there are none"
         raise MaskFileError(f"its bytes are not a PNG, GIF, BMP or TIFF ({begin})")
+    try:
+        check_parts(data)
+    except ImageError as error:
+        raise MaskFileError(error.reason) from None
     # The plugins directly, since Image.open has a separate limit that the whole process shares.
     image = _attempt(lambda: opener(io.BytesIO(data)))
     width, height = image.size

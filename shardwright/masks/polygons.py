@@ -30,8 +30,8 @@ _SCALE, _MIDDLE = 5, 2
 _LARGEST = 2**31
 # Crossings of outline and columns in memory; a polygon may have more in total than would fit.
 _AT_ONCE = 1 << 19
-# An image of 30,000 columns has 2,200 outlines from side to side then.
-_MOST_CROSSINGS = 1 << 26
+# An image of 30,000 columns has 560 outlines from side to side then.
+_MOST_CROSSINGS = 1 << 24
 
 
 class PolygonError(RleError):

@@ -240,6 +240,7 @@ class _ObjectReader(io.RawIOBase):
     """An object as a seekable raw stream."""
 
     def __init__(self, url: str, info: ObjectInfo) -> None:
+        self.name = url
         self._url = url
         self._info = info
         self._at = 0

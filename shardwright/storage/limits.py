@@ -14,6 +14,8 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import IO, TextIO
 
+from shardwright.budget import Budget, OverBudget
+
 # Protocol buffers end at 2 GiB, so no larger file can become a record, and no larger record can be read.
 MOST_BYTES = 2**31 - 1
 # Read whole and kept as Python objects of several times the size.
@@ -24,6 +26,9 @@ MOST_TABLE_BYTES = 16 << 30
 MOST_LIST_BYTES = 256 << 20
 # A mask of a large image is a field of megabytes.
 LONGEST_LINE = 64 << 20
+# A row names an image, and something about it.
+LINES = Budget("lines", objects=1_000_000, bytes_each=3)
+_LINES_BETWEEN = 10_000
 
 
 class TooLarge(OSError):
@@ -37,11 +42,7 @@ class TooLarge(OSError):
 
 
 class LineTooLong(ValueError):
-    """A line of a table has no end within `LONGEST_LINE`; `line` is its number, from 1."""
-
-    def __init__(self, line: int, most: int) -> None:
-        super().__init__(f"line {line} is longer than {most:,} bytes")
-        self.line = line
+    """A line of a table has no end within `LONGEST_LINE`, or there are more lines than a table has."""
 
 
 def open_regular(path: str, *, buffered: bool = True) -> IO[bytes]:
@@ -115,18 +116,29 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
     They are decoded here: the file's own reader of lines takes three times as long.
 
     Raises:
-        LineTooLong: one is longer than any that a table needs.
+        LineTooLong: one is longer than any that a table needs, or most are empty.
     """
-    most, number, rest = LONGEST_LINE, 0, b""
+    most, number, size, rest, due = LONGEST_LINE, 0, 0, b"", LINES.objects
     while data := rest if rest.endswith(b"\n") else rest + file.buffer.readline(most + 1 - len(rest)):
         rest = b""
         if len(data) > most:
             # Lines may end with a carriage return alone. The last byte may be the first half of an end.
             cut = data.rfind(b"\r", 0, len(data) - (2 if data.endswith(b"\r\n") else 1)) + 1
             if not cut:
-                raise LineTooLong(number + 1, most)
+                raise LineTooLong(f"line {number + 1} is longer than {most:,} bytes")
             data, rest = data[:cut], data[cut:]
         line = data.decode("utf-8" if number else "utf-8-sig")
         for part in io.StringIO(line, newline="") if "\r" in line.removesuffix("\r\n") else (line,):
             number += 1
+            size += len(part)
+            if number > due:
+                _check_lines(number, size)
+                due += _LINES_BETWEEN
             yield part
+
+
+def _check_lines(number: int, size: int) -> None:
+    try:
+        LINES.check_objects(number, size)
+    except OverBudget as error:
+        raise LineTooLong(str(error)) from None

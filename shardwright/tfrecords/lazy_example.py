@@ -16,7 +16,7 @@ import numpy as np
 
 from shardwright.tfrecords.encode import EncodedFeature, FeatureValue, PackedInts, RecordError, TypedList, stored_values
 from shardwright.tfrecords.records import DecodedFeature, decode_example, find_feature
-from shardwright.tfrecords.wire import WireError, pack_int64, unpack_int64, unpack_int64_lists
+from shardwright.tfrecords.wire import WireError, check_fields, pack_int64, unpack_int64, unpack_int64_lists
 
 _MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
 _VALUE = 0x12  # Field 2, likewise: the value of the map's entry.
@@ -79,9 +79,12 @@ class LazyExample(ExampleFeatures):
     def __init__(self, data: bytes) -> None:
         self._data = data
         try:
+            check_fields(data)
             self._places = _places(data)
         except IndexError:
             raise RecordError(f"{len(data)} bytes are not a tf.train.Example: they end within a field") from None
+        except WireError as error:
+            raise RecordError(f"{len(data)} bytes are not a tf.train.Example: {error}") from None
 
     def get(self, name: str) -> DecodedFeature | None:
         """See `ExampleFeatures.get`."""

@@ -29,6 +29,7 @@ from shardwright.tfrecords.wire import (
     FIXED32,
     VARINT,
     WireError,
+    check_fields,
     delimited,
     read_fields,
     read_messages,
@@ -212,6 +213,7 @@ def decode_example(data: bytes) -> dict[str, DecodedFeature]:
         RecordError: the bytes are not an Example.
     """
     try:
+        check_fields(data)
         return _decode_example(memoryview(data))
     except WireError as error:
         raise RecordError(f"{len(data)} bytes are not a tf.train.Example: {error}") from error
@@ -233,6 +235,7 @@ def find_feature(data: bytes, name: str) -> DecodedFeature | None:
     # Every writer begins an entry of the map with field 1, the name.
     start = delimited(1, name.encode("utf-8"))
     try:
+        check_fields(data)
         for features in read_messages(memoryview(data), 1):
             for entry in read_messages(features, 1):
                 if entry[: len(start)] == start:

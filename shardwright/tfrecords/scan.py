@@ -13,11 +13,14 @@ tensorflow/core/framework/tensor.proto (TensorProto: 1 dtype, 2 tensor_shape, 4 
 from __future__ import annotations
 
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
+from shardwright.budget import Budget, OverBudget
+from shardwright.errors import UsageError
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
 from shardwright.images.read_header import read_header
 from shardwright.tfrecords.encode import RecordError
@@ -30,10 +33,25 @@ from shardwright.tfrecords.records import (
     frame_length,
     header_is_valid,
 )
-from shardwright.tfrecords.wire import DELIMITED, VARINT, WireError, read_fields, read_messages
+from shardwright.tfrecords.wire import (
+    DELIMITED,
+    VARINT,
+    WireError,
+    check_fields,
+    count_fields,
+    read_fields,
+    read_messages,
+)
 
 DAMAGED, TRUNCATED, TOO_LARGE = "damaged", "truncated", "too_large"
 
+# Of a whole file that is compressed. Blank images shrink to a 900th, sparse masks to a 200th.
+UNPACKING = Budget(unpacked=2 << 30, ratio=256)
+# Records and their fields: an Example has about a hundred fields, and compressed at least as many bytes.
+BUDGET = Budget("records and fields", objects=1_000_000, bytes_each=8)
+_PACKED = Budget("records and fields", objects=1_000_000, bytes_each=1)
+# One record of a compressed file. It is in memory as a whole, and so are its values.
+_PACKED_RECORD = Budget(unpacked=32 << 20, ratio=64)
 # Protocol buffers are limited to 2 GiB; an image of 1 GiB cannot be processed.
 _LARGEST = 1 << 30
 _CHUNK = 1 << 20
@@ -76,8 +94,18 @@ def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Sca
     Yields:
         Every record. After one with `DAMAGED` or `TOO_LARGE` there may be more; a part that cannot be divided into
         records is one last record.
+
+    Raises:
+        UsageError: the file is made to use up memory or time.
     """
-    stream = _Stream(file, copy)
+    try:
+        yield from _scan(_Stream(file, copy))
+    except OverBudget as error:
+        name = getattr(file, "name", "the file")
+        raise UsageError(f"{name}: {error}. Leave the file out, or write it in several smaller ones.") from None
+
+
+def _scan(stream: _Stream) -> Iterator[ScannedRecord]:
     number = 0
     while True:
         offset = stream.position
@@ -97,7 +125,7 @@ def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Sca
                 )
                 return
             length = frame_length(header) - HEADER_BYTES - FOOTER_BYTES
-            kept = length <= _LARGEST
+            kept = length <= stream.largest
             payload = stream.take(length) if kept else b""
             found = len(payload) if kept else stream.skip(length)
             footer = stream.take(FOOTER_BYTES)
@@ -110,11 +138,15 @@ def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Sca
             yield ScannedRecord(number, offset, None, TRUNCATED, reason)
             return
         if not kept:
-            yield ScannedRecord(number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {_LARGEST} are read")
+            yield ScannedRecord(
+                number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {stream.largest} are read"
+            )
         elif checksum_difference(payload, footer):
             yield ScannedRecord(number, offset, None, DAMAGED, f"the checksum of its {length} bytes is wrong")
         else:
+            stream.add(count_fields(memoryview(payload), stream.objects_left))
             yield ScannedRecord(number, offset, payload)
+        stream.add(1)
         number += 1
 
 
@@ -146,9 +178,23 @@ class _Stream:
     def __init__(self, file: IO[bytes], copy: IO[bytes] | None) -> None:
         self._copy = copy
         start = file.read(HEADER_BYTES)
+        self._size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        self._file = io.BufferedReader(_Unpacked(file), _CHUNK) if is_compressed(start) else file
+        packed = is_compressed(start)
+        self._file = io.BufferedReader(Unpacked(file, UNPACKING), _CHUNK) if packed else file
+        self._budget, self._objects = (_PACKED if packed else BUDGET), 0
         self.position = 0
+        self.largest = min(_LARGEST, _PACKED_RECORD.most_unpacked(self._size)) if packed else _LARGEST
+
+    @property
+    def objects_left(self) -> int:
+        """How many more objects the file may have."""
+        return self._budget.most_objects(self._size) - self._objects
+
+    def add(self, objects: int) -> None:
+        """Counts objects; `OverBudget` where they are too many."""
+        self._objects += objects
+        self._budget.check_objects(self._objects, self._size)
 
     def take(self, size: int) -> bytes:
         """Returns the next bytes, fewer at the end of the file. Never asks for more memory than there are bytes."""
@@ -169,23 +215,33 @@ class _Stream:
         return self.position - begin
 
 
-class _Unpacked(io.RawIOBase):
+class Unpacked(io.RawIOBase):
     """The content of a compressed file. A gzip file may consist of several, one after the other.
+
+    Args:
+        file: open for reading.
+        budget: how much it may unpack to.
 
     Raises:
         zlib.error: the data are damaged.
         EOFError: they end too early.
+        OverBudget: there are more than it may unpack to.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
         self._file = file
+        self._budget, self._count = budget, 0
+        self._size = file.seek(0, os.SEEK_END)
+        file.seek(0)
         self._engine = zlib.decompressobj(_GZIP_OR_ZLIB)
         self._waiting = b""
 
     def readable(self) -> bool:
+        """See `io.RawIOBase`."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
+        """See `io.RawIOBase`."""
         while True:
             if self._engine.eof:
                 self._waiting = self._engine.unused_data or self._file.read(_CHUNK)
@@ -198,6 +254,8 @@ class _Unpacked(io.RawIOBase):
             unpacked = self._engine.decompress(data, len(buffer))
             self._waiting = self._engine.unconsumed_tail
             if unpacked:
+                self._count += len(unpacked)
+                self._budget.check_unpacked(self._count, self._size)
                 buffer[: len(unpacked)] = unpacked
                 return len(unpacked)
 
@@ -219,6 +277,10 @@ def read_example(payload: bytes) -> dict[str, DecodedFeature]:
     Raises:
         OtherRecordError: it is something else.
     """
+    try:
+        check_fields(payload)
+    except WireError as error:
+        raise OtherRecordError(f"{len(payload)} bytes are not a tf.train.Example: {error}") from None
     other = _other_message(payload)
     if not other:
         try:

@@ -6,12 +6,22 @@ list of hundreds of them. Groups (wire types 3 and 4) have not been written sinc
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
+# A field of two bytes becomes objects of 250. A mask of 512x1024 pixels as numbers that are not packed has as many.
+MOST_FIELDS = 1 << 19
+# Messages by depth, and their fields that are messages: Example, features, the map's entry, Feature, a list of values;
+# and those of the other messages that are recognized.
+_INNER = ((1, 2), (1, 2), (2,), (1, 2, 3))
+# A shorter message is not looked into, and counts as so many fields: those of a feature with one value.
+_SHORT, _FIELDS_OF_SHORT = 64, 4
+# Bytes of packed numbers that are unpacked together: the arrays in between take forty times as much.
+_AT_ONCE = 1 << 20
 # Fewer numbers are written one by one.
 _WORTH_A_TABLE = 8
 # Bytes of numbers that are treated as words of 32 bits.
@@ -92,6 +102,22 @@ def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
     Raises:
         WireError: the last number is cut off, or one has more than ten bytes.
     """
+    if len(packed) <= _AT_ONCE:
+        return _unpack(packed)
+    packed = memoryview(packed)
+    numbers = np.empty(np.count_nonzero(np.frombuffer(packed, np.uint8) < 0x80), np.int64)
+    begin = count = 0
+    while begin < len(packed):
+        end = begin + _AT_ONCE
+        while end < len(packed) and packed[end - 1] >= 0x80 and end - begin < _AT_ONCE + 10:
+            end += 1
+        piece = _unpack(packed[begin:end])
+        numbers[count : count + len(piece)] = piece
+        begin, count = end, count + len(piece)
+    return numbers
+
+
+def _unpack(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
     octets = np.frombuffer(packed, np.uint8)
     ends = np.flatnonzero(octets < 0x80)
     if not len(octets):
@@ -164,6 +190,34 @@ def read_fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
             raise WireError(f"cut off: a field of {length} bytes where {end - position} are left")
         yield field, wire, data[position : position + length]
         position += length
+
+
+def check_fields(data: bytes) -> None:
+    """Refuses an Example that is made of so many fields that to parse it takes gigabytes.
+
+    Raises:
+        WireError: it has more than `MOST_FIELDS`.
+    """
+    # Shorter ones cannot have as many.
+    if len(data) > 2 * MOST_FIELDS and count_fields(memoryview(data), MOST_FIELDS) > MOST_FIELDS:
+        raise WireError(f"it has more than {MOST_FIELDS:,} fields")
+
+
+def count_fields(data: memoryview, most: int, depth: int = 0) -> int:
+    """Returns about how many fields an Example has, those within fields included; stops where it has more than `most`.
+
+    Bytes that are no message end the count: parsing them ends there, too.
+    """
+    count = 0
+    with suppress(WireError):
+        for field, wire, value in read_fields(data):
+            count += 1
+            if wire == DELIMITED and depth < len(_INNER) and field in _INNER[depth]:
+                short = len(value) <= _SHORT
+                count += _FIELDS_OF_SHORT if short else count_fields(value, most - count, depth + 1)
+            if count > most:
+                break
+    return count
 
 
 def read_messages(data: memoryview, wanted: int) -> list[memoryview]:

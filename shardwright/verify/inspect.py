@@ -15,6 +15,7 @@ from PIL import Image
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images.header import ImageError
+from shardwright.images.parts import check_parts
 from shardwright.images.read_header import other_format, read_header
 from shardwright.storage import open_file
 from shardwright.tfrecords.encode import RecordError
@@ -323,6 +324,7 @@ def draw(encoded: bytes, columns: int, rows: int) -> str:
         rows: most lines.
     """
     try:
+        check_parts(encoded)
         with Image.open(io.BytesIO(encoded)) as image:
             if image.width * image.height > _MOST_PIXELS or columns < 1 or rows < 1:
                 return ""

@@ -6,7 +6,6 @@ Each line is accepted only if writing its row again gives the same bytes.
 from __future__ import annotations
 
 import io
-import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.fingerprint import canonical_json
+from shardwright.untrusted import parse_untrusted_json
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding
 
@@ -62,9 +62,9 @@ def read_index(file: Path) -> Index:
 
 def _index_row(line: bytes) -> IndexRow | None:
     try:
-        row = IndexRow(**json.loads(line))
+        row = IndexRow(**parse_untrusted_json(line))
         whole = canonical_json(row._asdict()).encode("utf-8") + b"\n" == line
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         return None
     sound = isinstance(row.key, str) and type(row.offset) is int and type(row.length) is int
     return row if whole and sound else None
