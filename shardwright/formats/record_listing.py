@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -117,17 +117,8 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     packed = [(_packed(files, i), container) for i, container in containers.items()]
     described = describe(found, packed)
 
-    @contextmanager
-    def unpacked_file(number: int) -> Iterator[IO[bytes]]:
-        most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
-        try:
-            with scratch_file(paths[number], most) as copy:
-                yield copy
-        except OverBudget as error:
-            raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
-
     def unpack(number: int) -> None:
-        with unpacked_file(number) as copy:
+        with _unpacked_file(files, paths, number) as copy:
             containers[number].write(_packed(files, number), copy, described)
 
     for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
@@ -142,7 +133,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         with opened(number) as file:
             if paths[number] == files.names[number] or number in containers:
                 return scan_file(file, None, files.keys[number], roles)
-            with unpacked_file(number) as copy:
+            with _unpacked_file(files, paths, number) as copy:
                 return scan_file(file, copy, files.keys[number], roles)
 
     whole = _Whole(files, roles, paths, trusted=KEY in columns)
@@ -158,6 +149,16 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     notes = (*notes, *described.notes())
     parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, described.classes)
     return RecordFiles(files, *parts)
+
+
+@contextmanager
+def _unpacked_file(files: Listing, paths: Sequence[str], number: int) -> Iterator[IO[bytes]]:
+    """Opens the copy that a file is unpacked to, within the budget of its size."""
+    try:
+        with scratch_file(paths[number], partial(UNPACKING.check_unpacked, size=files.sizes[number])) as copy:
+            yield copy
+    except OverBudget as error:
+        raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
 
 
 def _packed(files: Listing, position: int) -> Packed:

@@ -333,7 +333,6 @@ class Staging:
             for outcome in in_groups(_collected(outcomes, facts), lambda outcome: sum(map(len, outcome.pieces))):
                 number = written.add(outcome, writer, positions)
                 rows.add(LedgerRow(*outcome.row, planned.split, planned.number, number))
-        rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
         origins_bytes, origins_checksum = self._write_origins(shard, written.origins)
         facts_bytes, facts_checksum = self._write_facts(shard, facts)
         path = f"Split-{planned.split}/{names.name(*planned, written.count)}"
@@ -343,7 +342,7 @@ class Staging:
             info=info,
             index_checksum=positions.checksum,
             index_bytes=positions.size,
-            rows_bytes=rows_bytes,
+            rows_bytes=self.write_lines(_rows(planned), rows.lines(), flushed=False),
             inputs=rows.count,
             marks=dict(written.marks),
             tools=self.tools,
