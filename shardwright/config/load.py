@@ -28,6 +28,7 @@ import yaml
 
 from shardwright.config import config as config_config
 from shardwright.config.evaluation import EvaluatorConfig
+from shardwright.config.input import ALL
 from shardwright.config.parsing import check_keys, parse_section, parse_string
 from shardwright.config.split import EVAL, NAMES_OF_EVAL, SplitConfig
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
@@ -339,6 +340,8 @@ def label_options(raw: object) -> object:
             raise ConfigError("input.labels.files", problem, "Write the folder into input.labels.path.")
         folder, files = _label_files(raw["path"])
         raw = {**raw, "path": folder, "files": files}
+    if isinstance(raw, Mapping) and isinstance(raw.get("threshold"), int):
+        raw = {**raw, "threshold": {ALL: raw["threshold"]}}
     if isinstance(raw, Mapping) and "features" in raw:
         return {**raw, "features": _features(raw["features"])}
     return raw
