@@ -52,7 +52,7 @@ _MOST_COLORS, _COUNTED_COLORS = 256, 4096
 # Gray levels begin here; numbers of classes are smaller. That far from black and from white is still an edge.
 _LEVELS, _NOISE = 32, 16
 # A question names fewer classes than these; more values than these that cover no area are edges.
-_MOST_NAMED, _MOST_EDGES = 12, 8
+_MOST_NAMED, _MOST_EDGES, _MOST_LEVELS = 12, 8, 4
 _NEARLY_ALL = 0.9
 # Less than that part of the pixels of 255 is not a class next to it.
 _RARE = 0.01
@@ -105,6 +105,8 @@ class MaskEvidence:
     _shown_as: dict[int, set[int]] = field(default_factory=dict)
     _opacities: set[int] = field(default_factory=set)
     _wide: set[int] = field(default_factory=set)
+    _numbers: set[int] = field(default_factory=set)
+    _inverted: bool = False
 
     def look(self, names: Sequence[str]) -> None:
         """Reads the masks, and counts.
@@ -113,12 +115,14 @@ class MaskEvidence:
             UsageError: none can be read, or they have thousands of colors.
         """
         looked = map_threads(self._look, names, readers(self.files.root))
-        for name, (mask, pixels, reason) in zip(names, looked, strict=True):
+        for name, (mask, pixels, found) in zip(names, looked, strict=True):
             place = os.path.join(self.where, self.files.shown(name))
             if mask is None:
-                self._broken.append(f"{place}: {reason}")
+                self._broken.append(f"{place}: {found}")
                 continue
             self._add(place, mask, *pixels)
+            if found or mask.inverted:
+                self._unsure.append(place)
             if len(self.displayed.pixels) > _COUNTED_COLORS and self._kinds[_COLORS]:
                 raise self._soft_colors()
         if names and len(self._broken) == len(names):
@@ -127,12 +131,14 @@ class MaskEvidence:
             )
         if self._wide - {0} == {WHITE}:
             # White of files of 1 bit, as `MaskFiles.read` has it.
-            for totals in (self.stored, self.displayed):
-                for counts in (totals.pixels, totals.areas, totals.holding):
-                    counts[WHITE] += counts.pop(1, 0)
+            self.stored.rename(1, WHITE)
+            self.displayed.rename(1, WHITE)
 
-    def _look(self, name: str) -> tuple[MaskImage | None, tuple[MaskPixels, ...], str]:
-        """Returns a mask without its pixels, these as stored and as displayed, and why it cannot be read."""
+    def _look(self, name: str) -> tuple[MaskImage | None, tuple[MaskPixels, ...], bool | str]:
+        """Returns a mask without its pixels, these as stored and as displayed, and whether 0 is not black.
+
+        Of a mask that cannot be read it returns why.
+        """
         try:
             mask = self.files.decode(name)
         except MaskFileError as error:
@@ -145,9 +151,7 @@ class MaskEvidence:
         elif mask.palette:
             shown = mask.displayed()
             displayed = measure_palette(stored, mask) if shown.colored else measure(shown)
-        doubtful = mask.inverted or black_is_not_0(mask)
-        empty = mask._replace(values=mask.values[:0], inverted=doubtful)
-        return empty, (stored, displayed), ""
+        return mask._replace(values=mask.values[:0]), (stored, displayed), black_is_not_0(mask)
 
     def _add(self, place: str, mask: MaskImage, stored: MaskPixels, displayed: MaskPixels) -> None:
         self.stored.add(place, stored)
@@ -160,8 +164,9 @@ class MaskEvidence:
             self._opacities.add(mask.opacity)
         if mask.lossy:
             self._lossy.append(place)
-        if mask.inverted:
-            self._unsure.append(place)
+        self._inverted |= mask.inverted
+        if kind == _GRAY:
+            self._numbers.update(value for value in stored.values.tolist() if value)
         if mask.bits > 1:
             self._wide.update(stored.values.tolist())
         for value in stored.values.tolist() if mask.palette else ():
@@ -217,6 +222,10 @@ class MaskEvidence:
             raise self._either(
                 f"their palettes show {different[0]} in {several}, so the numbers in the files may not be the classes"
             )
+        if self._kinds[_PALETTE] and self._numbers and not self._inverted:
+            fitting = [totals for totals in (self.stored, self.displayed) if set(totals.values) <= self._numbers]
+            if len(fitting) == 1:
+                return fitting[0] is self.displayed
         if self._unsure:
             raise self._either(
                 f"{counted(len(self._unsure), 'file stores', 'files store')} black as another number than 0 "
@@ -252,14 +261,17 @@ class MaskEvidence:
         if totals.soft or len(totals.pixels) > _MOST_COLORS:
             return self._soft_colors()
         values = [value for value, _ in totals.pixels.most_common() if value % COLOR]
-        most = [value if value >= COLOR else COLOR + value * 0x010101 for value, _ in totals.pixels.most_common()]
+        most = list(dict.fromkeys(_color(value) for value, _ in totals.pixels.most_common()))
         place = next(totals.first[value] for value in values if value >= COLOR)
         error = colors_error(place, most[:_SHOWN_COLORS])
         if [value for value in numbers if value != WHITE]:
             number = f"{totals.first[numbers[0]]} holds numbers such as {numbers[0]}"
             return UsageError(f"input.labels.path: {number}, and {place} colors. Save all masks in one way.")
-        shown = [value if value >= COLOR else COLOR + value * 0x010101 for value in values]
-        return error.with_readings(Reading("every color but black is a class", {_CLASSES: _named_colors(shown)}))
+        readings = [Reading("every color but black is a class", {_CLASSES: _named_colors(list(map(_color, values)))})]
+        if numbers and self._name():
+            share = totals.share(values)
+            readings.append(Reading(f"one class, all pixels that are not black: {share}", {_THRESHOLD: 1}))
+        return error.with_readings(*readings)
 
     def _soft_colors(self) -> UsageError:
         """Returns the error for colors of edges: only those that cover areas can be classes."""
@@ -289,14 +301,11 @@ class MaskEvidence:
         if self._unsure and self.files.values == AUTO:
             self._is_displayed()
         totals = self.stored if self.files.values == STORED else self.displayed
-        if any(value >= COLOR for value in totals.values):
-            problem = f"{threshold}, but {self._first.get(_COLORS) or self._first[_PALETTE]} has colors"
-            raise ConfigError(_THRESHOLD, problem, "Remove it, and write input.classes as {name: color}.")
         names = tuple(name for name in self.classes or {ONE_CLASS: None} if name != IGNORED)
         if len(names) != 1:
             problem = f"{threshold}, but each mask holds {len(names)} classes: {shorten(names)}"
             raise ConfigError(_THRESHOLD, problem, "Remove it, or name one class.")
-        share = totals.share(value for value in totals.values if value >= threshold)
+        share = totals.share(value for value in totals.values if _level(value, threshold) >= threshold)
         note = f"masks: {names[0]} are the pixels from {threshold} on, {share}"
         return ValueMap(names, {0: None}, (note,), threshold=threshold)
 
@@ -324,34 +333,37 @@ class MaskEvidence:
 
     def _soft(self, totals: MaskTotals, problem: str) -> UsageError:
         """Returns the error for values of edges."""
-        values, top = totals.values, max(totals.values, default=0)
-        inner = [value for value in totals.solid() if value < top - _NOISE and value > _NOISE]
-        rare = {value for value in inner if totals.pixels[value] < _RARE * totals.pixels[top]}
-        name = self._name()
+        values, top, name = totals.values, max(totals.values, default=0), self._name()
+        solid = [value for value in totals.solid() if totals.pixels[value] >= _RARE * totals.pixels[top]]
         readings = []
-        if top >= _LEVELS and not set(inner) - rare and name:
-            half = (top + 1) // 2
+        if name and top >= _LEVELS and set(solid) <= {top, *([WHITE] if top == WHITE_16 else [])}:
+            half = (top + 1) // 2 if {WHITE, WHITE_16} - set(values) else 128
             for least in (half, 1) if min(values) > _NOISE and not self._lossy else (half,):
-                share = totals.share(value for value in values if value >= least)
+                share = totals.share(value for value in values if _level(value, least) >= least)
                 readings.append(Reading(f"one class, the pixels from {least} on: {share}", {_THRESHOLD: least}))
+            between = totals.share(value for value in values if value != top)
+            options = {_CLASSES: {name: top}, _UNLISTED: "ignore"}
             if not self._lossy:
-                between = totals.share(value for value in values if value != top)
-                options = {_CLASSES: {name: top}, _UNLISTED: "ignore"}
                 readings.insert(1, Reading(f"one class of {top}; what lies between is ignored: {between}", options))
-        elif not self._lossy:
-            solid = [value for value in totals.solid() if value not in rare]
-            if solid != values and 0 < len(solid) <= _MOST_NAMED:
-                for word in ("ignore", "background"):
-                    meaning = (
-                        f"{len(solid)} classes, and what lies between is {'ignored' if word == 'ignore' else word}"
-                    )
-                    readings.append(Reading(meaning, {_CLASSES: _named(solid), _UNLISTED: word}))
-        if len(values) <= 4 and not self._lossy:
+        elif self.classes is None and self._levels_apart(totals, solid):
+            readings += _with_others(f"{len(solid)} classes", _named(solid), "what lies between")
+        if readings and len(values) <= _MOST_LEVELS:
             readings.append(Reading("every value is a class", {_CLASSES: _named(values)}))
         found = shorten([str(value) for value in [0, *values]], _MOST_NAMED)
-        fix = f"Set {_THRESHOLD}: {(top + 1) // 2} for one class" if name else "Save them without smoothing, as PNG"
-        message = f"masks: the values {found} are not numbers of classes: {problem}. {fix}, or write input.classes as "
-        return UsageError(message + "{name: value} of the values that are classes.").with_readings(*readings)
+        fix = "Save the masks as PNG, without smoothing"
+        if any(_THRESHOLD in reading.options for reading in readings):
+            fix = f"Set {_THRESHOLD}: {(top + 1) // 2} for one class"
+        if not self._lossy:
+            fix += ", or write input.classes as {name: value} of the values that are classes"
+        message = f"masks: the values {found} are not numbers of classes: {problem}. {fix}."
+        return UsageError(message).with_readings(*readings)
+
+    def _levels_apart(self, totals: MaskTotals, solid: list[int]) -> bool:
+        """Returns whether some gray levels are classes, and what lies between them is their edges alone."""
+        apart = all(upper - lower >= _LEVELS for lower, upper in zip([0, *solid], solid, strict=False))
+        areas = sum(totals.pixels[value] for value in solid)
+        edges = sum(totals.pixels[value] for value in totals.values) - areas
+        return apart and 1 < len(solid) <= _MOST_NAMED and edges <= areas and not self._lossy
 
     def _white(self, totals: MaskTotals, white: int) -> UsageError:
         """Returns the error for 255, which may be a class, the same class in other files, or ignored."""
@@ -393,11 +405,14 @@ class MaskEvidence:
         pixels = counted(sum(totals.pixels[value] for value in stray), "pixel")
         shown = shorten([str(value) for value in stray], _SHOWN_COLORS)
         readings = _with_others(f"without {shown}", {**kept, **border}, pixels)
+        if len(kept) == 1 and not border:
+            share = totals.share(totals.values)
+            readings.append(Reading(f"one class, all pixels that are not 0: {share}", {_THRESHOLD: 1}))
         every = {**kept, **_named(stray), **border}
         readings.append(Reading("every value is a class", {_CLASSES: every}))
         return UsageError(
             f"masks: the value {shown} has only {pixels} ({totals.first[stray[0]]}), "
-            f"none next to another. Write input.classes as {{name: value}}, and {_UNLISTED} for the others."
+            f"which cover no area. Write input.classes as {{name: value}}, and {_UNLISTED} for the others."
         ).with_readings(*readings)
 
     def _check_frame(self, totals: MaskTotals) -> None:
@@ -458,6 +473,18 @@ class MaskEvidence:
         if self.classes is None:
             return {}
         return self.classes if have_ids(self.classes) else listed_ids(tuple(self.classes))[0]
+
+
+def _level(value: int, threshold: int) -> int:
+    """Returns what a threshold is compared with, see `mask_values.is_above`."""
+    if value >= COLOR:
+        return max(value >> 16 & 0xFF, value >> 8 & 0xFF, value & 0xFF)
+    return value * WHITE // WHITE_16 if value > WHITE >= threshold else value
+
+
+def _color(value: int) -> int:
+    """Returns a gray value as a color."""
+    return value if value >= COLOR else COLOR + value * 0x010101
 
 
 def _named(values: Sequence[int]) -> dict[str, int]:

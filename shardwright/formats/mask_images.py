@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from shardwright.config.input import ALL, DISPLAYED, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
@@ -33,7 +34,7 @@ from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_evidence import detect_values
-from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
+from shardwright.formats.mask_names import ImageStems, MaskLayout, MaskName, detect_mask_layout, exported_layout
 from shardwright.formats.mask_values import MaskFiles, ValueMap
 from shardwright.progress import counted
 from shardwright.storage import Listing, Refusal, list_inputs
@@ -62,7 +63,7 @@ class MaskImages(AnnotationFormat):
         self.name = os.path.basename(folder.rstrip("/"))
         self._pattern = options.regex
         self._record = record if options.regex is None else None
-        self._listing = list_masks(folder, given.images.paths)
+        self._listing, self._lossy = _list_both(folder, given.images.paths)
         self._key_pattern, self._threshold = options.key_regex, options.threshold
         self.dialect = MaskFiles(
             self._listing.root, {}, given.images.max_pixels, options.unlisted_values, values=options.values
@@ -72,13 +73,13 @@ class MaskImages(AnnotationFormat):
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
-        masks = self._listing
         stems = ImageStems(self._images.keys, self._images.skip, self._key_pattern)
         if self._record is None:
-            layout = detect_mask_layout(masks.keys, stems, self._classes, self._pattern)
+            layout = detect_mask_layout(self._listing.keys, stems, self._classes, self._pattern)
         else:
             layout = exported_layout(self._record)
         self._layout_pattern = layout.pattern
+        masks = self._listing = self._with_lossy(layout, stems)
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, MaskName] = {}
@@ -124,6 +125,20 @@ class MaskImages(AnnotationFormat):
     def attachments(self) -> Listing:
         """See `AnnotationFormat.attachments`."""
         return self._listing
+
+    def _with_lossy(self, layout: MaskLayout, stems: ImageStems) -> Listing:
+        """Adds the JPEGs of images that have no other mask of that kind, which would seem to have none."""
+        if self._lossy is None:
+            return self._listing
+        known = {layout.place(key, stems) for key in self._listing.keys}
+        further = []
+        for i, key in enumerate(self._lossy.keys):
+            with suppress(UsageError):  # What may be of several images is not called after one.
+                if layout.place(key, stems) not in (None, *known):
+                    further.append((self._lossy, i))
+        own = [(self._listing, i) for i in range(len(self._listing.keys))]
+        both = sorted([*own, *further], key=lambda part: part[0].keys[part[1]])
+        return dataclasses.replace(Listing.joined(self._listing.root, both), refused=self._listing.refused)
 
     def _map(self, placed: Mapping[int, MaskName], *, by_class: bool) -> ValueMap:
         names = self._listing.names
@@ -186,7 +201,7 @@ def check_second(
 
 
 def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
-    """Lists the mask images of a folder; JPEGs only where there is nothing else, so that they are refused by name.
+    """Lists the mask images of a folder; JPEGs only where there is nothing else.
 
     Args:
         folder: the folder.
@@ -195,15 +210,23 @@ def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
     Raises:
         UsageError: there is no such folder, or no image in it.
     """
+    return _list_both(folder, images)[0]
+
+
+def _list_both(folder: str, images: frozenset[str]) -> tuple[Listing, Listing | None]:
+    """Lists masks, and JPEGs next to others."""
     try:
         listing, _ = without_outputs(list_inputs(folder))
     except UsageError as error:
         raise UsageError(str(error).replace("input.images:", "input.labels.path:", 1)) from None
+    found = []
     for endings in (_LOSSLESS, LOSSY):
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
         if chosen:
             kept = [i for i in chosen if listing.path(i) not in images]
-            return dataclasses.replace(listing.part(kept), refused=listing.refused)
+            found.append(dataclasses.replace(listing.part(kept), refused=listing.refused))
+    if found:
+        return found[0], (found[1] if len(found) > 1 and found[1].keys else None)
     held = counted_endings(listing.keys)
     raise UsageError(
         f"input.labels.path: {folder} contains no PNG, GIF, BMP or TIFF of masks, but {held}, which no known tool "

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -245,7 +245,7 @@ class MaskFiles:
         try:
             mask = self.read(text)
             if NO_LABEL in self.thresholds:
-                return (0,) if (_gray(mask) >= self.thresholds[NO_LABEL]).any() else ()
+                return (0,) if is_above(mask, self.thresholds[NO_LABEL]).any() else ()
             values, _ = value_runs(mask.values)
         except MaskFileError:
             return ()
@@ -364,17 +364,25 @@ def black_is_not_0(mask: MaskImage) -> bool:
 
 
 def _above(mask: MaskImage, threshold: int) -> Runs:
-    """Returns the runs of pixels that have at least a value."""
-    found, runs = value_runs(_gray(mask) >= threshold)
+    """Returns the runs of pixels that are a threshold or more."""
+    found, runs = value_runs(is_above(mask, threshold))
     return runs[found]
 
 
-def _gray(mask: MaskImage) -> npt.NDArray[Any]:
-    """Returns gray values: 0 to 255 of files of up to 8 bits."""
+def is_above(mask: MaskImage, threshold: int) -> npt.NDArray[np.bool_]:
+    """Returns which pixels are a threshold or more: gray values, of colors the largest part.
+
+    Files of fewer bits than 8 have 255 for white, and so have those of 16 bits for a threshold of 8 bits.
+    """
     mask = mask.displayed() if mask.palette else mask
+    if mask.bits < 8:
+        mask = gray_of(mask.as_colors()) or mask
     if mask.colored:
-        raise MaskFileError("it has colors, and input.labels.threshold is for gray; give input.classes as colors")
-    return mask.as_colors().values & np.uint32(0xFF) if mask.bits < 8 else mask.values
+        parts = [mask.values >> shift & np.uint32(WHITE) for shift in (16, 8, 0)]
+        return np.maximum.reduce(parts) >= threshold
+    if mask.bits == 16 and threshold <= WHITE and mask.values.max() > WHITE:
+        threshold *= WHITE_16 // WHITE
+    return mask.values >= threshold
 
 
 def check_size(name: str, what: str, size: tuple[int, int], height: int, width: int) -> None:

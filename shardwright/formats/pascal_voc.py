@@ -163,7 +163,7 @@ class PascalVoc(AnnotationFormat):
     """
 
     format = "pascal_voc"
-    dialect: VocFiles
+    dialect: MaskFiles
 
     def __init__(self, given: FormatInput, folder: str, others: str, values: str = AUTO) -> None:
         super().__init__(given)

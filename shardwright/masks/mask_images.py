@@ -80,7 +80,7 @@ class MaskImage(NamedTuple):
         """Returns the numbers in the file: of a palette its indices, of an inverted TIFF 0 for white."""
         if self.inverted:
             return self._replace(values=self.values.dtype.type((1 << self.bits) - 1) - self.values, inverted=False)
-        return self._replace(palette=(), bits=8) if self.palette else self
+        return self._replace(palette=())
 
     def displayed(self) -> MaskImage:
         """Returns what a viewer shows: of a palette its colors, as gray where all of the used ones are gray."""

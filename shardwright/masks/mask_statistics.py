@@ -22,11 +22,11 @@ WHITE = 255
 # Fewer pixels may be an accident.
 _LEAST_RAMPS, _LEAST_AREA = 16, 64
 # Ramps for each edge: none of a drawn mask, up to several of one with soft edges.
-_SOFT = 0.3
+_SOFT = 0.12
 # Where 255 is drawn around classes: the share of their border that is 255, that of 255's which is 0, and its thickness.
 _DRAWN_AROUND, _OUTSIDE, _THICKEST = 0.4, 0.1, 8
-# Of the pixels of a class, the share that covers areas.
-_SOLID = 0.2
+# Of the pixels of a class, the share that covers areas. What covers none is rare next to the classes.
+_SOLID, _RARE = 0.35, 0.1
 # Of the outermost pixels of a set, the share that an object does not have.
 _FRAME = 0.9
 
@@ -172,13 +172,19 @@ class MaskTotals:
         self._near, self._far = self._near + mask.near, self._far + mask.far
         self._rim, self._outside = self._rim + mask.rim[0], self._outside + mask.rim[1]
 
+    def rename(self, value: int, other: int) -> None:
+        """Counts a value as another one."""
+        for counts in (self.pixels, self.areas, self.holding):
+            counts[other] += counts.pop(value, 0)
+        self.first.setdefault(other, self.first.pop(value, ""))
+
     @property
     def values(self) -> list[int]:
         """Returns the values other than 0 or black, ascending."""
         return sorted(value for value in self.pixels if value % COLOR)
 
     def share(self, values: Iterable[int]) -> str:
-        """Returns the share of all pixels that have one of some values, for the user."""
+        """Returns the share of all pixels that have one of some values, for people to read."""
         part = sum(self.pixels[value] for value in values) / max(1, self.pixels.total())
         return f"{100 * part:.2g} % of all pixels"
 
@@ -187,10 +193,10 @@ class MaskTotals:
         return [value for value in self.values if self.areas[value] >= _SOLID * self.pixels[value]]
 
     def stray(self) -> list[int]:
-        """Returns the values of a few pixels next to others, none of which are together."""
-        many = [value for value in self.values if self.areas[value]]
-        rare = [v for v in self.values if not self.areas[v] and self.pixels[v] <= _LEAST_RAMPS]
-        return rare if many else []
+        """Returns the values of few pixels that cover no area, next to values that do."""
+        solid = self.solid()
+        most = _RARE * max((self.pixels[value] for value in solid), default=0)
+        return [value for value in self.values if value not in solid and self.pixels[value] <= max(_LEAST_RAMPS, most)]
 
     @property
     def white_is_border(self) -> bool:
