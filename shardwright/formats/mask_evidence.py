@@ -211,36 +211,38 @@ class MaskEvidence:
             return self.files.values == DISPLAYED
         if self._kinds[_COLORS]:
             return True
+        if not self._kinds[_PALETTE] and not self._inverted:
+            return False
+        ids = {} if self.classes is None else self._ids()
+        fits = [set(totals.values) <= {*ids.values(), WHITE} for totals in (self.stored, self.displayed)]
+        if fits == [False, True] or (fits == [True, False] and self._inverted):
+            return fits[1]
         different = [value for value, colors in self._shown_as.items() if len(colors) > 1]
-        if different:
-            colors = set().union(*self._shown_as.values())
-            named = self.classes is not None
-            # A program that orders each palette anew has as many colors as numbers.
-            if len(colors) <= len(self._shown_as) + 1 and not named:
-                return True
+        if different and (ids or not self._reordered()):
             several = counted(len(self._shown_as[different[0]]), "color")
             raise self._either(
                 f"their palettes show {different[0]} in {several}, so the numbers in the files may not be the classes"
             )
-        if self._kinds[_PALETTE] and self._numbers and not self._inverted:
-            fitting = [totals for totals in (self.stored, self.displayed) if set(totals.values) <= self._numbers]
-            if len(fitting) == 1:
-                return fitting[0] is self.displayed
+        if different:
+            return True
+        if self._numbers and not self._inverted:
+            among = [set(totals.values) <= self._numbers for totals in (self.stored, self.displayed)]
+            if among[0] != among[1]:
+                return among[1]
         if self._unsure:
             raise self._either(
                 f"{counted(len(self._unsure), 'file stores', 'files store')} black as another number than 0 "
                 f"({self._unsure[0]}), so either may be the background"
             )
-        grays = all(value < COLOR for value in self.displayed.values)
-        if not self._kinds[_PALETTE] or not grays or self.displayed.pixels == self.stored.pixels:
+        if any(value >= COLOR for value in self.displayed.values) or self.displayed.pixels == self.stored.pixels:
             return False
-        if self.classes is None:
-            return True
-        ids = self.classes if have_ids(self.classes) else listed_ids(tuple(self.classes))[0]
-        fitting = [totals for totals in (self.stored, self.displayed) if set(totals.values) <= set(ids.values())]
-        if len(fitting) == 2:
+        if ids and fits == [True, True]:
             raise self._either("their palettes are gray, and input.classes has the numbers and the gray values")
-        return fitting != [self.stored]
+        return not fits[0]
+
+    def _reordered(self) -> bool:
+        """Returns whether palettes have no more colors than numbers, as a program leaves them that orders each anew."""
+        return len(set().union(*self._shown_as.values())) <= len(self._shown_as) + 1
 
     def _either(self, problem: str) -> UsageError:
         """Returns the error for numbers in the files that a viewer shows as something else."""
@@ -367,7 +369,7 @@ class MaskEvidence:
 
     def _white(self, totals: MaskTotals, white: int) -> UsageError:
         """Returns the error for 255, which may be a class, the same class in other files, or ignored."""
-        lower = [value for value in totals.values if value < white]
+        lower = [value for value in totals.values if value < white] or [0]
         rare = sum(totals.pixels[value] for value in lower) < _RARE * totals.pixels[white]
         levels, name = min(lower) >= _LEVELS, self._name()
         readings = []
@@ -378,14 +380,15 @@ class MaskEvidence:
             share = totals.share(value for value in totals.values if value >= 128)
             readings.append(Reading(f"one class, the pixels from 128 on: {share}", {_THRESHOLD: 128}))
         if len(totals.values) <= _MOST_NAMED:
-            ids = dict(self._ids()) or _named(lower)
-            both = f"{white} is a class: {totals.share([white])}"
-            readings.append(Reading(both, {_CLASSES: {**ids, str(white): white}}))
+            ids = dict(self._ids())
+            further = [value for value in totals.values if value not in ids.values()] if ids else totals.values
+            share = f"{further[-1]} {{}}: {totals.share(further[-1:])}"
+            readings.append(Reading(share.format("is a class"), {_CLASSES: {**ids, **_named(further)}}))
             if not rare:
-                ignored = f"{white} is ignored: {totals.share([white])}"
-                readings.append(Reading(ignored, {_CLASSES: {**ids, IGNORED: white}}))
+                classes = {**ids, **_named(further[:-1]), IGNORED: further[-1]}
+                readings.append(Reading(share.format("is ignored"), {_CLASSES: classes}))
             if self._is_framed(totals):
-                classes = {**_named([0]), **ids}
+                classes = {**_named([0]), **(ids or _named(lower))}
                 around = f"{white} is the background, and 0 is a class: {totals.share([0])}"
                 readings.append(Reading(around, {_CLASSES: classes, _UNLISTED: "background"}))
         place = totals.first[lower[0]]
@@ -441,26 +444,36 @@ class MaskEvidence:
             numbers = dict(totals.first)
             return map_values(numbers, self.classes, refuse=self.files.others == REFUSE)
         mapped = map_ids(stated)
-        if mapped.labels.get(WHITE) != IGNORE or IGNORED in stated or WHITE not in totals.values:
+        values = totals.values
+        if IGNORED not in stated and values and not set(totals.pixels) & set(stated.values()):
+            raise self._none_stated(totals, stated)
+        one_in_each = len(values) > 1 and set(values) <= {1, WHITE, WHITE_16} and not totals.mixed
+        if one_in_each and IGNORED not in stated and not set(values) <= set(stated.values()):
+            raise self._white(totals, values[-1])
+        if mapped.labels.get(WHITE) != IGNORE or IGNORED in stated or WHITE not in values:
             return mapped
-        if totals.white_is_border:
+        if totals.white_is_border or self.files.others == IGNORED:
             return mapped
-        if self.files.others == "background":
-            note = "masks: 255 is background, as input.labels.unlisted_values says"
-            return mapped._replace(labels={**mapped.labels, WHITE: None}, notes=(*mapped.notes, note))
-        if self.files.others == IGNORED:
-            return mapped
-        raise self._white(totals, WHITE) if len(totals.values) > 1 else self._only_white(totals, stated)
+        if self.files.others == REFUSE:
+            raise self._white(totals, WHITE)
+        note = f"masks: 255 is background, as {_UNLISTED} says"
+        return mapped._replace(labels={**mapped.labels, WHITE: None}, notes=(*mapped.notes, note))
 
-    def _only_white(self, totals: MaskTotals, stated: Mapping[str, int | None]) -> UsageError:
-        """Returns the error for classes with other numbers than the only one that occurs."""
-        shown = ", ".join(f"{name} ({number})" for name, number in stated.items())
-        return UsageError(
-            f"masks: 255 is the only value, and no class of input.classes has it: {shown}. Write input.classes as "
-            f"{{{next(iter(stated))}: 255}}, or add {{{IGNORED}: 255}}."
-        ).with_readings(
-            *[Reading("255 is the class", {_CLASSES: {next(iter(stated)): WHITE}})] * (len(stated) == 1),
-            Reading(f"255 is ignored: {totals.share([WHITE])}", {_CLASSES: {**stated, IGNORED: WHITE}}),
+    def _none_stated(self, totals: MaskTotals, stated: Mapping[str, int | None]) -> UsageError:
+        """Returns the error for classes of which no mask has any."""
+        known = ", ".join(f"{name} ({number})" for name, number in stated.items())
+        found = shorten([str(value) for value in totals.values], _SHOWN_COLORS)
+        error = UsageError(
+            f"masks: no mask has a class of input.classes, {known}; their values are {found}. Write input.classes as "
+            "{name: value} with values that occur."
+        )
+        if len(totals.values) > 1 or len(stated) > 1:
+            return error
+        (value,), (name,) = totals.values, stated
+        share = totals.share([value])
+        return error.with_readings(
+            Reading(f"{name} is {value}: {share}", {_CLASSES: {name: value}}),
+            Reading(f"{value} is ignored: {share}", {_CLASSES: {**stated, IGNORED: value}}),
         )
 
     def _name(self) -> str:
