@@ -15,6 +15,9 @@ from shardwright.progress import counted
 SHOWN_CLASSES = 20
 # More distinct values cannot be classes: the wrong column or feature was taken.
 MOST_CLASSES = 10_000
+# Names by which tools and published sets mean that a pixel belongs to no class, or is not to be counted.
+BACKGROUND_NAMES = frozenset(("background", "_background_", "__background__", "bg"))
+IGNORE_NAMES = frozenset(("ignore", "_ignore_", "__ignore__", "ignored", "void", "unlabeled", "unlabelled", "dontcare"))
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
 

@@ -129,7 +129,8 @@ class MaskEvidence:
             raise UsageError(
                 f"input.labels.path: {counted(len(names), 'mask')}, of which none can be read. {self._broken[0]}."
             )
-        if self._wide - {0} == {WHITE}:
+        ids = set(self._ids().values())
+        if self._wide - {0} == {WHITE} or (not self._wide - {0} and WHITE in ids and 1 not in ids):
             # White of files of 1 bit, as `MaskFiles.read` has it.
             self.stored.rename(1, WHITE)
             self.displayed.rename(1, WHITE)
@@ -450,7 +451,7 @@ class MaskEvidence:
         one_in_each = len(values) > 1 and set(values) <= {1, WHITE, WHITE_16} and not totals.mixed
         if one_in_each and IGNORED not in stated and not set(values) <= set(stated.values()):
             raise self._white(totals, values[-1])
-        if mapped.labels.get(WHITE) != IGNORE or IGNORED in stated or WHITE not in values:
+        if mapped.labels.get(WHITE) != IGNORE or WHITE in stated.values() or WHITE not in values:
             return mapped
         if totals.white_is_border or self.files.others == IGNORED:
             return mapped

@@ -21,7 +21,7 @@ from shardwright.config.input import AUTO, DISPLAYED, REFUSE, STORED
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.formats.base import IGNORE, NO_LABEL, MaskCode, shorten
-from shardwright.formats.classes import as_integer, map_classes
+from shardwright.formats.classes import BACKGROUND_NAMES, IGNORE_NAMES, as_integer, map_classes
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import (
     MaskFileError,
@@ -39,7 +39,8 @@ from shardwright.storage import check_not_encrypted, matches_listed, read_bytes,
 WHITE, WHITE_16 = 255, 65535
 ONE_CLASS = "mask"
 _LARGEST = 0xFFFF
-_BACKGROUNDS = frozenset(("background", "_background_", "__background__", "bg", "void", "unlabeled", "unlabelled"))
+# Value 0 of a mask is the background, whatever a list of classes calls it.
+_BACKGROUNDS = BACKGROUND_NAMES | {"void", "unlabeled", "unlabelled"}
 _START = 64
 _SHOWN = 4
 
@@ -138,6 +139,8 @@ def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
 
     Names that are numbers stand for themselves; others count from 1, or from 0 where the first is the background.
     """
+    while names and names[0].lower() == "__ignore__":
+        names = names[1:]  # LabelMe's -1, which is 255 in its masks.
     numbers = [as_integer(name) for name in names]
     if all(number is not None for number in numbers):
         return {name: int(name) for name in names}, ""
@@ -148,11 +151,30 @@ def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
 
 
 def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tuple[str, ...] = ()) -> ValueMap:
+    """Returns the meaning of values. Names of tools for the background, and for what is ignored, are no classes."""
+    special = {name: _special(name, number) for name, number in ids.items() if _special(name, number) != 0}
+    names = tuple(name for name in ids if name not in special)
     labels: dict[int, int | None] = {background: None}
-    labels |= {number: i for i, number in enumerate(ids.values())}
+    labels |= {ids[name]: label for name, label in special.items()}
+    labels |= {ids[name]: i for i, name in enumerate(names)}
     if ignored is not None:
         labels[ignored] = IGNORE
-    return ValueMap(tuple(ids), labels, notes)
+    words = [f"{name} is {'background' if label is None else 'ignored'}" for name, label in special.items()]
+    return ValueMap(names, labels, (*notes, *([f"masks: {', '.join(words)}, no class"] if words else [])))
+
+
+def _special(name: str, number: int) -> int | None:
+    """Returns `None` for a name of the background, `IGNORE` for one of what is not counted, and 0 for a class.
+
+    What is called void or unlabeled is the background where it is 0 or black. A list may call it `background` itself to
+    make it a class.
+    """
+    folded = name.strip().lower()
+    if folded in BACKGROUND_NAMES and folded.startswith("_"):
+        return None
+    if folded in IGNORE_NAMES:
+        return None if number in (0, COLOR) else IGNORE
+    return 0
 
 
 class MaskSizeError(RleError):
