@@ -306,7 +306,7 @@ class PascalVoc(AnnotationFormat):
         else:
             others, read = without_palette(self.dialect, masks)
             if others:
-                return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
+                return self._plain_values(used, masks, others, read)
             other = next((name for name in used if name not in VOC_CLASSES), None)
             if other is not None:
                 problem = f"missing, and {used[other]} names {other!r}, which is not one of Pascal VOC's twenty classes"
@@ -329,10 +329,8 @@ class PascalVoc(AnnotationFormat):
         border = {} if _BORDER in ids.values() else {IGNORED: _BORDER}
         return detect_values(self.dialect, masks, "", {**border, **ids})
 
-    def _plain_values(
-        self, used: Mapping[str, str], masks: list[str], others: list[str], read: int
-    ) -> dict[str, int | None]:
-        """Returns values as their own names, like `input.classes`, where masks do not have VOC's palette."""
+    def _plain_values(self, used: Mapping[str, str], masks: list[str], others: list[str], read: int) -> ValueMap:
+        """Returns values as their own names, where masks do not have VOC's palette."""
         if len(others) < read:
             count = f"{len(others)} of {read} masks"
             problem = f"missing, and {count} do not have Pascal VOC's palette, e.g. {others[0]}"
@@ -341,10 +339,10 @@ class PascalVoc(AnnotationFormat):
             name, where = next(iter(used.items()))
             problem = f"missing; {where} names {name!r}, and the masks hold values without Pascal VOC's palette"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
-        labels = detect_values(self.dialect, masks, "", None).labels.items()
-        return {
-            str(value): value for value in sorted(value for value, label in labels if label is not None and label >= 0)
-        }
+        mapped = detect_values(self.dialect, masks, "", None)
+        known = sorted(value for value, label in mapped.labels.items() if label is not None and label >= 0)
+        ids: dict[str, int | None] = {str(value): value for value in known}
+        return map_ids(ids)._replace(displayed=mapped.displayed, notes=(_PLAIN,))
 
     def _read_lists(self, survey: Survey) -> list[str]:
         """Splits by list; returns notes."""
