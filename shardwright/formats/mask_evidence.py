@@ -381,12 +381,12 @@ class MaskEvidence:
             share = totals.share(value for value in totals.values if value >= 128)
             readings.append(Reading(f"one class, the pixels from 128 on: {share}", {_THRESHOLD: 128}))
         if len(totals.values) <= _MOST_NAMED:
-            ids = dict(self._ids())
+            ids: dict[str, int | None] = dict(self._ids())
             further = [value for value in totals.values if value not in ids.values()] if ids else totals.values
             share = f"{further[-1]} {{}}: {totals.share(further[-1:])}"
             readings.append(Reading(share.format("is a class"), {_CLASSES: {**ids, **_named(further)}}))
             if not rare:
-                classes = {**ids, **_named(further[:-1]), IGNORED: further[-1]}
+                classes: dict[str, int | None] = {**ids, **_named(further[:-1]), IGNORED: further[-1]}
                 readings.append(Reading(share.format("is ignored"), {_CLASSES: classes}))
             if self._is_framed(totals):
                 classes = {**_named([0]), **(ids or _named(lower))}

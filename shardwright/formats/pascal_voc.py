@@ -124,7 +124,7 @@ def palette_color(value: int) -> int:
 _COLORS = {palette_color(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
 
 
-def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], int]:
+def without_palette(files: MaskFiles, names: Sequence[str]) -> tuple[list[str], int]:
     """Looks for the palette of VOC in masks: as a PNG's palette, or as the colors of all pixels.
 
     Args:
@@ -139,7 +139,7 @@ def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], i
     return [name for name, found in known if not found], len(known)
 
 
-def _has_palette(files: VocFiles, name: str) -> bool | None:
+def _has_palette(files: MaskFiles, name: str) -> bool | None:
     """Returns whether a mask has it; `None` where the mask cannot be read, which the ledger states."""
     try:
         mask = files.read(name)
