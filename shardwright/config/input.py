@@ -44,6 +44,11 @@ WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "numbers
 # Meaning of a mask's value that belongs to no class.
 REFUSE = "refuse"
 OTHERS = (REFUSE, "background", "ignore")
+# What a pixel of a mask is: the number in the file, or what a viewer shows.
+STORED, DISPLAYED = "stored", "displayed"
+MASK_VALUES = (AUTO, STORED, DISPLAYED)
+# The threshold of all classes.
+ALL = "*"
 # The rules by which polygons become masks.
 COCO_RULE, CENTER_RULE = "coco", "center"
 POLYGONS = (COCO_RULE, CENTER_RULE)
@@ -137,10 +142,15 @@ class LabelsConfig:
             type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of
             numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path
-            below the image folder. The matches of its groups, joined by `_`, are the image's name.
+            below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images`
+            this is what the group `image` of `regex` must find in the mask's path.
         boxes: Boxes of COCO files and of annotation tools become features.
         unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error
             (`refuse`), `background`, or left out of loss and metrics (`ignore`).
+        values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer
+            shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
+        threshold: Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such
+            as 128, or where each file holds one class also class -> number.
         polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them,
             or `center`, the pixels whose center is in the polygon.
         beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its
@@ -162,6 +172,8 @@ class LabelsConfig:
     key_regex: str | None = None
     boxes: bool = False
     unlisted_values: str = REFUSE
+    values: str = AUTO
+    threshold: Mapping[str, int] = field(default_factory=dict)
     polygons: str = COCO_RULE
     beyond_image: str = REJECT
 
@@ -195,6 +207,15 @@ class LabelsConfig:
             raise ConfigError(
                 "input.labels.unlisted_values", "there are no mask images", "Remove input.labels.unlisted_values."
             )
+        one_of("input.labels.values", self.values, MASK_VALUES)
+        for name in (["values"] if self.values != AUTO else []) + (["threshold"] if self.threshold else []):
+            of_masks = in_folders or self.format == TFRECORD
+            if not of_masks or (name == "threshold" and self.format == "pascal_voc"):
+                raise ConfigError(f"input.labels.{name}", "is for mask images", f"Remove input.labels.{name}.")
+        for name, least in self.threshold.items():
+            if not 1 <= least <= 0xFFFF:
+                path = "input.labels.threshold" + ("" if name == ALL else f".{name}")
+                raise ConfigError(path, f"{least} is not a value of a mask", "Use 1 to 65535; 128 is half of 255.")
         one_of("input.labels.orientation", self.orientation, ("auto", "stored", "displayed"))
         one_of("input.labels.polygons", self.polygons, POLYGONS)
         if self.polygons != COCO_RULE and (self.path is None or self.format not in ("auto", *_OBJECTS)):
@@ -254,7 +275,7 @@ class LabelsConfig:
         if self.features.get("*", "auto") != "auto":
             raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
         if self.key_regex is not None:
-            if self.path is None or self.format in IN_FOLDERS:
+            if self.path is None or self.format == "pascal_voc":
                 raise ConfigError(
                     "input.labels.key_regex", "no file names the images", "Remove input.labels.key_regex."
                 )

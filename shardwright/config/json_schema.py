@@ -39,6 +39,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "input.labels.rle.start": (0, 1),
     "input.labels.orientation": ("auto", "stored", "displayed"),
     "input.labels.unlisted_values": labels.OTHERS,
+    "input.labels.values": labels.MASK_VALUES,
     "input.labels.polygons": labels.POLYGONS,
     "input.labels.beyond_image": labels.BEYOND_IMAGE,
     "input.unlisted_images": labels.UNLISTED,
@@ -160,6 +161,7 @@ _PATTERNS = {
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 # A number or a color as a text, as `input.classes` takes it for a class.
 _ID = {"type": ["integer", "string"], "pattern": "^([+-]?[0-9]{1,18}|#[0-9a-fA-F]{6})$"}
+_VALUE_OF_MASK = {"type": "integer", "minimum": 1, "maximum": 0xFFFF}
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DELIVERY = {"type": ["string", "integer"], "minimum": 0, "pattern": f"^([0-9]+|{_DATE})$"}
 # Forms that the loader of the file takes besides the types of the sections.
@@ -194,6 +196,10 @@ _FORMS: dict[str, list[dict[str, Any]]] = {
         {"enum": ["auto", "none"]},
         _TEXTS,
         {"type": "object", "additionalProperties": {"enum": ["auto", *labels.VALUE_TYPES]}},
+    ],
+    "input.labels.threshold": [
+        _VALUE_OF_MASK,
+        {"type": "object", "additionalProperties": _VALUE_OF_MASK},
     ],
     "input.span": [
         {"enum": [NEWEST, ALL]},

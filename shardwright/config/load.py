@@ -10,12 +10,11 @@ Values are converted by the type annotations of the sections, so a new option ne
 | name -> id | `{daisy: 0, rose: 1}` |
 | id -> name | `{0: daisy, 1: rose}`, as in many a `label_map.json` |
 | objects (JSON) | `[{"id": 0, "name": "daisy"}]` |
-| CSV | a column of names, or columns of names and ids in either order, with a header or without |
+| file | see `class_tables` |
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import os
 import re
@@ -26,25 +25,17 @@ from typing import Any
 import yaml
 
 from shardwright.config import config as config_config
+from shardwright.config.class_tables import check_unique, identity, read_class_file
 from shardwright.config.evaluation import EvaluatorConfig
+from shardwright.config.input import ALL
 from shardwright.config.parsing import check_keys, parse_section, parse_string
 from shardwright.config.split import EVAL, NAMES_OF_EVAL, SplitConfig
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
-from shardwright.images.colors import color_number
-from shardwright.storage.limits import MOST_LIST_BYTES, read_within
-from shardwright.storage.listing import is_several, name_lines, split_glob
+from shardwright.storage.listing import is_several, split_glob
 from shardwright.storage.spans import Choice
-from shardwright.untrusted import parse_untrusted_json
 
 _PATH = "input.classes"
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-# Headers, reduced to letters; `label` and `class` may be either.
-_ID_HEADERS = frozenset(("id", "classid", "labelid", "categoryid", "index", "idx", "number", "code", "value"))
-_NAME_HEADERS = frozenset(("name", "classname", "labelname", "categoryname", "text", "labeltext", "description"))
-
-_COLOR_HEADERS = (("r", "g", "b"), ("red", "green", "blue"))
-_BYTE = 255
 
 
 def read_classes(raw: object, base: str) -> dict[str, int | None]:
@@ -61,12 +52,12 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
         ConfigError: it has another form, or names or ids are there twice.
     """
     if isinstance(raw, str):
-        raw = _read_file(raw, base)
+        raw = read_class_file(raw, base)
     if isinstance(raw, list) and raw and all(isinstance(entry, Mapping) for entry in raw):
         raw = _of_objects(raw)
     if isinstance(raw, list):
         names = [_name(v, f"{_PATH}[{i}]") for i, v in enumerate(raw)]
-        _check_unique(names)
+        check_unique(names)
         return dict.fromkeys(names)
     if isinstance(raw, Mapping):
         return _with_ids(_by_name(raw))
@@ -77,13 +68,13 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
 
 def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
     """Returns pairs of name and id of a mapping in either direction."""
-    names = [value for value in raw.values() if isinstance(value, str) and _identity(value) is None]
-    ids = [_identity(key) for key in raw]
+    names = [value for value in raw.values() if isinstance(value, str) and identity(value) is None]
+    ids = [identity(key) for key in raw]
     if raw and len(names) == len(raw) and None not in ids:
         return [(name, number) for name, number in zip(names, ids, strict=True) if number is not None]
     pairs = []
     for key, value in raw.items():
-        number = _identity(value)
+        number = identity(value)
         if number is None:
             raise ConfigError(f"{_PATH}.{key}", f"{value!r} is not a whole number", "Write a number such as 16.")
         pairs.append((_name(key, _PATH), number))
@@ -92,7 +83,7 @@ def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
 
 def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
     """Returns the name -> id, in the order of the ids."""
-    _check_unique([name for name, _ in pairs])
+    check_unique([name for name, _ in pairs])
     first: dict[int, str] = {}
     for name, number in pairs:
         if first.setdefault(number, name) != name:
@@ -109,98 +100,9 @@ def _of_objects(entries: Sequence[Mapping[object, object]]) -> dict[object, obje
             raise ConfigError(f"{_PATH}[{i}]", f"{dict(entry)!r} has no id or no name", 'Write {"id": 0, "name": "A"}.')
         name = _name(entry["name"], f"{_PATH}[{i}].name")
         if name in pairs:
-            _check_unique([name, name])
+            check_unique([name, name])
         pairs[name] = entry["id"]
     return pairs
-
-
-def _read_file(name: str, base: str) -> object:
-    file = Path(base, name)
-    try:
-        text = read_within(str(file), 0, None, MOST_LIST_BYTES).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(_PATH, f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
-    if file.suffix.lower() == ".json":
-        try:
-            return parse_untrusted_json(text, object_pairs_hook=_unique)
-        except ValueError as error:
-            raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
-    try:
-        rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
-    except csv.Error as error:
-        raise ConfigError(_PATH, f"{name!r} is not CSV ({error})", "Fix the file.") from None
-    if all(len(row) == 1 for row in rows):
-        return [row[0] for row in rows]
-    if colors := _colors_of(rows):
-        return colors
-    if not all(len(row) == 2 for row in rows):
-        raise ConfigError(_PATH, f"{name!r} does not contain `name,id` rows", "Fix the file.")
-    return _of_table(name, rows)
-
-
-def _colors_of(rows: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Returns the name -> `#rrggbb` of a table with columns of a name and of red, green and blue; else nothing."""
-    header = [re.sub(r"[^a-z]", "", field.lower()) for field in rows[0]] if rows else []
-    parts = next((names for names in _COLOR_HEADERS if all(name in header for name in names)), ())
-    named = [i for i, name in enumerate(header) if name in (*_NAME_HEADERS, "class", "label")]
-    if not parts or len(named) != 1:
-        return {}
-    places = [header.index(part) for part in parts]
-    found: dict[str, str] = {}
-    for row in rows[1:]:
-        values = [_identity(row[i]) for i in places] if len(row) == len(header) else [None]
-        if not all(value is not None and 0 <= value <= _BYTE for value in values):
-            raise ConfigError(_PATH, f"{row!r} is not a name and a color from 0 to 255", "Fix the file.")
-        _check_unique([*found, row[named[0]]])
-        found[row[named[0]]] = "#" + "".join(f"{value:02x}" for value in values)
-    return found
-
-
-def _of_table(file: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Returns the name -> id of two columns, whichever comes first; the first row may be a header."""
-    by_name = [_ids_in(rows, column) for column in (0, 1)]
-    header = ["", ""]
-    if not any(by_name):
-        header = [re.sub(r"[^a-z]", "", field.lower()) for field in rows[0]]
-        rows = rows[1:]
-        by_name = [_ids_in(rows, column) for column in (0, 1)]
-    if not rows or not any(by_name):
-        raise ConfigError(_PATH, f"{file!r} does not contain `name,id` rows", "Fix the file.")
-    id_column = by_name.index(True)
-    if all(by_name):
-        # Names that are numbers: the header distinguishes them from the ids, and without one names come first.
-        id_first = header[0] in _ID_HEADERS or header[1] in _NAME_HEADERS
-        id_second = header[1] in _ID_HEADERS or header[0] in _NAME_HEADERS
-        if any(header) and id_first == id_second:
-            raise ConfigError(_PATH, f"{file!r} has two columns of numbers", "Call them `name` and `id` in its header.")
-        id_column = 0 if any(header) and id_first else 1
-    names = [row[1 - id_column] for row in rows]
-    _check_unique(names)
-    return {name: row[id_column] for name, row in zip(names, rows, strict=True)}
-
-
-def _ids_in(rows: Sequence[Sequence[str]], column: int) -> bool:
-    return all(_identity(row[column]) is not None for row in rows)
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    _check_unique([name for name, _ in pairs])
-    return dict(pairs)
-
-
-def _check_unique(names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ConfigError(_PATH, f"{name!r} is there twice", "Name every class once.")
-        seen.add(name)
-
-
-def _identity(value: object) -> int | None:
-    """Returns an id, also one in quotes; of a color `#rrggbb` the number that masks of colors have for it."""
-    if isinstance(value, str):
-        return int(value) if _INTEGER.fullmatch(value) else color_number(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _name(value: object, path: str) -> str:
@@ -342,6 +244,8 @@ def label_options(raw: object) -> object:
             raise ConfigError("input.labels.files", problem, "Write the folder into input.labels.path.")
         folder, files = _label_files(raw["path"])
         raw = {**raw, "path": folder, "files": files}
+    if isinstance(raw, Mapping) and isinstance(raw.get("threshold"), (int, float)):
+        raw = {**raw, "threshold": {ALL: raw["threshold"]}}
     if isinstance(raw, Mapping) and "features" in raw:
         return {**raw, "features": _features(raw["features"])}
     return raw

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from shardwright.config.input import CLIP, COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TFRECORD, LabelsConfig
+from shardwright.config.input import AUTO, COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabeled, shorten
@@ -177,8 +177,9 @@ def _open(request: _Request, path: str | None) -> AnnotationFormat:
     if reason := detect_folder(options.format, path):
         _check_spans(request.spans, f"{path} holds masks")
         return _open_folder(request, path, reason)
-    if options.regex is not None or options.unlisted_values != REFUSE:
-        raise _not_used("unlisted_values" if options.regex is None else "regex", f"{path} is not a folder of masks")
+    for option, default in (("regex", None), ("unlisted_values", REFUSE), ("values", AUTO), ("threshold", {})):
+        if getattr(options, option) != default:
+            raise _not_used(option, f"{path} is not a folder of masks")
     if reason := _detect_lines(options.format, path):
         _check_spans(request.spans, f"{path} holds JSON lines")
         return _open_lines(request, path, reason)
@@ -412,12 +413,13 @@ def _open_folder(request: _Request, path: str, reason: str) -> AnnotationFormat:
             "labels. Class folders are read from input.images."
         )
     given = [*(f"columns.{role}" for role in options.columns), *options.code]
-    for option in [*given, *(["regex"] if options.regex and chosen == "pascal_voc" else [])]:
+    only = [name for name in ("regex", "key_regex", "threshold") if getattr(options, name) and chosen == "pascal_voc"]
+    for option in [*given, *only]:
         raise _not_used(option, f"not used by {chosen} ({reason})")
     notes = request.note(chosen, reason)
     if chosen == "pascal_voc":
-        return PascalVoc(request.given(notes), path, options.unlisted_values, clip=options.beyond_image == CLIP)
-    return MaskImages(request.given(notes), path, options.regex, options.unlisted_values, request.record)
+        return PascalVoc(request.given(notes), path, options)
+    return MaskImages(request.given(notes), path, options, request.record)
 
 
 # --- JSON

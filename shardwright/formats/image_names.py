@@ -174,6 +174,51 @@ class NameIndex:
         return self._by_form[form]
 
 
+class FileEnds:
+    """Finds files by the paths that annotations name, by the longest end of the path that only one file has.
+
+    Args:
+        names: the files, below one folder.
+        place: what errors call that folder.
+    """
+
+    def __init__(self, names: Sequence[str], place: str) -> None:
+        self._place = place
+        self._by_base: dict[str, list[str]] = {}
+        for name in names:
+            self._by_base.setdefault(_base(name), []).append(name)
+        self._named: dict[str, str] = {}
+
+    def find(self, name: str) -> str | None:
+        """Returns the file that a path means, `None` where none has its file name.
+
+        Raises:
+            UsageError: two files fit, or two different paths mean one file.
+        """
+        path = unicodedata.normalize("NFC", name.strip().replace("\\", "/")).removeprefix("./")
+        parts = path.split("/")[::-1]
+        ends = {one: _same_start(parts, one.split("/")[::-1]) for one in self._by_base.get(parts[0], ())}
+        fitting = [one for one, length in ends.items() if length == max(ends.values())]
+        if len(fitting) > 1:
+            raise UsageError(
+                f"The annotations name the file {ascii(name)[:80]}, which could be {fitting[0]} or {fitting[1]} below "
+                f"{self._place}. Write the relative path."
+            )
+        for file in fitting:
+            other = self._named.setdefault(file, path)
+            if other != path:
+                raise UsageError(
+                    f"The annotations name the files {ascii(other)[:80]} and {ascii(name)[:80]}, and below "
+                    f"{self._place} only {file} fits both. Add the missing file, or write the relative path."
+                )
+        return fitting[0] if fitting else None
+
+
+def _same_start(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
 def below_root(name: str, root: str) -> str:
     """Returns a name without the last parts of a folder: `x.jpg` of `JPEGImages/x.jpg`, which is below `JPEGImages`.
 

@@ -1,25 +1,23 @@
 """Mask images in a separate folder: one file for all classes of an image, or one per class.
 
 The names of the files state the image of a mask (`mask_names`). The meaning of values is in `input.classes`. If that
-gives no ids, the meaning is detected from the values that occur in all masks (`mask_values`). Then every mask is
-decoded twice: to find the values, and when its image is written. A mask must have the size of its image.
+gives no ids, the meaning is detected from the values that occur in all masks, and what contradicts it is a question
+(`mask_evidence`). Every mask is decoded twice: to find the values, and when its image is written. A mask must have the
+size of its image.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
-import numpy as np
-import numpy.typing as npt
-
-from shardwright.config.input import REFUSE, LabelsConfig
+from shardwright.config.input import ALL, DISPLAYED, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.dataset.outputs import without_outputs
-from shardwright.errors import Reading, UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import (
     IGNORE,
     NO_LABEL,
@@ -35,19 +33,14 @@ from shardwright.formats.base import (
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.image_names import key_stem
-from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
-from shardwright.formats.mask_values import WHITE, MaskFiles, ValueMap, colors_error, have_ids, map_ids, map_values
-from shardwright.images.colors import COLOR, show_value
-from shardwright.masks.mask_images import MaskFileError, MaskImage
+from shardwright.formats.mask_evidence import detect_values
+from shardwright.formats.mask_names import ImageStems, MaskLayout, MaskName, detect_mask_layout, exported_layout
+from shardwright.formats.mask_values import MaskFiles, ValueMap
 from shardwright.progress import counted
-from shardwright.storage import Listing, Refusal, list_inputs, map_threads, readers
+from shardwright.storage import Listing, Refusal, list_inputs
 
 _LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 LOSSY = (".jpg", ".jpeg")
-_SHOWN_COLORS = 5
-# More colors are not classes: masks were smoothed, or compressed with loss.
-_MOST_COLORS = 256
-_BLACK = "#000000"
 
 
 class MaskImages(AnnotationFormat):
@@ -56,8 +49,7 @@ class MaskImages(AnnotationFormat):
     Args:
         given: see `FormatInput`.
         folder: the folder of the masks.
-        pattern: `input.labels.regex`.
-        others: `input.labels.unlisted_values`.
+        options: `input.labels`.
         record: of the export of ours that the masks are a part of.
     """
 
@@ -65,31 +57,29 @@ class MaskImages(AnnotationFormat):
     dialect: MaskFiles
 
     def __init__(
-        self,
-        given: FormatInput,
-        folder: str,
-        pattern: str | None = None,
-        others: str = REFUSE,
-        record: ExportRecord | None = None,
+        self, given: FormatInput, folder: str, options: LabelsConfig, record: ExportRecord | None = None
     ) -> None:
         super().__init__(given)
         self.name = os.path.basename(folder.rstrip("/"))
-        self._pattern = pattern
-        self._record = record if pattern is None else None
-        self._listing = list_masks(folder, given.images.paths)
-        self.dialect = MaskFiles(self._listing.root, {}, given.images.max_pixels, others)
+        self._pattern = options.regex
+        self._record = record if options.regex is None else None
+        self._listing, self._lossy = _list_both(folder, given.images.paths)
+        self._key_pattern, self._threshold = options.key_regex, options.threshold
+        self.dialect = MaskFiles(
+            self._listing.root, {}, given.images.max_pixels, options.unlisted_values, values=options.values
+        )
         self._annotations: list[Annotation] = []
         self._layout_pattern: str | None = None
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
-        masks = self._listing
-        stems = ImageStems(self._images.keys, self._images.skip)
+        stems = ImageStems(self._images.keys, self._images.skip, self._key_pattern)
         if self._record is None:
-            layout = detect_mask_layout(masks.keys, stems, self._classes, self._pattern)
+            layout = detect_mask_layout(self._listing.keys, stems, self._classes, self._pattern)
         else:
             layout = exported_layout(self._record)
         self._layout_pattern = layout.pattern
+        masks = self._listing = self._with_lossy(layout, stems)
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, MaskName] = {}
@@ -129,11 +119,26 @@ class MaskImages(AnnotationFormat):
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         """See `AnnotationFormat.resolved`."""
         pattern = self._layout_pattern if self._record is None else None
-        return dataclasses.replace(super().resolved(options), regex=options.regex or pattern)
+        values = DISPLAYED if self.dialect.values == DISPLAYED else options.values
+        return dataclasses.replace(super().resolved(options), regex=options.regex or pattern, values=values)
 
     def attachments(self) -> Listing:
         """See `AnnotationFormat.attachments`."""
         return self._listing
+
+    def _with_lossy(self, layout: MaskLayout, stems: ImageStems) -> Listing:
+        """Adds the JPEGs of images that have no other mask of that kind, which would seem to have none."""
+        if self._lossy is None:
+            return self._listing
+        known = {layout.place(key, stems) for key in self._listing.keys}
+        further = []
+        for i, key in enumerate(self._lossy.keys):
+            with suppress(UsageError):  # What may be of several images is not called after one.
+                if layout.place(key, stems) not in (None, *known):
+                    further.append((self._lossy, i))
+        own = [(self._listing, i) for i in range(len(self._listing.keys))]
+        both = sorted([*own, *further], key=lambda part: part[0].keys[part[1]])
+        return dataclasses.replace(Listing.joined(self._listing.root, both), refused=self._listing.refused)
 
     def _map(self, placed: Mapping[int, MaskName], *, by_class: bool) -> ValueMap:
         names = self._listing.names
@@ -146,15 +151,33 @@ class MaskImages(AnnotationFormat):
             by_name = map_classes(used, self._classes)
             index = {**by_name.index, **({} if ignore is None else {IGNORED: IGNORE})}
             self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
+            self._set_thresholds(index)
             keeps = ignore is not None or (self._record is not None and self._record.ignored)
             return ValueMap(by_name.names, {0: IGNORE} if keeps else {}, by_name.notes)
         self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
         if not placed:
             return ValueMap(tuple(self._classes or ()), {})
+        if self._threshold:
+            self._set_thresholds({ALL: NO_LABEL})
         files = [self._listing.names[i] for i in placed]
         mapped = detect_values(self.dialect, files, self.name, self._classes)
-        self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
+        self.dialect = self.dialect.meaning(mapped)
         return mapped
+
+    def _set_thresholds(self, index: Mapping[str, int]) -> None:
+        """Sets `input.labels.threshold` by the labels of the classes.
+
+        Raises:
+            ConfigError: it names another class, or classes where a file holds all of them.
+        """
+        for name in self._threshold:
+            if name != ALL and name not in index:
+                known = f"the classes are {', '.join(index)}" if ALL not in index else "a file holds all classes"
+                raise ConfigError(f"input.labels.threshold.{name}", f"unknown: {known}", "Write one number for all.")
+        every = self._threshold.get(ALL, 0)
+        least = {label: self._threshold.get(name, every) for name, label in index.items()}
+        thresholds = {label: threshold for label, threshold in least.items() if threshold}
+        self.dialect = dataclasses.replace(self.dialect, thresholds=thresholds)
 
 
 def check_second(
@@ -178,7 +201,7 @@ def check_second(
 
 
 def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
-    """Lists the mask images of a folder; JPEGs only where there is nothing else, so that they are refused by name.
+    """Lists the mask images of a folder; JPEGs only where there is nothing else.
 
     Args:
         folder: the folder.
@@ -187,85 +210,25 @@ def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
     Raises:
         UsageError: there is no such folder, or no image in it.
     """
+    return _list_both(folder, images)[0]
+
+
+def _list_both(folder: str, images: frozenset[str]) -> tuple[Listing, Listing | None]:
+    """Lists masks, and JPEGs next to others."""
     try:
         listing, _ = without_outputs(list_inputs(folder))
     except UsageError as error:
         raise UsageError(str(error).replace("input.images:", "input.labels.path:", 1)) from None
+    found = []
     for endings in (_LOSSLESS, LOSSY):
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
         if chosen:
             kept = [i for i in chosen if listing.path(i) not in images]
-            return dataclasses.replace(listing.part(kept), refused=listing.refused)
+            found.append(dataclasses.replace(listing.part(kept), refused=listing.refused))
+    if found:
+        return found[0], (found[1] if len(found) > 1 and found[1].keys else None)
     held = counted_endings(listing.keys)
     raise UsageError(
         f"input.labels.path: {folder} contains no PNG, GIF, BMP or TIFF of masks, but {held}, which no known tool "
         "writes. Give the folder of the masks, or a file of annotations."
     )
-
-
-def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:
-    """Detects the meaning of the values of masks, from `input.classes` or from the masks.
-
-    Args:
-        files: reads them.
-        names: the masks.
-        where: what errors call their folder; empty where the names of masks are enough.
-        classes: `input.classes`.
-
-    Raises:
-        UsageError: a value is not a class, or masks hold colors that are not explained.
-    """
-    if classes is not None and have_ids(classes):
-        return map_ids(classes)
-    values: dict[int, str] = {}
-    colors: Counter[int] = Counter()
-    problem: UsageError | None = None
-    broken: list[str] = []
-    wide: set[int] = set()
-    looked = map_threads(lambda name: _values(files, name), names, readers(files.root))
-    for name, (found, colored, reason, bits) in zip(names, looked, strict=True):
-        place = os.path.join(where, files.shown(name))
-        if reason:
-            broken.append(f"{place}: {reason}")
-        if colored:
-            problem = problem or colors_error(place, found[:_SHOWN_COLORS])
-            colors.update(found)
-            if len(colors) > _MOST_COLORS:
-                raise problem
-        for value in found:
-            values.setdefault(value, place)
-        if bits > 1:
-            wide.update(found)
-    if wide - {0} == {WHITE}:
-        values.pop(1, None)  # White of files of 1 bit, as `MaskFiles.read` has it.
-    if problem is not None:
-        named = {f"color_{value - COLOR:06x}": show_value(value) for value, _ in colors.most_common()}
-        shown = {name: color for name, color in named.items() if color != _BLACK}
-        raise problem.with_readings(Reading("every color but black is a class", {"input.classes": shown}))
-    if names and len(broken) == len(names):
-        raise UsageError(f"input.labels.path: {counted(len(names), 'mask')}, of which none can be read. {broken[0]}.")
-    return map_values(values, classes, refuse=files.others == REFUSE)
-
-
-def _values(files: MaskFiles, name: str) -> tuple[list[int], bool, str, int]:
-    """Returns the values of a mask by frequency, whether they are colors, why it is unreadable, and its bits."""
-    try:
-        mask = files.read(name)
-    except MaskFileError as error:
-        return [], False, str(error), 0  # The ledger has the reason, too, when the image is due.
-    values, counts = _counted(mask)
-    order = np.lexsort((values, -counts))
-    return values[order].tolist(), mask.colored, "", mask.bits
-
-
-def _counted(mask: MaskImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    if mask.colored:
-        # Sorting the runs of equal colors takes a tenth of sorting the pixels.
-        flat = mask.values.reshape(-1)
-        begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
-        colors, color_of_run = np.unique(flat[begins], return_inverse=True)
-        pixels = np.bincount(color_of_run.reshape(-1), weights=np.diff(begins, append=flat.size))
-        return colors.astype(np.int64), pixels.astype(np.int64)
-    counts = np.bincount(mask.values.reshape(-1)).astype(np.int64)
-    values = np.flatnonzero(counts).astype(np.int64)
-    return values, counts[values]

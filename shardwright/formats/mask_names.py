@@ -5,7 +5,7 @@
 | same path | `street/a.png`, or with the whole name, `street/a.jpg.png` |
 | suffix | `street/a_mask.png`, and others of `SUFFIXES`; of Cityscapes' `a_leftImg8bit.png`: `a_gtFine_labelIds.png` |
 | suffix with a number | `street/a_mask.png` and `street/a_mask_1.png`, which are joined |
-| another suffix | of `21_training.tif`, `22_training.tif`: `21_manual1.gif`, `22_manual1.gif`; if nothing else fits |
+| parts that differ | of `image_1.png`, `image_2.png`: `mask_1.png`, `mask_2.png`; see `_by_varying_part` |
 | folder per class | `car/street/a.png` |
 | class suffix | `street/a_car.png` |
 | folder of objects | of `a/images/a.png`: `a/masks/1.png`, `a/masks/2.png`, which are joined |
@@ -15,6 +15,7 @@ The layout in which most masks find their image is taken; where two are even it 
 several masks of an image: the first in the order of `_KINDS` is taken, and the others are left out. A bare name finds
 its image in any folder where the layout has no classes. `input.labels.regex` overrides this: a regular expression,
 searched in the mask's path without extension, with a group `image` and, where a file holds one class, a group `label`.
+`input.labels.key_regex` finds the part of an image's path that the group `image` must be equal to.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.class_folders import is_split_folder
 from shardwright.formats.classes import as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
-from shardwright.formats.image_names import AMBIGUOUS, base_stem, index_keys, key_stem
+from shardwright.formats.image_names import AMBIGUOUS, NameIndex, base_stem, index_keys, key_stem
 
 # The masks that Cityscapes has of each image: ids of classes come first.
 _KINDS = ("labelIds", "labelTrainIds", "color", "instanceIds")
@@ -59,6 +60,9 @@ _MASKS_IN = re.compile(
 _IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input)[_ -]*", re.I)
 # Ending of the second mask of an image, and of the next ones.
 _NUMBER = re.compile(r"_[0-9]+$")
+_MARK = re.compile(r"[_. -]+")
+# An extension within a name, as programs leave it that cut images into parts.
+_INNER_ENDING = re.compile(r"\.(?:jpe?g|png|tiff?|bmp|gif)(?=[^a-z]|patch|tile|crop|mask|$)")
 _OVERRIDE = "input.labels.regex overrides this"
 
 
@@ -125,6 +129,7 @@ class ImageStems:
     Args:
         keys: sorted keys of the listing.
         skip: positions that are not images.
+        pattern: `input.labels.key_regex`: images have the names that it finds, and no others.
 
     Attributes:
         keys: the same.
@@ -132,7 +137,8 @@ class ImageStems:
         suffixes: see `suffix_pairs`.
     """
 
-    def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
+    def __init__(self, keys: Sequence[str], skip: frozenset[int], pattern: str | None = None) -> None:
+        self._by_pattern = None if pattern is None else NameIndex(keys, skip, pattern)
         self.keys = keys
         self.skip = skip
         self.suffixes = suffix_pairs(key_stem(key) for i, key in enumerate(keys) if i not in skip)
@@ -142,6 +148,8 @@ class ImageStems:
 
     def find(self, stem: str, *, bare: bool) -> int | None:
         """Returns the position of an image, -1 where several fit, `None` where none does."""
+        if self._by_pattern is not None:
+            return self._by_pattern.find(stem)
         found, whole = self._by_stem.get(stem), self.whole(stem)
         if whole is not None and found != whole:
             return whole if found is None else AMBIGUOUS
@@ -244,8 +252,8 @@ def detect_mask_layout(
         return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
     fitting: list[tuple[int, MaskLayout]] = []
     layouts = list(_layouts(masks, images, classes))
-    for layout in [*layouts, *_by_common_suffix(masks, images)]:
-        if layout not in layouts and fitting:
+    for layout in [*layouts, *_by_varying_part(masks, images)]:
+        if layout not in layouts and any(count == len(masks) for count, _ in fitting):
             break
         found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
         placed = [(images.find(stem, bare=not layout.by_class), label) for stem, label in found]
@@ -299,24 +307,53 @@ def _layouts(
         yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
 
 
-def _by_common_suffix(masks: Sequence[str], images: ImageStems) -> Iterator[MaskLayout]:
-    """Yields the layout in which all masks end alike, and all images, with suffixes that no rule knows."""
-    stems = [key_stem(key) for i, key in enumerate(images.keys) if i not in images.skip]
-    of_masks, of_images = _common_end(map(key_stem, masks)), _common_end(stems)
-    if of_masks and of_images and of_masks != of_images:
-        name = f"the suffix {of_masks} in place of {of_images}"
-        yield MaskLayout(name, "", False, _by_suffix(of_masks, of_images))
+def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskLayout]:
+    """Yields the layout in which every mask has one image, and every image one mask at most, by what differs.
+
+    The names of all masks begin alike and end alike, and so do those of all images; what lies between, and the folder,
+    is equal. Names may differ in upper and lower case, and in an extension within them (`1.jpg_0`, `1.png_0`).
+    """
+    keys = [key for i, key in enumerate(images.keys) if i not in images.skip]
+    if len(masks) < 2:
+        return
+    for simplify, how in ((str, ""), (_simple, ", in lower case and without extensions")):
+        (of_masks, shown), (of_images, instead) = _varying(masks, simplify), _varying(keys, simplify)
+        by_part = dict(zip(of_images, map(key_stem, keys), strict=True))
+        if len(by_part) < len(keys) or len(set(of_masks)) < len(masks) or not by_part.keys() >= set(of_masks):
+            continue
+        by_mask = {key_stem(mask): (by_part[part], "") for mask, part in zip(masks, of_masks, strict=True)}
+        if all(image == mask for mask, (image, _) in by_mask.items()):
+            continue
+        yield MaskLayout(f"{shown} in place of {instead}{how}", "", False, by_mask.get)
+        return
 
 
-def _common_end(stems: Iterable[str]) -> str:
-    """Returns what all names end with, from a mark such as `_` on; a number is not a suffix."""
-    names = [stem.rpartition("/")[2] for stem in stems]
-    common = min(names, key=len) if len(names) > 1 else ""
-    while not all(name.endswith(common) for name in names):
-        common = common[1:]
-    mark = re.search(r"[_. -]", common)
-    found = common[mark.start() :] if mark else ""
-    return "" if found[1:].isdecimal() else found
+def _varying(keys: Sequence[str], simplify: Callable[[str], str]) -> tuple[list[str], str]:
+    """Returns the folder and the part of each name that is not common to all, and how the names look."""
+    parts = [simplify(key_stem(key)).rpartition("/") for key in keys]
+    names = [name for _, _, name in parts]
+    begin = _common_start(names).rstrip("0123456789")
+    marks = list(_MARK.finditer(begin))
+    begin = begin[: marks[-1].end()] if marks else begin
+    rest = [name[len(begin) :] for name in names]
+    end = _common_start([name[::-1] for name in rest])[::-1]
+    mark = _MARK.search(end)
+    if mark is None and not all(name[: len(name) - len(end)][-1:].isdigit() for name in rest):
+        end = ""  # Without a mark, a suffix follows numbers.
+    end = end[mark.start() if mark else 0 :]
+    end = "" if end.strip("_. -").isdigit() else end
+    varying = [f"{folder}/{name[: len(name) - len(end)]}" for (folder, _, _), name in zip(parts, rest, strict=True)]
+    return varying, f"{begin}*{end}"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    return next((first[:i] for i, letter in enumerate(first) if last[i : i + 1] != letter), first)
+
+
+def _simple(stem: str) -> str:
+    """Returns a name in lower case, and without extensions of images within it."""
+    return _INNER_ENDING.sub("", stem.lower())
 
 
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:

@@ -1,7 +1,7 @@
 """From the numbers and colors in mask images to classes, the background and what is to be ignored.
 
-0 (black, in colors) is the background unless a class has it. 255 is ignored unless a class has it, it is the only
-value other than 0, or numbers above it occur. A class called `ignore` names another value to be ignored.
+0 (black, in colors) is the background unless a class has it. 255 is ignored where it is drawn around the classes
+below it (`mask_evidence`), unless a class has it. A class called `ignore` names another value to be ignored.
 
 `MaskFiles` reads masks that are separate files, for the writer of a shard.
 The text of a mask is its file's name, or checksum and name (`pin_mask`): then the file must be what it was.
@@ -10,18 +10,19 @@ The text of a mask is its file's name, or checksum and name (`pin_mask`): then t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
-from shardwright.config.input import REFUSE
+from shardwright.config.input import AUTO, DISPLAYED, REFUSE, STORED
 from shardwright.dataset.manifest import IGNORED
-from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
+from shardwright.errors import CheckFailed, ConfigError
 from shardwright.formats.base import IGNORE, NO_LABEL, MaskCode, shorten
-from shardwright.formats.classes import BACKGROUND_NAMES, as_integer, map_classes
-from shardwright.images.colors import COLOR, show_value
+from shardwright.formats.classes import BACKGROUND_NAMES, IGNORE_NAMES, as_integer, map_classes
+from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import (
     MaskFileError,
     MaskImage,
@@ -35,11 +36,8 @@ from shardwright.masks.mask_images import (
 from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import check_not_encrypted, matches_listed, read_bytes, read_start
 
-WHITE, _WHITE_16 = 255, 65535
-# Numbers of classes begin below; gray levels may not.
-_GRAY = 32
-
-_ONE_CLASS = "mask"
+WHITE, WHITE_16 = 255, 65535
+ONE_CLASS = "mask"
 _LARGEST = 0xFFFF
 # Value 0 of a mask is the background, whatever a list of classes calls it.
 _BACKGROUNDS = BACKGROUND_NAMES | {"void", "unlabeled", "unlabelled"}
@@ -54,11 +52,15 @@ class ValueMap(NamedTuple):
         names: class names in the order of their indices.
         labels: value -> index of the class, `IGNORE`, or `None` for the background.
         notes: what was detected in the data.
+        displayed: whether the values are those that a viewer shows; see `input.labels.values`.
+        threshold: the least value of the only class, or 0.
     """
 
     names: tuple[str, ...]
     labels: dict[int, int | None]
     notes: tuple[str, ...] = ()
+    displayed: bool = False
+    threshold: int = 0
 
     @property
     def ignore(self) -> bool:
@@ -113,18 +115,13 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
             "input.classes", f"{IGNORED!r} cannot be the name of a class of masks", "Write {name: id}, or leave it out."
         )
     shown = {value: where for value, where in values.items() if value}
-    if set(shown) == {_WHITE_16} and classes is None:
-        note = f"masks: {_WHITE_16} is {_ONE_CLASS}, since 0 and {_WHITE_16} are the only values"
-        return _map({_ONE_CLASS: _WHITE_16}, None, 0, (note,))
-    if set(shown) == {WHITE} and (classes is None or len(classes) == 1):
-        name = _ONE_CLASS if classes is None else next(iter(classes))
-        note = f"masks: 255 is {name}, since 0 and 255 are the only values; write classes: {{{name}: 1}} to ignore it"
-        return _map({name: WHITE}, None, 0, (note,))
+    if len(shown) == 1 and (classes is None or len(classes) == 1):
+        (white,), name = shown, ONE_CLASS if classes is None else next(iter(classes))
+        if white in (WHITE, WHITE_16) and as_integer(name) is None:
+            return _map({name: white}, None, 0, (f"masks: {white} is {name}, since 0 and {white} are the only values",))
     ids, note = listed_ids(tuple(classes)) if classes is not None else ({}, "")
     ignored = WHITE if WHITE in shown and max(shown) == WHITE and WHITE not in ids.values() else None
     meant = [value for value in shown if value != ignored and (refuse or value in ids.values())]
-    if ignored is not None and classes is None and meant and min(meant) >= _GRAY:
-        raise _gray_levels(meant, shown[meant[0]])
     texts = {str(value): shown[value] for value in meant}
     mapped = map_classes(texts, ids or None)
     if classes is None:
@@ -137,25 +134,13 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
     return _map(ids, ignored, 0, tuple(notes))
 
 
-def _gray_levels(values: Sequence[int], where: str) -> UsageError:
-    """Returns the error for gray levels, of which 255 may be the class that matters, as in trimaps."""
-    as_class = {str(value): value for value in (*sorted(values), WHITE)}
-    as_ignored = {name: value for name, value in as_class.items() if value != WHITE} | {IGNORED: WHITE}
-    shown = ", ".join(map(str, [0, *sorted(values)]))
-    return UsageError(
-        f"masks: {shown} and {WHITE} are gray levels rather than numbers of classes ({where}), so {WHITE} may be a "
-        "class or pixels to ignore. Write input.classes as {name: value}."
-    ).with_readings(
-        Reading(f"{WHITE} is a class", {"input.classes": as_class}),
-        Reading(f"{WHITE} is ignored", {"input.classes": as_ignored}),
-    )
-
-
 def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
     """Returns the values of a plain list of names, and a note why.
 
     Names that are numbers stand for themselves; others count from 1, or from 0 where the first is the background.
     """
+    while names and names[0].lower() == "__ignore__":
+        names = names[1:]  # LabelMe's -1, which is 255 in its masks.
     numbers = [as_integer(name) for name in names]
     if all(number is not None for number in numbers):
         return {name: int(name) for name in names}, ""
@@ -166,22 +151,30 @@ def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
 
 
 def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tuple[str, ...] = ()) -> ValueMap:
+    """Returns the meaning of values. Names of tools for the background, and for what is ignored, are no classes."""
+    special = {name: _special(name, number) for name, number in ids.items() if _special(name, number) != 0}
+    names = tuple(name for name in ids if name not in special)
     labels: dict[int, int | None] = {background: None}
-    labels |= {number: i for i, number in enumerate(ids.values())}
+    labels |= {ids[name]: label for name, label in special.items()}
+    labels |= {ids[name]: i for i, name in enumerate(names)}
     if ignored is not None:
         labels[ignored] = IGNORE
-    return ValueMap(tuple(ids), labels, notes)
+    words = [f"{name} is {'background' if label is None else 'ignored'}" for name, label in special.items()]
+    return ValueMap(names, labels, (*notes, *([f"masks: {', '.join(words)}, no class"] if words else [])))
 
 
-def colors_error(mask: str, colors: list[int]) -> ConfigError:
-    """Returns the error for masks of colors that are not explained; names those that cover most pixels."""
-    shown = ", ".join(map(show_value, colors))
-    return ConfigError(
-        "input.classes",
-        f"the mask {mask} holds colors ({shown})",
-        'Give each a class, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a class '
-        "called ignore is not counted",
-    )
+def _special(name: str, number: int) -> int | None:
+    """Returns `None` for a name of the background, `IGNORE` for one of what is not counted, and 0 for a class.
+
+    What is called void or unlabeled is the background where it is 0 or black. A list may call it `background` itself to
+    make it a class.
+    """
+    folded = name.strip().lower()
+    if folded in BACKGROUND_NAMES and folded.startswith("_"):
+        return None
+    if folded in IGNORE_NAMES:
+        return None if number in (0, COLOR) else IGNORE
+    return 0
 
 
 class MaskSizeError(RleError):
@@ -228,6 +221,8 @@ class MaskFiles:
         max_pixels: the most pixels a mask may have.
         others: `input.labels.unlisted_values`: what a value is that is not in `labels`.
         fetched: the files, where they were read already.
+        values: `input.labels.values`: whether pixels are what is stored or what a viewer shows.
+        thresholds: label, `NO_LABEL` for files that hold all classes -> the least value of its pixels.
     """
 
     root: str
@@ -235,6 +230,14 @@ class MaskFiles:
     max_pixels: int
     others: str = REFUSE
     fetched: FetchedFiles | None = None
+    values: str = AUTO
+    thresholds: Mapping[int, int] = field(default_factory=dict)
+
+    def meaning(self, mapped: ValueMap) -> MaskFiles:
+        """Returns the same files with what was detected of their values."""
+        values = DISPLAYED if mapped.displayed else self.values
+        thresholds = {NO_LABEL: mapped.threshold} if mapped.threshold else self.thresholds
+        return replace(self, labels=mapped.labels, values=values, thresholds=thresholds)
 
     @property
     def files(self) -> MaskFiles:
@@ -262,7 +265,10 @@ class MaskFiles:
     def classes(self, text: str) -> tuple[int, ...]:
         """Returns the indices of the classes that occur in a file; none where it cannot be read."""
         try:
-            values, _ = value_runs(self.read(text).values)
+            mask = self.read(text)
+            if NO_LABEL in self.thresholds:
+                return (0,) if is_above(mask, self.thresholds[NO_LABEL]).any() else ()
+            values, _ = value_runs(mask.values)
         except MaskFileError:
             return ()
         labels = {self.labels.get(value) for value in np.unique(values).tolist()}
@@ -278,6 +284,8 @@ class MaskFiles:
             mask = self.read(text)
             rows, columns = mask.values.shape
             if (rows, columns) == (height, width):
+                if label in self.thresholds:
+                    return [(max(label, 0), _above(mask, self.thresholds[label]))]
                 return self._by_value(mask) if label == NO_LABEL else [(label, _one_class(mask))]
         except MaskFileError as error:
             raise type(error)(f"{self.shown(text)}: {error}") from None
@@ -325,7 +333,20 @@ class MaskFiles:
             data = self.read_data(text)
         except OSError:
             raise MaskFileError("the file cannot be read; check its permissions") from None
-        mask = read_mask(data, max_pixels=self.max_pixels)
+        return self._meant(read_mask(data, max_pixels=self.max_pixels, lossy=bool(self.thresholds)))
+
+    def decode(self, text: str) -> MaskImage:
+        """Decodes a file as it is, also one that was compressed with loss; errors as in `read`."""
+        try:
+            return read_mask(self.read_data(text), max_pixels=self.max_pixels, lossy=True)
+        except OSError:
+            raise MaskFileError("the file cannot be read; check its permissions") from None
+
+    def _meant(self, mask: MaskImage) -> MaskImage:
+        """Returns the pixels that are meant, of those that are stored and those that a viewer shows."""
+        if self.labels and all(value >= COLOR for value in self.labels):
+            return mask.as_colors()
+        mask = mask.stored() if self.values == STORED else mask.displayed() if self.values == DISPLAYED else mask
         if mask.colored and not any(value >= COLOR for value in self.labels):
             return gray_of(mask) or mask
         if mask.bits == 1 and 1 not in self.labels and WHITE in self.labels:
@@ -340,15 +361,50 @@ def pin_mask(name: str, crc32c: int, listed: str = "") -> str:
 
 def _one_class(mask: MaskImage) -> Runs:
     """Returns the runs of all that is not 0, where that is one value."""
+    if mask.inverted or black_is_not_0(mask):
+        raise MaskFileError(
+            "it stores black as another number than 0, so either may be the background; set input.labels.values to "
+            "stored or displayed"
+        )
     found, runs = value_runs(mask.values & np.uint32(COLOR - 1) if mask.colored else mask.values)
     values = np.unique(found[found != 0]).tolist()
     if len(values) > 1:
         shown = shorten([str(value) for value in values], _SHOWN)
         raise MaskFileError(
-            f"it holds the {len(values)} values {shown} besides 0; a mask of one class has one (was it smoothed or "
-            "compressed with loss?)"
+            f"it holds the {len(values)} values {shown} besides 0; a mask of one class has one. If it was smoothed or "
+            "compressed with loss, set input.labels.threshold, e.g. to 128"
         )
     return runs[found != 0]
+
+
+def black_is_not_0(mask: MaskImage) -> bool:
+    """Returns whether the palette of a mask shows 0 in another color than black, and another number as black."""
+    if not mask.palette or mask.palette[0] == COLOR or COLOR not in mask.palette:
+        return False
+    used = np.unique(mask.values).tolist()
+    return 0 in used and any(value < len(mask.palette) and mask.palette[value] == COLOR for value in used)
+
+
+def _above(mask: MaskImage, threshold: int) -> Runs:
+    """Returns the runs of pixels that are a threshold or more."""
+    found, runs = value_runs(is_above(mask, threshold))
+    return runs[found]
+
+
+def is_above(mask: MaskImage, threshold: int) -> npt.NDArray[np.bool_]:
+    """Returns which pixels are a threshold or more: gray values, of colors the largest part.
+
+    Files of fewer bits than 8 have 255 for white, and so have those of 16 bits for a threshold of 8 bits.
+    """
+    mask = mask.displayed() if mask.palette else mask
+    if mask.bits < 8:
+        mask = gray_of(mask.as_colors()) or mask
+    if mask.colored:
+        parts = [mask.values >> shift & np.uint32(WHITE) for shift in (16, 8, 0)]
+        return np.maximum.reduce(parts) >= threshold
+    if mask.bits == 16 and threshold <= WHITE and mask.values.max() > WHITE:
+        threshold *= WHITE_16 // WHITE
+    return mask.values >= threshold
 
 
 def check_size(name: str, what: str, size: tuple[int, int], height: int, width: int) -> None:

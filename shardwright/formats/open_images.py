@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardwright.errors import UsageError
+from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles
 from shardwright.formats.object_values import ObjectError, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
@@ -95,14 +96,14 @@ class OpenImages(ObjectTable):
         folder = os.path.dirname(given.path)
         self._described = _descriptions(folder)
         self._files: Listing | None = None
-        self._by_name: dict[str, str] = {}
+        self._ends = FileEnds((), folder)
         if MASK in self._table.header:
             self._files = _masks(folder, given.images.root) or _masks(os.path.dirname(folder), given.images.root)
             if self._files is None:
                 raise UsageError(
                     f"{given.path}: no PNG file of a mask is below {folder} or next to it. Put them there."
                 )
-            self._by_name = {os.path.basename(name): name for name in self._files.names}
+            self._ends = FileEnds(self._files.names, self._files.root)
             files = MaskFiles(self._files.root, {}, given.images.max_pixels)
             self.dialect = OpenImagesMasks(self.dialect.centers, self.dialect.clip, files=files)
 
@@ -143,7 +144,7 @@ class OpenImages(ObjectTable):
         return Content(things, list(dict.fromkeys(tags)), boxes_in=_FRACTIONS, left_out=left_out)
 
     def _mask(self, label: str, fields: Mapping[str, str], where: str) -> Thing:
-        name = self._by_name.get(os.path.basename(fields[MASK].strip()))
+        name = self._ends.find(fields[MASK])
         if name is None:
             raise ObjectError(f"{where}: there is no file {ascii(fields[MASK])[:80]} near {self.name}")
         edges = _box(fields, _MASK_EDGES, where) if fields.get(_MASK_EDGES[0], "").strip() else None

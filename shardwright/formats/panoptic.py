@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from shardwright.errors import UsageError
+from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
 from shardwright.formats.object_values import (
     ObjectError,
@@ -107,7 +108,7 @@ class Panoptic(ObjectTable):
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(".png")]
         near = [i for i in chosen if listing.keys[i].startswith(inside)] or chosen
         self._files = listing.part(near)
-        self._by_name = {os.path.basename(one): one for one in self._files.names}
+        self._ends = FileEnds(self._files.names, folder)
         files = MaskFiles(listing.root, {}, given.images.max_pixels)
         self.dialect = PanopticMasks(self.dialect.centers, self.dialect.clip, files=files)
         self._categories: dict[str, str] = {}
@@ -141,7 +142,7 @@ class Panoptic(ObjectTable):
         image = read_mapping(raw[0], "its image in images")
         annotation = read_mapping(raw[1], "the annotation")
         name = read_name(annotation.get("file_name"), "file_name")
-        file = self._by_name.get(os.path.basename(name))
+        file = self._ends.find(name)
         if file is None:
             raise ObjectError(f"there is no file {ascii(name)[:80]} next to {self.name}")
         size = read_size(image.get("height"), image.get("width"), "")

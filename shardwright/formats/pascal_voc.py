@@ -22,12 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from shardwright.config.input import CLIP, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
 from shardwright.formats.classes import map_classes, names_by_line
-from shardwright.formats.mask_images import check_second, detect_values, list_masks
+from shardwright.formats.mask_evidence import detect_values
+from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
@@ -114,18 +116,17 @@ class PascalVoc(AnnotationFormat):
     Args:
         given: see `FormatInput`; the images are those of `JPEGImages`.
         folder: what holds `SegmentationClass`.
-        others: `input.labels.unlisted_values`.
-        clip: whether boxes that reach beyond their image are cut off at the border.
+        options: `input.labels`.
     """
 
     format = "pascal_voc"
     dialect: MaskFiles
 
-    def __init__(self, given: FormatInput, folder: str, others: str, *, clip: bool = False) -> None:
+    def __init__(self, given: FormatInput, folder: str, options: LabelsConfig) -> None:
         super().__init__(given)
-        self._clip = clip
+        self._clip = options.beyond_image == CLIP
         self.name = os.path.basename(folder.rstrip("/"))
-        self.dialect = MaskFiles(folder, {}, given.images.max_pixels, others)
+        self.dialect = MaskFiles(folder, {}, given.images.max_pixels, options.unlisted_values, values=options.values)
         self._stems = ImageStems(given.images.keys, given.images.skip)
         self._masks = _within(folder, MASKS, list_masks(os.path.join(folder, MASKS)))
         self._xml = _within(folder, _BOXES, _list(folder, _BOXES, ".xml"))
@@ -149,7 +150,7 @@ class PascalVoc(AnnotationFormat):
             for thing in image.objects:
                 used.setdefault(thing.name, self._xml.keys[i])
         mapped = self._map(used, [self._masks.names[i] for i, at in masks.items() if at not in survey.rejected])
-        self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
+        self.dialect = self.dialect.meaning(mapped)
         survey.classes = mapped.names
         survey.values = mapped.values()
         survey.ignore = mapped.ignore or self.dialect.others == IGNORED
@@ -247,23 +248,27 @@ class PascalVoc(AnnotationFormat):
         """Returns the meaning of values. `used` are the names of boxes, each with its first file."""
         note = ""
         if self._classes is not None and have_ids(self._classes):
-            mapped = map_ids(self._classes)
+            mapped = self._checked(self._classes, masks)
         elif self._classes is not None:
             ids, note = listed_ids(tuple(self._classes))
-            mapped = map_ids(ids)
+            mapped = self._checked(ids, masks)
         elif labels := _label_map(self.dialect.root):
-            colored = any(map_threads(lambda name: _is_colored(self.dialect, name), masks, readers(self.dialect.root)))
+            table = {COLOR, *(color for _, color in labels.values())}
+            looked = list(
+                map_threads(lambda name: _in_colors(self.dialect, name, table), masks, readers(self.dialect.root))
+            )
+            colored = any(rgb for rgb, _ in looked) or (bool(looked) and all(known for _, known in looked))
             ids = {name: color if colored else value for name, (value, color) in labels.items()}
             return map_ids(ids)._replace(notes=(f"classes: those of {_LABEL_MAP}; input.classes names others",))
         elif named := _class_names(self.dialect.root):
             ids, note = listed_ids(named)
             ids.pop(named[0] if ids[named[0]] == 0 else "", None)
-            mapped = map_ids(ids)
+            mapped = self._checked(ids, masks)
             note = f"{note}; the names are those of {_names_file(self.dialect.root)}"
         else:
             others, read = without_palette(self.dialect, masks)
             if others:
-                return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
+                return self._plain_values(used, masks, others, read)
             other = next((name for name in used if name not in VOC_CLASSES), None)
             if other is not None:
                 problem = f"missing, and {used[other]} names {other!r}, which is not one of Pascal VOC's twenty classes"
@@ -274,10 +279,20 @@ class PascalVoc(AnnotationFormat):
         colors = {palette_color(value): label for value, label in mapped.labels.items() if value < COLOR}
         return ValueMap(mapped.names, {**colors, **mapped.labels}, (note,) if note else ())
 
-    def _plain_values(
-        self, used: Mapping[str, str], masks: list[str], others: list[str], read: int
-    ) -> dict[str, int | None]:
-        """Returns values as their own names, like `input.classes`, where masks do not have VOC's palette."""
+    def _checked(self, ids: Mapping[str, int | None], masks: list[str]) -> ValueMap:
+        """Returns the meaning of stated values; masks without the palette of VOC are looked into.
+
+        Raises:
+            UsageError: they contradict it; with the readings.
+        """
+        others, _ = without_palette(self.dialect, masks)
+        if not others or any(self.dialect.decode(name).colored for name in others[:1]):
+            return map_ids(ids)
+        border = {} if _BORDER in ids.values() else {IGNORED: _BORDER}
+        return detect_values(self.dialect, masks, "", {**border, **ids})
+
+    def _plain_values(self, used: Mapping[str, str], masks: list[str], others: list[str], read: int) -> ValueMap:
+        """Returns values as their own names, where masks do not have VOC's palette."""
         if len(others) < read:
             count = f"{len(others)} of {read} masks"
             problem = f"missing, and {count} do not have Pascal VOC's palette, e.g. {others[0]}"
@@ -286,10 +301,10 @@ class PascalVoc(AnnotationFormat):
             name, where = next(iter(used.items()))
             problem = f"missing; {where} names {name!r}, and the masks hold values without Pascal VOC's palette"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
-        labels = detect_values(self.dialect, masks, "", None).labels.items()
-        return {
-            str(value): value for value in sorted(value for value, label in labels if label is not None and label >= 0)
-        }
+        mapped = detect_values(self.dialect, masks, "", None)
+        known = sorted(value for value, label in mapped.labels.items() if label is not None and label >= 0)
+        ids: dict[str, int | None] = {str(value): value for value in known}
+        return map_ids(ids)._replace(displayed=mapped.displayed, notes=(_PLAIN,))
 
     def _read_lists(self, survey: Survey) -> list[str]:
         """Splits by list; returns notes."""
@@ -364,11 +379,15 @@ def _class_names(folder: str) -> tuple[str, ...]:
         return names_by_line(file.read(), path)
 
 
-def _is_colored(files: MaskFiles, name: str) -> bool:
+def _in_colors(files: MaskFiles, name: str, table: set[int]) -> tuple[bool, bool]:
+    """Returns whether a mask has colors of its own, and whether all colors of its palette are in a table."""
     try:
-        return files.read(name).colored
+        mask = files.decode(name)
     except MaskFileError:
-        return False  # The ledger states why, when the image is due.
+        return False, True  # The ledger states why, when the image is due.
+    if mask.colored or not mask.palette:
+        return mask.colored, False
+    return False, set(np.unique(mask.as_colors().values).tolist()) <= table
 
 
 def _list(folder: str, part: str, ending: str) -> Listing:

@@ -15,7 +15,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from shardwright.config.input import TFRECORD, LabelsConfig
+from shardwright.config.input import ALL, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
 from shardwright.errors import ConfigError
 from shardwright.formats.base import (
@@ -30,7 +30,7 @@ from shardwright.formats.base import (
     Survey,
 )
 from shardwright.formats.classes import ClassMap, check_names, map_classes
-from shardwright.formats.mask_images import detect_values
+from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_values import MaskFiles, ValueMap, pin_mask
 from shardwright.formats.record_listing import RecordFiles, list_records
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, OBJECTS, ROLES, RUNS, TEXTS
@@ -132,7 +132,7 @@ class TFRecordFormat(AnnotationFormat):
                 )
         self._task = task
         self._max_pixels = max_pixels
-        self._others = options.unlisted_values
+        self._options = options
         self._found: RecordFiles = list_records(found, task=task, columns=options.columns)
         keys = self._found.listing.keys
         images = Images(keys, frozenset(), lambda position: None, max_pixels)
@@ -142,6 +142,10 @@ class TFRecordFormat(AnnotationFormat):
         self._values = ValueMap((), {})
         self._kinds: dict[str, str] = {}
         form = self._found.roles.form
+        if options.threshold and (
+            form != IMAGES or self._found.roles.classed != BY_VALUE or ALL not in options.threshold
+        ):
+            raise ConfigError("input.labels.threshold", "is for images of masks of one class", "Remove it.")
         if form == IMAGES:
             self.dialect = self._images_of_masks
         elif form == RUNS:
@@ -237,8 +241,13 @@ class TFRecordFormat(AnnotationFormat):
         return found.listing
 
     @property
-    def _images_of_masks(self) -> RecordMasks:
-        return RecordMasks(self._found.files.root, self._values.labels, self._max_pixels, self._others)
+    def _images_of_masks(self) -> MaskFiles:
+        options, root = self._options, self._found.files.root
+        least = {NO_LABEL: options.threshold[ALL]} if ALL in options.threshold else {}
+        files = RecordMasks(
+            root, {}, self._max_pixels, options.unlisted_values, values=options.values, thresholds=least
+        )
+        return files.meaning(self._values)
 
     def _records(self) -> Iterator[tuple[int, Features, Iterator[tuple[int, str]]]]:
         """Yields position, features, and labels and texts of the masks, of every record that can be used."""

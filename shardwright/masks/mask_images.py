@@ -6,6 +6,8 @@ pixels are used only if they are those of the file. Pillow spreads gray of 2 and
 It cuts colors of 16 bits, which are refused. Files with lossy compression are refused: it blurs the numbers.
 
 The order of a GIF's palette is that of the program that wrote it, so the colors of its pixels count, not the indices.
+
+JPEGs and other lossy files are read only where a threshold makes their noise harmless.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import BmpImagePlugin, GifImagePlugin, Image, PngImagePlugin, TiffImagePlugin
+from PIL import BmpImagePlugin, GifImagePlugin, Image, JpegImagePlugin, PngImagePlugin, TiffImagePlugin
 
 from shardwright.images.colors import COLOR, show_value
 from shardwright.images.header import ImageError
@@ -30,9 +32,12 @@ _GIF = (b"GIF87a", b"GIF89a")
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
 # Bits of gray -> the factor by which Pillow spreads the values.
 _SPREAD = {2: 85, 4: 17}
-_BITS_PER_SAMPLE = 258
+_BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262
+_MIN_IS_WHITE = 0
 _RGB, _GREY_ALPHA, _RGBA = 2, 4, 6
 _SHOWN = 8
+# Gray that was compressed as colors has parts that differ by less, on average.
+_MOST_CHROMA = 4.0
 
 
 class MaskFileError(RleError):
@@ -55,16 +60,47 @@ class MaskImage(NamedTuple):
             the color as a number).
         bits: of a value; 1 for black and white.
         palette: the color of each index, as in `values`; empty where the file has no palette.
+        inverted: whether the file stores white as 0, as TIFFs may; `values` are as displayed, white is the largest.
+        opacity: the color of all pixels, where only their opacity differs and `values` are that; else `None`.
+        lossy: whether the file was compressed with loss.
     """
 
     values: npt.NDArray[Any]
     bits: int
     palette: tuple[int, ...] = ()
+    inverted: bool = False
+    opacity: int | None = None
+    lossy: bool = False
 
     @property
     def colored(self) -> bool:
         """True if the values are colors."""
         return self.values.dtype == np.uint32
+
+    def stored(self) -> MaskImage:
+        """Returns the numbers in the file: of a palette its indices, of an inverted TIFF 0 for white."""
+        if self.inverted:
+            return self._replace(values=self.values.dtype.type((1 << self.bits) - 1) - self.values, inverted=False)
+        return self._replace(palette=())
+
+    def displayed(self) -> MaskImage:
+        """Returns what a viewer shows: of a palette its colors, as gray where all of the used ones are gray."""
+        if not self.palette:
+            return self
+        colors = np.zeros(max(len(self.palette), 256), np.uint32) + np.uint32(COLOR)
+        colors[: len(self.palette)] = self.palette
+        mask = self._replace(values=colors[self.values], bits=24, palette=())
+        return gray_of(mask) or mask
+
+    def as_colors(self) -> MaskImage:
+        """Returns what a viewer shows as colors, gray also."""
+        mask = self.displayed()
+        if mask.colored or mask.bits > 8:
+            return mask
+        if mask.opacity is not None:
+            return mask._replace(values=np.where(mask.values > 0, np.uint32(mask.opacity), np.uint32(COLOR)), bits=24)
+        spread = {1: 255, **_SPREAD}.get(mask.bits, 1)
+        return mask._replace(values=mask.values.astype(np.uint32) * np.uint32(spread * 0x010101) + np.uint32(COLOR))
 
 
 def mask_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
@@ -88,22 +124,25 @@ def png_size(start: bytes) -> tuple[int, int] | None:
     return int.from_bytes(start[20:24], "big"), int.from_bytes(start[16:20], "big")
 
 
-def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
+def read_mask(data: bytes, *, max_pixels: int, lossy: bool = False) -> MaskImage:
     """Decodes a mask image.
 
     Args:
         data: the whole file.
         max_pixels: the most pixels a mask may have.
+        lossy: whether compression with loss is accepted; such a mask is gray.
 
     Raises:
         MaskFileError: see `mask_size`; or its pixels are neither numbers nor opaque colors, or its compression is
             lossy.
     """
-    image = _open(data, max_pixels)
+    image = _open(data, max_pixels, lossy=lossy)
     frames = _attempt(lambda: getattr(image, "n_frames", 1))
     if frames != 1:
         raise MaskFileError(f"it holds {frames} pictures; save one of them")
     compression = str(image.info.get("compression", ""))
+    if lossy and (compression in _LOSSY or data.startswith(_JPEG)):
+        return _gray_with_loss(image)
     if compression in _LOSSY:
         raise MaskFileError(f"it is a TIFF with {compression} inside, which is lossy; save it as PNG")
     bits, color = (data[24], data[25]) if data.startswith(_PNG) else (_tiff_bits(image), None)
@@ -112,8 +151,9 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
     if data.startswith(_GIF):
         return _gray_or_colored(_attempt(lambda: np.asarray(image.convert("RGBA"))))
     pixels = _attempt(lambda: np.asarray(image))
+    inverted = isinstance(image, TiffImagePlugin.TiffImageFile) and image.tag_v2.get(_PHOTOMETRIC) == _MIN_IS_WHITE
     if pixels.dtype == bool:
-        return MaskImage(pixels.astype(np.uint8), 1)
+        return MaskImage(pixels.astype(np.uint8), 1, inverted=inverted)
     if pixels.ndim == 3:
         return _colored(pixels)
     if image.mode == "L" and bits in _SPREAD:
@@ -121,8 +161,9 @@ def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
     if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:
         raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")
     if pixels.dtype != np.uint8:
-        pixels = pixels.astype(np.uint16)
-    return MaskImage(pixels, bits if pixels.dtype == np.uint8 else 16, _palette(image))
+        # Pillow turns the gray of 8 bits only.
+        pixels = np.uint16(0xFFFF) - pixels.astype(np.uint16) if inverted else pixels.astype(np.uint16)
+    return MaskImage(pixels, bits if pixels.dtype == np.uint8 else 16, _palette(image), inverted)
 
 
 def value_runs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Runs]:
@@ -186,7 +227,7 @@ def gray_of(mask: MaskImage) -> MaskImage | None:
     return MaskImage(values.astype(np.uint8), 8)
 
 
-def _open(data: bytes, max_pixels: int) -> Image.Image:
+def _open(data: bytes, max_pixels: int, *, lossy: bool = False) -> Image.Image:
     """Opens a Pillow image, which reads only the header, and checks its size."""
     opener: Callable[[Any], Image.Image]
     if data.startswith(_PNG):
@@ -201,6 +242,8 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
         opener = TiffImagePlugin.TiffImageFile
     elif data.startswith(_GIF):
         opener = GifImagePlugin.GifImageFile
+    elif data.startswith(_JPEG) and lossy:
+        opener = JpegImagePlugin.JpegImageFile
     elif data.startswith(_JPEG):
         raise MaskFileError("it is a JPEG, whose compression is lossy and blurs the numbers; save masks as PNG")
     else:
@@ -229,13 +272,26 @@ def _colored(pixels: npt.NDArray[Any]) -> MaskImage:
     if pixels.dtype != np.uint8 or pixels.shape[2] not in (2, 3, 4):
         raise MaskFileError(f"its pixels are {pixels.dtype} with {pixels.shape[2]} parts; save it as gray or RGB")
     if pixels.shape[2] in (2, 4):
-        if pixels[..., -1].min() < 255:
-            raise MaskFileError("it has pixels that are not opaque; save it without alpha")
-        pixels = pixels[..., :-1]
+        alpha, pixels = pixels[..., -1], pixels[..., :-1]
+        if alpha.min() < 255:
+            if (pixels == pixels[0, 0]).all():
+                color = int.from_bytes(bytes(pixels[0, 0].tolist() * (3 // pixels.shape[2])), "big")
+                return MaskImage(np.ascontiguousarray(alpha), 8, opacity=COLOR + color if alpha.any() else None)
+            # A viewer shows what is transparent as nothing: black, the background.
+            if pixels[alpha == 0].any() or ((alpha > 0) & (alpha < 255)).any():
+                raise MaskFileError("it has pixels that are not opaque; save it without alpha")
     if pixels.shape[2] == 1:
         return MaskImage(np.ascontiguousarray(pixels[..., 0]), 8)
     parts = pixels.astype(np.uint32)
     return MaskImage(parts[..., 0] << 16 | parts[..., 1] << 8 | parts[..., 2] | np.uint32(COLOR), 24)
+
+
+def _gray_with_loss(image: Image.Image) -> MaskImage:
+    """Returns the gray of a file with lossy compression, `MaskFileError` where it has colors."""
+    pixels = _attempt(lambda: np.asarray(image.convert("RGB"))).astype(np.int16)
+    if np.ptp(pixels, axis=2).mean() > _MOST_CHROMA:
+        raise MaskFileError("its compression is lossy and blurs its colors; save masks as PNG")
+    return MaskImage(pixels.mean(axis=2).round().astype(np.uint8), 8, lossy=True)
 
 
 def _gray_or_colored(pixels: npt.NDArray[Any]) -> MaskImage:

@@ -58,6 +58,8 @@ def test_names_and_ids_are_the_same_in_every_spelling(tmp_path_factory, ids):
         ("1987,3\n", {"1987": 3}),
         ("sky,#0000ff\nroad,#ff0000\n", {"sky": (1 << 24) + 0xFF, "road": (1 << 24) + 0xFF0000}),
         ("daisy\n\nrose\n", {"daisy": None, "rose": None}),
+        ("sky,128128\nroad,804080\n", {"sky": 128128, "road": 804080}),
+        ('item {\n  id: 1\n  name: \'a "b"\'\n}\nitem { name: "c" id: 2 display_name: "d" }\n', {'a "b"': 1, "c": 2}),
     ],
 )
 def test_tables_of_classes(tmp_path, text, ids):
@@ -113,3 +115,46 @@ def test_names_that_no_feature_can_have_are_refused_wherever_they_come_from(name
         parse_config({"input": {"images": "x", "classes": ["b", name]}}, base="/")
     with pytest.raises(UsageError, match=r"f\.json: the class .* cannot be part of a feature's name"):
         check_names({name: "f.json"})
+
+
+ROAD, CAR = (1 << 24) + 0x804080, (1 << 24) + 0x00008E
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,color\nroad,#804080\ncar,#00008e\n",
+        'Label,color_rgb\nroad,"128,64,128"\ncar,"0, 0, 142"\n',
+        "color,class\n(128 64 128),road\nrgb(0;0;142),car\n",
+        "label,Hex\nroad,804080\ncar,0x00008E\n",
+        "id,name,r,g,b\n0,road,128,64,128\n1,car,0,0,142\n",
+        "Name,Red,Green,Blue,note\nroad,128,64,128,x\ncar,0,0,142,\n",
+        "road,128,64,128\ncar,0,0,142\n",
+        'road,"[128, 64, 128]"\ncar,"[0, 0, 142]"\n',
+        "128 64 128\troad\n0 0 142\t\tcar\n",
+    ],
+)
+def test_colors_of_classes_are_the_same_in_every_spelling(tmp_path, text):
+    (tmp_path / "classes.csv").write_text(text)
+    assert read_classes("classes.csv", str(tmp_path)) == {"road": ROAD, "car": CAR}
+
+
+def test_colors_of_classes_in_json(tmp_path):
+    (tmp_path / "classes.json").write_text('{"road": [128, 64, 128], "car": "#00008e"}')
+    assert read_classes("classes.json", str(tmp_path)) == {"road": ROAD, "car": CAR}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,color\nroad,#804080\nroad,#00008e\n", "'road' is there twice"),
+        ("name,color\nroad,blue\n", "'road': 'blue' is not a color. Write e.g. #804080, or 128,64,128"),
+        ('name,color\nroad,"300,0,0"\n', "'300,0,0' is not a color"),
+        ("name,r,g,b\nroad,1,2\n", "is not a name and a color"),
+        ("item {\n id: 1\n}\n", "has no id or no name"),
+    ],
+)
+def test_colors_that_are_none_are_refused_by_name(tmp_path, text, message):
+    (tmp_path / "classes.csv").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        read_classes("classes.csv", str(tmp_path))

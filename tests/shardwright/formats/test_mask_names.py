@@ -56,8 +56,48 @@ def test_given_classes_decide_what_a_folder_or_suffix_can_be():
     images = ["a.jpg", "b.jpg"]
     assert detect(images, ["a_ship.png"], {"ship": None})[1] == [MaskName(0, "ship")]
     assert detect(images, ["masks/a.png", "1/b.png"], {"ship": 1})[1] == [None, MaskName(1, "1")]
-    # One suffix that nobody named may be anything.
-    assert detect(images, ["a_ship.png", "b_ship.png"])[1] == [None, None]
+    # One suffix that nobody named is no class.
+    assert detect(images, ["a_ship.png", "b_ship.png"])[1] == [MaskName(0, ""), MaskName(1, "")]
+
+
+@pytest.mark.parametrize(
+    ("images", "masks"),
+    [
+        (["image_1.png", "image_10.png", "image_2.png"], ["mask_1.png", "mask_10.png", "mask_2.png"]),
+        (["a.jpg", "b.jpg"], ["a--av.png", "b--av.png"]),
+        (["img1.jpg", "img2.jpg", "img3.jpg"], ["img1mask.png", "img2mask.png", "img3mask.png"]),
+        (["A.JPG", "B.JPG"], ["a.png", "b.png"]),
+        (["1.jpgpatch_00.jpg", "1.jpgpatch_01.jpg"], ["1.pngpatch_00.png", "1.pngpatch_01.png"]),
+        (["1.jpgpatch_00.jpg", "2.jpgpatch_00.jpg"], ["1.pngpatch_00.png", "2.pngpatch_00.png"]),
+        (["x/image_1.png", "y/image_1.png"], ["x/mask_1.png", "y/mask_1.png"]),
+        (["scan-7-photo.png", "scan-8-photo.png"], ["lesion-7-truth.png", "lesion-8-truth.png"]),
+        (["ISIC_0001.jpg", "ISIC_0002.jpg", "ISIC_0003.jpg"], ["GT_ISIC_0001.png", "GT_ISIC_0002.png"]),
+    ],
+)
+def test_names_that_differ_in_their_fixed_parts(images, masks):
+    _, places = detect(images, masks)
+    assert places == [MaskName(i, "") for i in range(len(masks))]
+
+
+@pytest.mark.parametrize(
+    ("images", "masks"),
+    [
+        (["image_1.png", "image_2.png"], ["mask_1.png", "mask_3.png"]),
+        (["image_1.png", "image_2.png"], ["mask_01.png", "mask_02.png"]),
+        (["image_1.png", "image_1.jpg"], ["mask_1.png", "mask_2.png"]),
+        (["A.png", "a.jpg"], ["B.png", "b.tif"]),
+    ],
+)
+def test_names_of_which_one_finds_no_image_or_several_are_not_guessed(images, masks):
+    assert set(detect(sorted(images), masks)[1]) == {None}
+
+
+def test_the_image_has_a_pattern_of_its_own():
+    images = ["photo 1 (left).jpg", "photo 2 (left).jpg"]
+    stems = ImageStems(images, frozenset(), r"photo (\d+)")
+    masks = ["m-2-final.png", "m-1-final.png"]
+    layout = detect_mask_layout(masks, stems, None, r"m-(?P<image>\d+)-final")
+    assert [layout.place(mask, stems) for mask in masks] == [MaskName(1, ""), MaskName(0, "")]
 
 
 def test_folders_of_splits_are_no_classes():

@@ -343,7 +343,10 @@ def test_masks_in_folders_of_no_known_name_are_not_images_of_a_class(capsys):
     np.testing.assert_array_equal(drawn(found["IMD004.bmp"], "mask"), area(4))
 
 
-def test_gray_levels_are_not_numbers_of_classes(capsys):
+@pytest.mark.parametrize(
+    ("answer", "label"), [("255 is a class", "128"), ("255 is the background, and 0 is a class", "0")]
+)
+def test_gray_levels_are_not_numbers_of_classes(capsys, answer, label):
     """REFUGE: 0 is the cup, 128 the disc, 255 all else; of a trimap, 255 is what matters."""
     for letter in "abcd":
         photo(f"images/{letter}.jpg", ord(letter))
@@ -352,18 +355,22 @@ def test_gray_levels_are_not_numbers_of_classes(capsys):
         mask(f"masks/{letter}.bmp", pixels)
     assert init() == 2
     shown = capsys.readouterr().err
-    assert "0, 128 and 255 are gray levels rather than numbers of classes" in shown
-    found, _ = read(*chosen(shown, "255 is a class"))
-    np.testing.assert_array_equal(drawn(found["a.jpg"], "128"), area(ord("a")))
+    assert "255 is next to 128 (masks/a.bmp), not drawn around them, so it may be a class" in shown
+    found, _ = read(*chosen(shown, answer))
+    cup = np.zeros_like(area(0))
+    cup[2:4, 2:4] = 1
+    disc = area(ord("a")) & ~(cup > 0)
+    np.testing.assert_array_equal(drawn(found["a.jpg"], label), cup if label == "0" else disc)
 
 
-def test_masks_as_jpeg_are_named_as_what_cannot_be_read(capsys):
+def test_masks_as_jpeg_of_one_class_get_a_threshold():
     for letter in "abc":
         photo(f"images/{letter}.jpg", ord(letter))
         mask(f"masks/{letter}.jpg", area(ord(letter)).astype(np.uint8) * 255)
     Path("set/boxes.json").write_text('{"a": {"height": 1}}')
-    assert init() == 2
-    assert "3 masks, of which none can be read. masks/a.jpg: it is a JPEG" in capsys.readouterr().err
+    found, config = read()
+    assert config["input"]["labels"]["threshold"] == {"*": 128}
+    np.testing.assert_array_equal(drawn(found["a.jpg"], "mask"), area(ord("a")))
 
 
 # --- names of classes
@@ -392,6 +399,7 @@ def test_colors_of_classes_get_the_names_of_a_file_next_to_them():
     assert config["input"]["classes"] == {"Void": "#000000", "Car": "#400080", "Road": "#804080"}
     np.testing.assert_array_equal(drawn(found["c.png"], "Car"), area(ord("c")))
     np.testing.assert_array_equal(drawn(found["c.png"], "Road"), ~area(ord("c")))
+    assert "image/segmentation/Void/rle" not in found["c.png"]
 
 
 @pytest.mark.parametrize(

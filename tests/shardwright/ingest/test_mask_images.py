@@ -9,6 +9,7 @@ from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 from stored import check_stored
 
+from shardwright.config.inline import MaskImages
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.tasks import publish_tasks
@@ -167,7 +168,7 @@ def test_colors(tmp_path, masked):
     palette[1], palette[2], palette[255] = (128, 0, 0), (0, 128, 255), (224, 224, 192)
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", palette[drawn(number)])
-    with pytest.raises(ConfigError, match=r"001.png holds colors \(#800000, #e0e0c0, #000000, #0080ff\). Give each"):
+    with pytest.raises(ConfigError, match=r"masks/001.png holds colors \(#000000, #\w+, #\w+, #\w+\). Give each"):
         run(raw, tmp_path / "out")
     classes = {"Fish": "#800000", "Sugar": "#0080FF", "ignore": "#e0e0c0"}
     manifest = run(changed(raw, classes=classes), tmp_path / "out")
@@ -195,6 +196,75 @@ def test_a_file_per_class(tmp_path, masked, name):
     manifest = run(changed(raw, unlisted_images="empty"), tmp_path / "out")
     assert manifest.classes == ("Fish", "Sugar")
     check(tmp_path / "out", manifest.classes, "white")
+
+
+@pytest.mark.parametrize("threshold", [128, {"Fish": 128, "Sugar": 128}, {"*": 128}])
+def test_a_threshold_for_a_file_per_class(tmp_path, masked, threshold):
+    raw, folder = masked
+    for number in range(IMAGES):
+        for label, text in ((1, "Fish"), (2, "Sugar")):
+            mask = (drawn(number, "white") == label) * np.uint8(200)
+            save(folder / text / f"{number:03d}.png", mask + np.uint8(number))
+    with pytest.raises(CheckFailed, match=r"one class has one. If it was smoothed .* set input.labels.threshold"):
+        run(raw, tmp_path / "other")
+    labels = {**raw["input"]["labels"], "threshold": threshold}
+    manifest = run(changed(raw, labels=labels), tmp_path / "out")
+    check(tmp_path / "out", manifest.classes, "white")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "message"),
+    [
+        ({"threshold": 0}, None, "input.labels.threshold: 0 is not a value of a mask. Use 1 to 65535; 128 is half"),
+        ({"threshold": {"Fish": 70000}}, None, r"input.labels.threshold.Fish: 70000 is not a value of a mask"),
+        ({"threshold": {"Fish": 128}}, ["Fish"], r"input.labels.threshold.Fish: unknown: a file holds all classes"),
+        ({"threshold": 128}, ["Fish", "Sugar"], "128, but each mask holds 2 classes: Fish, Sugar"),
+        ({"threshold": 128, "format": "rle_csv"}, None, "input.labels.threshold: is for mask images"),
+        ({"values": "shown"}, None, "input.labels.values: 'shown'"),
+    ],
+)
+def test_a_threshold_that_fits_nothing_is_refused(tmp_path, masked, labels, classes, message):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    with pytest.raises(ConfigError, match=message):
+        run(changed(raw, labels={**raw["input"]["labels"], **labels}, classes=classes), tmp_path / "out")
+
+
+def test_a_threshold_in_python():
+    assert MaskImages("masks", threshold=128).threshold == {"*": 128}
+    assert MaskImages("masks", threshold={"a": 1}, values="stored").threshold == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        ({"_background_": 0, "Fish": 1, "Sugar": 2, "__ignore__": 255}, ("Fish", "Sugar")),
+        (["__ignore__", "_background_", "Fish", "Sugar"], ("Fish", "Sugar")),
+        ({"unlabeled": 0, "Fish": 1, "Sugar": 2}, ("Fish", "Sugar")),
+        ({"Fish": 1, "Sugar": 2, "Void": 255}, ("Fish", "Sugar")),
+    ],
+)
+def test_names_of_background_and_of_what_is_ignored_are_no_classes(tmp_path, masked, classes, names):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    assert run(changed(raw, classes=classes), tmp_path / "out").classes == names
+    check(tmp_path / "out", names)
+
+
+def test_a_jpeg_among_masks_is_the_mask_of_an_image_without_another(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", (drawn(number) == 1) * np.uint8(255))
+    (folder / "003.png").rename(folder / "unread")
+    Image.fromarray((drawn(3) == 1) * np.uint8(255)).save(folder / "003.jpg", quality=95)
+    save(folder / "005.jpg", drawn(6))
+    with pytest.raises(UsageError, match=r"masks/003.jpg was compressed with loss. Set input.labels.threshold: 128"):
+        run(raw, tmp_path / "out")
+    run(changed(raw, labels={**raw["input"]["labels"], "threshold": 128}), tmp_path / "out")
+    runs = rle.from_flat(examples(tmp_path / "out")["003.jpg"]["image/segmentation/mask/rle"])
+    assert np.array_equal(rle.draw(runs, *SHAPE), drawn(3) == 1)
 
 
 def test_what_is_wrong_is_in_the_ledger(tmp_path, masked):
@@ -264,7 +334,7 @@ def test_colors_are_no_other_values_of_numbers(tmp_path, masked):
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", np.dstack([drawn(number), drawn(number + 1), drawn(2)]))
     labels = {**raw["input"]["labels"], "unlisted_values": "background"}
-    with pytest.raises(CheckFailed, match=r"pixels are #.* which is not a class; known are 0, 1, 255"):
+    with pytest.raises(ConfigError, match=r"input.classes: the mask masks/000.png holds colors"):
         run(changed(raw, classes={"Fish": 1}, labels=labels), tmp_path / "out")
 
 
@@ -272,8 +342,10 @@ def test_jpegs_are_refused_as_masks(tmp_path, masked):
     raw, folder = masked
     for number in range(IMAGES):
         Image.fromarray(drawn(number)).save(folder / f"{number:03d}.jpg")
-    with pytest.raises(CheckFailed, match="it is a JPEG, whose compression is lossy and blurs the numbers"):
+    with pytest.raises(UsageError, match=r"masks/000.jpg was compressed with loss. Save the masks as PNG, without"):
         run(changed(raw, classes={"Fish": 1}), tmp_path / "out")
+    white = changed(raw, classes={"Fish": 255}, labels={**raw["input"]["labels"], "threshold": 128})
+    run(white, tmp_path / "out")
 
 
 def test_nothing_matched_names_masks_and_images(tmp_path, masked):

@@ -1,0 +1,180 @@
+"""The classes in a file: names, and the numbers or colors that annotations have for them.
+
+| file | content |
+|---|---|
+| JSON | what `input.classes` takes, and name -> `[r, g, b]` |
+| CSV | a column of names; names and ids in either order, with a header or without; names and colors |
+| text | `128 64 128 road` in each line, as CamVid has it |
+| `label_map.pbtxt` | `item { id: 1 name: 'road' }` of TensorFlow's Object Detection API |
+
+A color is in one column (`#804080`, `128,64,128`, …) or in three.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardwright.errors import ConfigError
+from shardwright.images.colors import COLOR, color_number, show_value
+from shardwright.storage.limits import MOST_LIST_BYTES, read_within
+from shardwright.storage.listing import name_lines
+from shardwright.untrusted import parse_untrusted_json
+
+_PATH = "input.classes"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+# Headers, reduced to letters; `label` and `class` may be either.
+_ID_HEADERS = frozenset(("id", "classid", "labelid", "categoryid", "index", "idx", "number", "code", "value"))
+_NAME_HEADERS = frozenset(("name", "classname", "labelname", "categoryname", "text", "labeltext", "description"))
+_COLOR_HEADERS = (("r", "g", "b"), ("red", "green", "blue"))
+_ONE_COLOR = frozenset(("color", "colour", "rgb", "hex", "colorrgb", "colourrgb", "rgbcolor", "colorhex", "hexcolor"))
+_BYTE = 255
+_HEX = re.compile(r"(?:#|0x)?([0-9a-fA-F]{6})")
+_PARTS = re.compile(r"(?:rgb)?[(\[]?\s*([0-9]{1,3})[\s,;]+([0-9]{1,3})[\s,;]+([0-9]{1,3})\s*[)\]]?", re.IGNORECASE)
+_COLOR_LINE = re.compile(r"([0-9]{1,3})[ \t]+([0-9]{1,3})[ \t]+([0-9]{1,3})[ \t]+(\S.*)")
+_ITEM = re.compile(r"\bitem\s*\{([^{}]*)\}")
+_ITEM_ID = re.compile(r"\bid\s*:\s*([0-9]{1,18})")
+_ITEM_NAME = re.compile(r"\bname\s*:\s*(['\"])(.*?)\1")
+
+
+def read_class_file(name: str, base: str) -> object:
+    """Returns what a file of classes holds, as `input.classes` takes it.
+
+    Args:
+        name: its path.
+        base: folder that a relative path starts from.
+
+    Raises:
+        ConfigError: it cannot be read, or has another form.
+    """
+    file = Path(base, name)
+    try:
+        text = read_within(str(file), 0, None, MOST_LIST_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(_PATH, f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
+    if file.suffix.lower() == ".json":
+        try:
+            return parse_untrusted_json(text, object_pairs_hook=_unique)
+        except ValueError as error:
+            raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
+    if items := _ITEM.findall(text):
+        return _of_items(items, name)
+    if lines := [match.groups() for line in name_lines(text) if (match := _COLOR_LINE.fullmatch(line.strip()))]:
+        return _of_colors([(line[3].strip(), ",".join(line[:3])) for line in lines])
+    try:
+        rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise ConfigError(_PATH, f"{name!r} is not CSV ({error})", "Fix the file.") from None
+    if all(len(row) == 1 for row in rows):
+        return [row[0] for row in rows]
+    if colors := _colors_of(rows):
+        return colors
+    if not all(len(row) == 2 for row in rows):
+        raise ConfigError(_PATH, f"{name!r} does not contain `name,id` rows", "Fix the file.")
+    return _of_table(name, rows)
+
+
+def _of_items(items: Sequence[str], file: str) -> dict[str, str]:
+    """Returns the name -> id of a `label_map.pbtxt` of TensorFlow's Object Detection API."""
+    found: dict[str, str] = {}
+    for item in items:
+        number, name = _ITEM_ID.search(item), _ITEM_NAME.search(item)
+        if number is None or name is None:
+            raise ConfigError(_PATH, f"{file!r}: 'item {{{item[:60]}}}' has no id or no name", "Fix the file.")
+        check_unique([*found, name[2]])
+        found[name[2]] = number[1]
+    return found
+
+
+def _of_colors(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, text in pairs:
+        value = color_of(text)
+        if value is None:
+            raise ConfigError(_PATH, f"{name!r}: {text!r} is not a color", "Write e.g. #804080, or 128,64,128.")
+        check_unique([*found, name])
+        found[name] = show_value(value)
+    return found
+
+
+def _colors_of(rows: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Returns the name -> `#rrggbb` of a table with a name and a color, in one column or in three; else nothing."""
+    header = [re.sub(r"[^a-z]", "", field.lower()) for field in rows[0]] if rows else []
+    parts = next((names for names in _COLOR_HEADERS if all(name in header for name in names)), ())
+    places = [header.index(part) for part in parts] or [i for i, name in enumerate(header) if name in _ONE_COLOR]
+    named = [i for i, name in enumerate(header) if name in (*_NAME_HEADERS, "class", "label")]
+    body = rows[1:]
+    if rows and len(rows[0]) == 4 and color_of(",".join(rows[0][1:])) is not None:
+        places, named, header, body = [1, 2, 3], [0], [""] * 4, rows  # Without a header.
+    elif rows and len(rows[0]) == 2 and not rows[0][1].isalnum() and color_of(rows[0][1]) is not None:
+        places, named, header, body = [1], [0], [""] * 2, rows
+    if len(places) not in (1, 3) or len(named) != 1:
+        return {}
+    for row in body:
+        if len(row) != len(header):
+            raise ConfigError(_PATH, f"{row!r} is not a name and a color", "Fix the file.")
+    return _of_colors([(row[named[0]], ",".join(row[place] for place in places)) for row in body])
+
+
+def _of_table(file: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Returns the name -> id of two columns, whichever comes first; the first row may be a header."""
+    by_name = [_ids_in(rows, column) for column in (0, 1)]
+    header = ["", ""]
+    if not any(by_name):
+        header = [re.sub(r"[^a-z]", "", field.lower()) for field in rows[0]]
+        rows = rows[1:]
+        by_name = [_ids_in(rows, column) for column in (0, 1)]
+    if not rows or not any(by_name):
+        raise ConfigError(_PATH, f"{file!r} does not contain `name,id` rows", "Fix the file.")
+    id_column = by_name.index(True)
+    if all(by_name):
+        # Names that are numbers: the header distinguishes them from the ids, and without one names come first.
+        id_first = header[0] in _ID_HEADERS or header[1] in _NAME_HEADERS
+        id_second = header[1] in _ID_HEADERS or header[0] in _NAME_HEADERS
+        if any(header) and id_first == id_second:
+            raise ConfigError(_PATH, f"{file!r} has two columns of numbers", "Call them `name` and `id` in its header.")
+        id_column = 0 if any(header) and id_first else 1
+    names = [row[1 - id_column] for row in rows]
+    check_unique(names)
+    return {name: row[id_column] for name, row in zip(names, rows, strict=True)}
+
+
+def _ids_in(rows: Sequence[Sequence[str]], column: int) -> bool:
+    return all(identity(row[column]) is not None for row in rows)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    check_unique([name for name, _ in pairs])
+    return dict(pairs)
+
+
+def check_unique(names: Sequence[str]) -> None:
+    """Checks that no class is named twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ConfigError(_PATH, f"{name!r} is there twice", "Name every class once.")
+        seen.add(name)
+
+
+def identity(value: object) -> int | None:
+    """Returns an id, also one in quotes; of a color the number that masks of colors have for it."""
+    if isinstance(value, str):
+        return int(value) if _INTEGER.fullmatch(value) else color_number(value)
+    if isinstance(value, list):
+        return color_of(",".join(map(str, value)))
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def color_of(text: str) -> int | None:
+    """Returns the number of a color in one of the ways that tables write it; `None` for other texts.
+
+    These are `#804080`, `0x804080`, `804080`, `128,64,128`, `128 64 128`, `(128, 64, 128)`, `rgb(128, 64, 128)`.
+    """
+    if match := _HEX.fullmatch(text.strip()):
+        return COLOR + int(match[1], 16)
+    match = _PARTS.fullmatch(text.strip())
+    parts = [int(part) for part in match.groups()] if match else [_BYTE + 1]
+    return COLOR + (parts[0] << 16 | parts[1] << 8 | parts[2]) if max(parts) <= _BYTE else None
