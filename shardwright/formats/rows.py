@@ -219,6 +219,11 @@ class CsvFormat(RowFormat):
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         """Reads one row that has as many fields as the header."""
 
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Returns the names of the columns."""
+        return tuple(self._table.header)
+
     def column(self, option: str, header: str) -> Iterator[tuple[int, str]]:
         """Yields image and field, stripped, of a column that plays no role here, for every row that names an image.
 

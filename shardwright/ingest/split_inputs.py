@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +71,10 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
         stated = _from_column(options, surveyed, result.notes)
     elif surveyed.survey.splits:
         where = "the annotations"
-        stated = _named(surveyed.survey.splits.items(), options.names, result.notes)
+        by_folder = _from_folders(keys, options.names, [])
+        named = _named(surveyed.survey.splits.items(), options.names, result.notes)
+        # An image without annotations is in the split of its folder.
+        stated = chain(named, (one for one in by_folder if one[0] not in surveyed.survey.splits))
     else:
         stated = _from_folders(keys, options.names, result.notes)
     for position, split, source in stated:
