@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,7 +119,9 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[t
         yield "the input itself", _predefined(words)
     source = surveyed.source.inner if isinstance(surveyed.source, Exported) else surveyed.source
     for header in _split_columns(source) if isinstance(source, CsvFormat) else ():
-        texts = {text for i, (_, text) in enumerate(source.column("split", header)) if i < _ROWS_SEEN and text.strip()}
+        assert isinstance(source, CsvFormat), "it has columns"
+        rows = islice(source.column("split", header), _ROWS_SEEN)
+        texts = {text for _, text in rows if text.strip()}
         words = {split_word(text) or "" for text in texts}
         if "" not in words and "train" in words and len(words) > 1:
             yield f"the column {header!r}", replace(_predefined(words), from_column=header)
