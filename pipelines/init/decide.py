@@ -25,7 +25,7 @@ from shardwright.pipelines.init.choose_split import ChosenSplit, choose_split
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
 from shardwright.pipelines.init.hypotheses import propose
-from shardwright.pipelines.init.inventory import Inventory
+from shardwright.pipelines.init.inventory import Inventory, is_place
 from shardwright.pipelines.init.question import ask
 from shardwright.pipelines.init.scope import FailedFile, limit_to_set
 from shardwright.pipelines.init.trial import (
@@ -304,7 +304,8 @@ def _without_annotations(
     ordered = sorted(trials, key=lambda trial: trial.path is not None and is_folder(absolute(trial.path)))
     errors = list(dict.fromkeys(str(trial.error) for trial in ordered if trial.error is not None))
     found = alone.best
-    if errors and (found is None or is_in_one_place(found)) and has_images(folder):
+    unlikely = found is None or is_in_one_place(found) or any(map(is_place, found.surveyed.survey.classes))
+    if errors and unlikely and has_images(folder):
         problem = f"{folder}: its annotations cannot be read, and its folders are not classes."
         # The images are those next to the annotations, not the masks.
         images = {trial.images for trial in trials}

@@ -72,7 +72,8 @@ def without_excluded(listing: Listing, patterns: Sequence[str]) -> tuple[Listing
     """
     if not patterns:
         return listing, ""
-    chosen = [Pattern(tuple(one.strip("/").split("/"))) for one in patterns]
+    # `**` at the end stands for all files below, as in `input.images`.
+    chosen = [Pattern(tuple(one.strip("/").split("/")) + (("*",) if one.endswith("**") else ())) for one in patterns]
     counts, folders = [0] * len(patterns), {"": 0}
 
     def number(path: str) -> int:

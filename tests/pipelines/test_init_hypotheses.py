@@ -61,7 +61,7 @@ class Drawn:
 
     def yolo(self, pattern, count):
         for i in range(count):
-            self.text(pattern.format(i), "0 .5 .5 .2 .2\n")
+            self.text(pattern.format(i), "0 0.5 0.5 0.2 0.2\n")
 
     def text(self, file, text):
         (self.root / file).parent.mkdir(parents=True, exist_ok=True)
