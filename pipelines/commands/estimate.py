@@ -53,7 +53,7 @@ def _listed(config: Config) -> tuple[int, int]:
     from shardwright.ingest import locate
     from shardwright.ingest.spans import read_spans
 
-    found = read_spans(locate(config), config.input.on_conflict).listing
+    found = read_spans(locate(config), config.input.on_conflict, config.input.exclude).listing
     sizes = [size for name, size in zip(found.names, found.sizes, strict=True) if has_image_ending(name)]
     sizes = sizes or list(found.sizes)
     return len(sizes), int(sum(sizes))

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardwright.errors import Reading, ShardwrightError, UsageError, unwritable
@@ -17,8 +17,8 @@ from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
-    from shardwright.pipelines.init.detect_input import DetectedInput
-    from shardwright.pipelines.init.resolve import ResolvedInput
+    from shardwright.pipelines.init.decide import Decision
+    from shardwright.pipelines.init.spell_out import ResolvedInput
 
 _TASKS = ("segmentation", "classification")
 _STDOUT = "-"
@@ -60,7 +60,7 @@ def add(commands: Commands) -> None:
 
 def _init(options: argparse.Namespace) -> int:
     from shardwright.config.json_schema import schema_line
-    from shardwright.pipelines.init.resolve import resolve_input
+    from shardwright.pipelines.init.spell_out import resolve_input
     from shardwright.pipelines.init.write_project import pipeline_name
     from shardwright.pipelines.init.yaml_text import yaml_text
 
@@ -78,7 +78,9 @@ def _init(options: argparse.Namespace) -> int:
     labels = _annotations(options.labels)
     if isinstance(labels, (list, dict)):
         given = {_PATH: labels, **given}
-    resolved = resolve_input(_detect(options.folder, labels if isinstance(labels, str) else None, given))
+    again = [*(["--out", options.out] if options.out else []), *(["--force"] if options.force else [])]
+    words = [*shlex.split(_call(options)), *again]
+    resolved = resolve_input(_detect(options.folder, labels if isinstance(labels, str) else None, given, words))
     header = [schema_line(), f"# Written by `{_call(options)}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
         header.append(f"# {_UNTRAINED.get(resolved.config.input.labels.format, _NOTHING)}")
@@ -157,26 +159,36 @@ def _print(options: argparse.Namespace, resolved: ResolvedInput, out: str, text:
     print(f"{out}: written. Next: {dataset}{run}")
 
 
-def _detect(folder: str, labels: str | None, given: dict[str, Any]) -> DetectedInput:
-    """Detects the input; asks where several readings fit and somebody is there, and fails elsewhere."""
-    from shardwright.pipelines.init.detect_input import detect_input
+def _detect(folder: str, labels: str | None, given: dict[str, Any], call: Sequence[str]) -> Decision:
+    """Detects the input; asks where several readings fit and somebody is there, and fails elsewhere.
+
+    Args:
+        folder: see `detect_input`.
+        labels: likewise.
+        given: likewise; answers are added.
+        call: the words of the command, to which the settings of an answer are added.
+    """
+    from shardwright.pipelines.init.decide import detect_input
 
     while True:
         try:
             return detect_input(folder, labels, given)
         except ShardwrightError as error:
-            if len(error.readings) < 2:
+            if not error.readings:
                 raise
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
-                raise UsageError(f"{error}\nChoose one of:\n{_options(error.readings)}") from None
+                raise UsageError(f"{error}\nChoose one of:\n{_answers(error.readings, call)}") from None
             given |= _ask(error, input).options
 
 
-def _options(readings: tuple[Reading, ...]) -> str:
-    choices = [" ".join(_setting(path, value) for path, value in reading.options.items()) for reading in readings]
-    width = max(map(len, choices))
+def _answers(readings: tuple[Reading, ...], call: Sequence[str]) -> str:
+    """Returns the command of each reading, and what it means."""
+    commands = [
+        " ".join([shlex.join(call), *(_setting(path, value) for path, value in reading.options.items())])
+        for reading in readings
+    ]
     return "\n".join(
-        f"  {choice:{width}}  # {reading.meaning}" for choice, reading in zip(choices, readings, strict=True)
+        f"  {command}\n    # {reading.meaning}" for reading, command in zip(readings, commands, strict=True)
     )
 
 

@@ -42,7 +42,7 @@ def _init_pipeline(options: argparse.Namespace) -> int:
 
 def _classes(images: str) -> Sequence[str]:
     """Returns the classes of images in class folders."""
-    from shardwright.pipelines.init.detect_input import detect_input
+    from shardwright.pipelines.init.decide import detect_input
 
     given = {"task": "classification", "input.labels.format": "class_folders"}
-    return detect_input(images, None, given).surveyed.survey.classes
+    return detect_input(images, None, given).input.surveyed.survey.classes

@@ -12,7 +12,7 @@ from shardwright.config.yaml_text import dump_yaml
 from shardwright.escaping import escape
 from shardwright.images.colors import COLOR, show_value
 from shardwright.pipelines.commands.validate import plain_values
-from shardwright.pipelines.init.resolve import ResolvedInput
+from shardwright.pipelines.init.spell_out import ResolvedInput
 
 _WIDTH = 110
 # Sections, and of each the keys that are written even where they have their default.
@@ -61,8 +61,9 @@ def yaml_text(resolved: ResolvedInput, header: list[str]) -> str:
     given = {name: () for name in values if name not in {*_SECTIONS, *_OF_TRAINING} and values[name] != defaults[name]}
     for name, always in {**known, **given}.items():
         section = values[name]
+        explained = [path.partition(".")[2] for path in resolved.comments if path.startswith(f"{name}.")]
         if isinstance(section, dict):
-            section = _chosen(section, defaults[name], always)
+            section = _chosen(section, defaults[name], (*always, *explained))
         if section not in ({}, None):
             lines += _lines({name: section}, "", 0, comments)
     return "\n".join(lines) + "\n"

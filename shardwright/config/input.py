@@ -338,6 +338,8 @@ class InputConfig:
         labels: The annotations.
         classes: Names in the order of their labels, names with the numbers that the annotations use, or a JSON or CSV
             file of them. Detected by default.
+        exclude: Files that are no input although they lie below `images`: paths below that folder, or globs. A folder
+            stands for everything in it.
         unlisted_images: Treatment of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`,
             or `fail`.
         span: Spans to read: `newest`, `all`, a number or date, or `[first, last]`.
@@ -351,6 +353,7 @@ class InputConfig:
     images: str = field(metadata={"place": True})
     labels: LabelsConfig = field(default_factory=LabelsConfig)
     classes: Mapping[str, int | None] | None = field(default=None, metadata={"ordered": True})
+    exclude: tuple[str, ...] = ()
     unlisted_images: str = "auto"
     span: str = field(default=NEWEST, metadata={"place": True})
     version: str = field(default=NEWEST, metadata={"place": True})
@@ -364,6 +367,10 @@ class InputConfig:
         one_of("input.on_conflict", self.on_conflict, ON_CONFLICT)
         if not self.images:
             raise ConfigError("input.images", "empty", "Give a folder or a glob of images.")
+        for pattern in self.exclude:
+            if not pattern.strip("/") or pattern.startswith("/") or ".." in pattern.split("/"):
+                problem = f"{pattern!r} does not lead to a file or folder below input.images"
+                raise ConfigError("input.exclude", problem, "Write a path or a glob relative to that folder.")
         one_of("input.unlisted_images", self.unlisted_images, UNLISTED)
         if self.classes is not None and not self.classes:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")

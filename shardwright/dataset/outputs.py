@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.progress import counted
 from shardwright.storage import Listing, buckets, is_remote, read_bytes
+from shardwright.storage.listing import Pattern
 from shardwright.storage.paths import real_path
 
 # Files that a dataset of ours has, and a run (`shardwright.lineage.places`).
@@ -54,6 +55,48 @@ def without_outputs(listing: Listing) -> tuple[Listing, str]:
     return dataclasses.replace(
         listing.part(kept), refused=refused
     ), f"images: {files} of datasets or runs, and left out: {shown}"
+
+
+def without_excluded(listing: Listing, patterns: Sequence[str]) -> tuple[Listing, str]:
+    """Leaves out the files that `input.exclude` names.
+
+    Args:
+        listing: the files.
+        patterns: globs of paths below the listing's root; that of a folder stands for everything in it.
+
+    Returns:
+        The listing, and a note for the user with the number of files of each pattern.
+
+    Raises:
+        UsageError: nothing is left.
+    """
+    if not patterns:
+        return listing, ""
+    # `**` at the end stands for all files below, as in `input.images`.
+    chosen = [Pattern(tuple(one.strip("/").split("/")) + (("*",) if one.endswith("**") else ())) for one in patterns]
+    counts, folders = [0] * len(patterns), {"": 0}
+
+    def number(path: str) -> int:
+        """Returns the number of the pattern that leaves a path out, from 1; 0 where none does."""
+        return next((i for i, pattern in enumerate(chosen, 1) if pattern.matches(path)), 0)
+
+    def of_folder(folder: str) -> int:
+        if folder not in folders:
+            folders[folder] = of_folder(folder.rpartition("/")[0]) or number(folder)
+        return folders[folder]
+
+    kept = []
+    for i, key in enumerate(listing.keys):
+        found = of_folder(key.rpartition("/")[0]) or number(key)
+        if found:
+            counts[found - 1] += 1
+        else:
+            kept.append(i)
+    if not kept:
+        raise UsageError(f"input.exclude: leaves out all {len(listing.keys)} files of {listing.root}. Name fewer.")
+    refused = [one for one in listing.refused if not (of_folder(one.key.rpartition("/")[0]) or number(one.key))]
+    shown = ", ".join(f"{one} {count:,}" for one, count in zip(patterns, counts, strict=True))
+    return dataclasses.replace(listing.part(kept), refused=refused), f"images: left out by input.exclude: {shown}"
 
 
 def check_not_in_dataset(out: str) -> None:

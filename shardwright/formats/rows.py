@@ -9,7 +9,7 @@ import os
 from abc import abstractmethod
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -220,14 +220,14 @@ class CsvFormat(RowFormat):
             columns[CAPTION] = self._table.header[self._captions[0]]
         return replace(super().resolved(options), columns=columns)
 
-    @property
-    def headers(self) -> Sequence[str]:
-        """The names of the columns."""
-        return self._table.header
-
     @abstractmethod
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         """Reads one row that has as many fields as the header."""
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Returns the names of the columns."""
+        return tuple(self._table.header)
 
     def column(self, option: str, header: str) -> Iterator[tuple[int, str]]:
         """Yields image and field, stripped, of a column that plays no role here, for every row that names an image.

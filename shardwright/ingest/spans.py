@@ -16,7 +16,7 @@ from typing import NamedTuple
 from shardwright.config.input import CONFLICT_FAILS, WITH_SPAN
 from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.dataset.manifest import MANIFEST_FILE
-from shardwright.dataset.outputs import without_outputs
+from shardwright.dataset.outputs import without_excluded, without_outputs
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.tables import ONE_FILE, Spans, TablePart
 from shardwright.ingest.recipe import InputLocation
@@ -32,7 +32,7 @@ from shardwright.storage import (
     map_threads,
     readers,
 )
-from shardwright.storage.listing import EVERYTHING, Pattern, StringArray, has_wildcard, split_glob
+from shardwright.storage.listing import EVERYTHING, Pattern, StringArray, has_wildcard, is_hidden, split_glob
 from shardwright.storage.paths import real_path
 from shardwright.storage.spans import NEWEST, Choice, Span, SpanPath, candidates
 
@@ -74,17 +74,24 @@ class _Listed(NamedTuple):
     listing: Listing
 
 
-def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
+def read_spans(location: InputLocation, on_conflict: str, exclude: Sequence[str] = ()) -> MergedSpans:
     """Lists the files of an input.
 
     Args:
         location: where the input is, and which of its spans are read.
         on_conflict: `input.on_conflict`.
+        exclude: `input.exclude`.
 
     Raises:
         UsageError: there are no files, or not the span, or no annotations for it.
         CheckFailed: an image has several contents, and `input.on_conflict` is `fail`.
     """
+    merged = _read_spans(location, on_conflict)
+    listing, note = without_excluded(merged.listing, exclude)
+    return replace(merged, listing=listing, notes=(*merged.notes, *([note] if note else [])))
+
+
+def _read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
     images = SpanPath.parse("input.images", location.images)
     labels = None if location.labels is None else SpanPath.parse("input.labels.path", location.labels)
     fixed: tuple[TablePart, ...] = ()
@@ -140,8 +147,8 @@ def _lists(images: str, place: str) -> bool:
         root, segments = split_glob(images)
     root, place = (os.path.join(real_path(path or "/"), "") for path in (root, place))
     *folders, _ = place.removeprefix(root).split("/")
-    # Names that begin with a dot are not listed.
-    if not place.startswith(root) or any(name.startswith(".") for name in folders):
+    # Hidden folders are not listed.
+    if not place.startswith(root) or any(map(is_hidden, folders)):
         return False
     pattern = Pattern(segments)
     states = pattern.start()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +76,10 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
         stated = _from_column(options, surveyed, result.notes)
     elif surveyed.survey.splits:
         where = "the annotations"
-        stated = _named(surveyed.survey.splits.items(), options.names, result.notes)
+        by_folder = _from_folders(keys, options.names, frozenset(surveyed.survey.classes), [])
+        named = _named(surveyed.survey.splits.items(), options.names, result.notes)
+        # An image without annotations is in the split of its folder.
+        stated = chain(named, (one for one in by_folder if one[0] not in surveyed.survey.splits))
     else:
         stated = _from_folders(keys, options.names, frozenset(surveyed.survey.classes), result.notes)
     for position, split, source in stated:
@@ -167,8 +171,8 @@ def _split_column(surveyed: SurveyedInput, names: Sequence[str]) -> str | None:
     source = surveyed.source.inner if isinstance(surveyed.source, Exported) else surveyed.source
     if surveyed.survey.splits or not isinstance(source, CsvFormat):
         return None
-    for header in source.headers:
-        if reduce_header(header) in _SPLIT_HEADERS and source.headers.count(header) == 1:
+    for header in source.header:
+        if reduce_header(header) in _SPLIT_HEADERS and source.header.count(header) == 1:
             values = {text for _, text in source.column("split.from_column", header)}
             if values and all(split_word(text) in names for text in values):
                 return header

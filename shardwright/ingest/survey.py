@@ -193,7 +193,8 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     previous = None if location.earlier is None else PreviousDataset.open(location.earlier)
     files = recipe.input.labels.files
     # The folder of several files may be that of the images, too: it is not left out of these.
-    spans = read_spans(dataclasses.replace(location, labels=None) if files else location, recipe.input.on_conflict)
+    place = dataclasses.replace(location, labels=None) if files else location
+    spans = read_spans(place, recipe.input.on_conflict, recipe.input.exclude)
     labels = location.labels if files else spans.labels[-1].path if spans.labels else None
     opened = _open_input(recipe, location, spans, labels)
     listing, source = opened.listing, opened.source

@@ -152,6 +152,11 @@ class _Packed(NamedTuple):
 
 
 EVERYTHING: tuple[str, ...] = ("**", "*")
+# Thumbnails, waste baskets and records of folders, which systems put among the files of their users.
+_OF_SYSTEMS = (
+    *("@eadir", "#recycle", "#snapshot", "@recycle", "$recycle.bin", "lost+found"),
+    *("__macosx", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"),
+)
 
 _WILDCARD = re.compile(r"[*?\[]")
 
@@ -287,6 +292,11 @@ def make_listing(
     )
 
 
+def is_hidden(name: str) -> bool:
+    """Returns whether a file or folder of this name is never listed: hidden, or put there by a system."""
+    return name.startswith(".") or name.lower() in _OF_SYSTEMS
+
+
 def has_wildcard(images: str) -> bool:
     """Returns whether a path is a glob, if there is no folder of that very name."""
     return _WILDCARD.search(images) is not None
@@ -341,6 +351,14 @@ class Pattern:
     def start(self) -> frozenset[int]:
         """Returns the states in the root."""
         return self._closed({0})
+
+    def matches(self, path: str) -> bool:
+        """Returns whether a path matches the whole pattern."""
+        states = self.start()
+        *folders, name = path.split("/")
+        for folder in folders:
+            states = self.into_folder(states, folder)
+        return self.takes_file(states, name)
 
     def into_folder(self, states: frozenset[int], name: str) -> frozenset[int]:
         """Returns the states in a folder below; none means that nothing in it can match."""

@@ -18,6 +18,7 @@ from shardwright.storage.listing import (
     Refusal,
     SortedListing,
     has_wildcard,
+    is_hidden,
     key_of,
     make_listing,
     split_glob,
@@ -38,7 +39,7 @@ def list_names(folder: str) -> list[str]:
     """See `shardwright.storage.list_names`."""
     if not os.path.isdir(folder):
         return []
-    found = (entry for entry in _entries(folder) if not entry.name.startswith("."))
+    found = (entry for entry in _entries(folder) if not is_hidden(entry.name))
     return sorted(entry.name for entry in found if not (entry.is_symlink() and os.path.isdir(entry.path)))
 
 
@@ -110,7 +111,7 @@ def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[Sor
     while folders:
         folder, states = folders.pop()
         for entry in _entries(os.path.join(root, folder)):
-            if entry.name.startswith("."):
+            if is_hidden(entry.name):
                 continue
             name = os.path.join(folder, entry.name)
             if entry.is_dir(follow_symlinks=False):

@@ -23,6 +23,7 @@ from shardwright.storage.listing import (
     Refusal,
     SortedListing,
     has_wildcard,
+    is_hidden,
     key_of,
     make_listing,
     split_glob,
@@ -72,7 +73,7 @@ def list_names(folder: str) -> list[str]:
     """See `shardwright.storage.list_names`."""
     start = len(split_url(_folder(folder))[2])
     found = {name[start:].rstrip("/") for name in buckets.list_names(_folder(folder))}
-    return sorted(name for name in found if name and not name.startswith("."))
+    return sorted(name for name in found if name and not is_hidden(name))
 
 
 def open_text(path: str, most: int | None) -> TextIO:
@@ -177,7 +178,7 @@ class _Listed:
 
     def _take(self, pattern: Pattern, name: str, info: ObjectInfo) -> None:
         parts = name.split("/")
-        if any(part.startswith(".") and part not in (".", "..") for part in parts) or not _takes(pattern, parts):
+        if any(is_hidden(part) and part not in (".", "..") for part in parts) or not _takes(pattern, parts):
             return
         key, problem = key_of(name)
         problem = problem or _problem_of(name, info)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shardwright.config import Config, EvaluatorConfig, InputConfig, SplitConfig
-from shardwright.config.split import split_word
+from shardwright.config import Config, InputConfig
 from shardwright.dataset.ledger import UNLISTED
-from shardwright.errors import CheckFailed
 from shardwright.formats.classes import as_integer
-from shardwright.ingest.split_inputs import predefined_splits
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.pipelines.init.detect_input import DetectedInput
+from shardwright.pipelines.init.choose_split import ChosenSplit
+from shardwright.pipelines.init.decide import Decision
 from shardwright.pipelines.init.image_sample import ImageSample, look_at_images
-from shardwright.pipelines.init.thin_splits import thin_splits
+from shardwright.pipelines.init.trial import DetectedInput
 from shardwright.progress import counted
 from shardwright.staging.commit import allowed_rejects, needed_share
 
@@ -62,24 +59,39 @@ class ExpectedRejects:
     share: float
 
 
-def resolve_input(found: DetectedInput) -> ResolvedInput:
+def resolve_input(decision: Decision) -> ResolvedInput:
     """Spells out what was detected; values that the user gave stay."""
+    found, split = decision
     sample = look_at_images(found.surveyed, found.config.images)
-    comments: dict[str, str] = {}
+    comments = _reasons(found)
     config = replace(found.config, input=_input(found, comments))
     config = _with_images(config, found, sample, comments)
-    config = _with_split(config, found, comments)
+    config = _with_split(config, found, split, comments)
     config = _with_size(config, found.options, sample, comments)
     survey = found.surveyed.survey
     trainable = bool(survey.classes)
     notes = [*found.notes, _counted(found.surveyed, sample)]
     notes += [comments[path] for path in ("images.unsupported_formats",) if path in comments]
-    if config.split.method in ("predefined", "stratified"):
-        notes.append(f"split: {comments['split.method']}")
+    if split.stated or config.split.method != "hash":
+        notes.append(f"split: {split.comment}")
     too_many = _too_many_rejects(config, found.surveyed, sample)
     if too_many is not None:
         comments["rejects.max_fraction"] = f"An ingest with this limit would end: {too_many.text}"
     return ResolvedInput(config, comments, tuple(notes), trainable, too_many)
+
+
+def _reasons(found: DetectedInput) -> dict[str, str]:
+    """Returns the notes that say why a value was chosen, by its path."""
+    comments = {}
+    for note in found.notes:
+        for start, path in (("task: ", "task"), ("labels: ", "input.labels.format")):
+            what, since, why = note.removeprefix(start).partition(", since ")
+            if note.startswith(start) and since and what in (found.config.task, found.format):
+                comments[path] = f"Since {why}."
+    left = [note.removeprefix("left out: ") for note in found.notes if note.startswith("left out: ")]
+    if left:
+        comments["input.exclude" if found.config.input.exclude else "input.images"] = f"Left out: {'; '.join(left)}."
+    return comments
 
 
 def _counted(surveyed: SurveyedInput, sample: ImageSample) -> str:
@@ -143,56 +155,14 @@ def _too_many_rejects(config: Config, surveyed: SurveyedInput, sample: ImageSamp
     return ExpectedRejects(text, round(min(1.0, share), 4))
 
 
-def _with_split(config: Config, found: DetectedInput, comments: dict[str, str]) -> Config:
-    """Takes the splits that the input itself has, where every image has one."""
-    if not any(path == "split" or path.startswith("split.") for path in found.options):
-        counts = _predefined(found.surveyed)
-        if counts:
-            total = sum(counts.values())
-            shares = {name: round(count / total, 4) for name, count in counts.items()}
-            shares["train"] = round(1 - sum(share for name, share in shares.items() if name != "train"), 4)
-            config = replace(
-                config, split=SplitConfig(ratios=shares, method="predefined"), evaluator=_evaluator(counts)
-            )
-            shown = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-            comments["split.method"] = f"predefined: the input itself states the splits ({shown})."
-            return config
-        thin, split = thin_splits(config.split, found.surveyed)
-        if thin:
-            config = replace(config, split=split)
-            comments["split.method"] = (
-                f"stratified: by hash, {thin}. New images may move old ones; split.keep_from keeps them in place."
-            )
-    comments.setdefault(
-        "split.method", "hash: new images never move old ones. Or: group, stratified, kfold, predefined."
-    )
-    return replace(config, evaluator=replace(config.evaluator, split=_split(config)))
-
-
-def _split(config: Config) -> str:
-    names = config.split.names
-    return config.evaluator.split if config.evaluator.split in names else names[0]
-
-
-def _evaluator(counts: Mapping[str, int]) -> EvaluatorConfig:
-    return EvaluatorConfig(split=next(name for name in ("test", "eval", "train") if name in counts))
-
-
-def _predefined(surveyed: SurveyedInput) -> dict[str, int]:
-    """Images in each split that the input states; nothing unless it states one for every image, `train` among them."""
-    words = {word for key in surveyed.listing.keys for folder in key.split("/")[:-1] if (word := split_word(folder))}
-    words |= {word for text in surveyed.survey.splits.values() if (word := split_word(text))}
-    if "train" not in words or len(words) < 2:
-        return {}
-    options = SplitConfig(ratios=dict.fromkeys(sorted(words), 1 / len(words)), method="predefined")
-    with suppress(CheckFailed):
-        stated = predefined_splits(options, surveyed, {})
-        good = [i for i in range(len(surveyed.listing.keys)) if i not in surveyed.rejected]
-        numbers = Counter(int(stated.split_of[i]) for i in good)
-        if -1 not in numbers and not stated.refused:
-            counts = {name: numbers[i] for i, name in enumerate(options.names) if numbers[i]}
-            return counts if "train" in counts and len(counts) > 1 else {}
-    return {}
+def _with_split(config: Config, found: DetectedInput, split: ChosenSplit, comments: dict[str, str]) -> Config:
+    """Takes the splits that were chosen, and evaluates on one that has images."""
+    comments["split.method"] = split.comment
+    if "evaluator.split" in found.options:
+        return replace(config, split=split.config)
+    there = [name for name in split.config.names if split.counts.get(name)] or list(split.config.names)
+    judged = next((name for name in ("test", "eval", "train") if name in there), there[0])
+    return replace(config, split=split.config, evaluator=replace(config.evaluator, split=judged))
 
 
 def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, comments: dict[str, str]) -> Config:

@@ -1,4 +1,4 @@
-"""Finds, in the names of the files of a folder, which of them may be the images and which their annotations.
+"""Proposes hypotheses on a folder from its names: which files may be the images, and which their annotations.
 
 | folder | images | annotations |
 |---|---|---|
@@ -12,7 +12,7 @@
 | `train/1.jpg`, `test/2.jpg`, `train.csv` | the folder, or one in it that the table names images of | the table |
 | `daisy/1.jpg` | the folder | none: folders or names of files |
 
-The content of tables is not known here: all are returned, and who reads them sees which names images.
+Nothing is read here: all tables are proposed, and who reads them sees which names images.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from shardwright.config.split import split_word, stated_split
-from shardwright.dataset.outputs import is_below, output_folders
+from shardwright.dataset.outputs import is_below
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
 from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 from shardwright.images.header import has_image_ending
+from shardwright.pipelines.init.inventory import LOSSLESS, MASK_WORDS, common_folder, folders_above, is_aside
 
-_LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml", ".parquet")
 # A tool writes one of these for each image.
 _OF_IMAGES, _YAML = (".txt", ".json", ".xml"), (".yaml", ".yml")
@@ -40,7 +40,6 @@ _NO_ANNOTATIONS = re.compile(
     r"submission|requirements|package|dataset_info|metadata\.json$|^classes\.json$|class-descriptions|licen[cs]e",
     re.IGNORECASE,
 )
-_MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.IGNORECASE)
 _VOC_IMAGES = "JPEGImages"
 _SPLIT_WORD = re.compile(r"[^\W_]+")
 _MOST_TABLES = 20
@@ -48,7 +47,7 @@ _MOST_TABLES = 20
 _MOST_PARTS = 8
 
 
-class Candidate(NamedTuple):
+class Hypothesis(NamedTuple):
     """A possible input, as paths below the folder that was looked into; an empty one is that folder.
 
     Attributes:
@@ -60,18 +59,16 @@ class Candidate(NamedTuple):
     labels: str | None
 
 
-def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Candidate]:
-    """Finds the possible inputs of a folder.
+def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
+    """Proposes the possible inputs of a folder.
 
     Args:
         keys: paths of its files below it, sorted.
         labels: the annotations where they are known, below the folder; an absolute path if they are elsewhere.
 
     Returns:
-        The candidates with annotations; where there are none, one without.
+        Hypotheses with annotations; where there are none, one without.
     """
-    outputs = output_folders(keys)
-    keys = [key for key in keys if not is_below(key, outputs)] if outputs else keys
     masks = sorted(_mask_folders(keys))
     images = [
         key for key in keys if has_image_ending(key) and not is_below(key, [*masks, *([labels] if labels else [])])
@@ -82,39 +79,39 @@ def find_candidates(keys: Sequence[str], labels: str | None = None) -> list[Cand
             *([_next_to(labels, images)] if labels in masks else []),
             *_image_folders(images if labels else keys),
         ]
-        return [Candidate(folder, labels) for folder in dict.fromkeys(folders)]
+        return [Hypothesis(folder, labels) for folder in dict.fromkeys(folders)]
     voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in keys if f"/{MASKS}/" in f"/{key}"})
     if voc:
-        return [Candidate(_join(folder, _VOC_IMAGES), folder) for folder in voc]
+        return [Hypothesis(_join(folder, _VOC_IMAGES), folder) for folder in voc]
     masks = masks or _lossy_masks(keys)
     inside = object_masks(keys) if len(masks) > 1 else frozenset()
     if inside:
         # Images elsewhere, such as those to predict, have no masks.
-        whole = _common_folder([f"{key.rsplit('/', 2)[0]}/" for key in inside])
-        return [Candidate(whole, whole)]
+        whole = common_folder([f"{key.rsplit('/', 2)[0]}/" for key in inside])
+        return [Hypothesis(whole, whole)]
     pictures = [key for key in keys if has_image_ending(key)]
     parallel = parallel_folders(pictures)
     if parallel and all(is_below(folder, masks) for folder in parallel):
-        whole = _common_folder([key for key in pictures if key.rpartition("/")[0] in {*parallel, *parallel.values()}])
-        found = [Candidate(whole, whole)]
+        whole = common_folder([key for key in pictures if key.rpartition("/")[0] in {*parallel, *parallel.values()}])
+        found = [Hypothesis(whole, whole)]
         masks = [folder for folder in masks if not any(is_below(one, [folder]) for one in parallel)]
     else:
         found = []
-    found += [Candidate(_next_to(folder, images), folder) for folder in masks if images]
-    found += [Candidate(folder, folder) for folder in [_common_folder(images)] if _has_pairs(images)]
+    found += [Hypothesis(_next_to(folder, images), folder) for folder in masks if images]
+    found += [Hypothesis(folder, folder) for folder in [common_folder(images)] if _has_pairs(images)]
     ending, labels_of_tool = _of_tool(keys, images)
     if ending:
-        found.append(Candidate(_common_folder(images), labels_of_tool))
+        found.append(Hypothesis(common_folder(images), labels_of_tool))
     for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
-        found += [Candidate(folder, table) for folder in _image_folders(images)]
-    return found or [Candidate(_without_annotations(keys), None)]
+        found += [Hypothesis(folder, table) for folder in _image_folders(images)]
+    return found or [Hypothesis(_without_annotations(keys), None)]
 
 
 def _next_to(masks: str, images: Sequence[str]) -> str:
     """Returns the folder of the images next to a folder of masks, without images elsewhere, or that of all images."""
     parent = os.path.dirname(masks)
     near = [key for key in images if parent and key.startswith(f"{parent}/")]
-    return _common_folder(near or images)
+    return common_folder(near or images)
 
 
 def _without_annotations(keys: Sequence[str]) -> str:
@@ -124,7 +121,7 @@ def _without_annotations(keys: Sequence[str]) -> str:
         return _join(exports[0], IMAGES) if len(exports) == 1 else ""
     # The only folder in a folder is not a class: the folders in it may be.
     images = [key for key in keys if has_image_ending(key)]
-    whole = _common_folder(images)
+    whole = common_folder(images)
     return "" if any(os.path.dirname(key) == whole for key in images) else whole
 
 
@@ -137,6 +134,9 @@ def tables(keys: Iterable[str]) -> list[str]:
         and os.path.basename(key) not in (RECORD_FILE, FEATURES_FILE)
         and not _NO_ANNOTATIONS.search(os.path.basename(key))
     ]
+    found = [
+        key for key in found if not is_aside(os.path.splitext(key)[0]) and not is_aside(os.path.dirname(key))
+    ] or found
     # Many files of a kind are about an image or a folder each.
     kinds = Counter((os.path.splitext(key)[1].lower(), key.count("/")) for key in found)
     return [key for key in found if kinds[os.path.splitext(key)[1].lower(), key.count("/")] <= _MOST_TABLES]
@@ -171,13 +171,13 @@ def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:
         named = [key for key in files if os.path.splitext(os.path.basename(key))[0] in pictured]
         if len(named) > 1 and 2 * len(named) >= len(files):
             described = [key for key in keys if ending == ".txt" and key.lower().endswith(_YAML)]
-            return ending, described[0] if len(described) == 1 else _common_folder(named)
+            return ending, described[0] if len(described) == 1 else common_folder(named)
     return "", ""
 
 
 def _image_folders(images: Sequence[str]) -> list[str]:
     """Folders that may be that of the images a table names: the one with all of them, and the parts of it."""
-    whole = _common_folder(images)
+    whole = common_folder(images)
     depth = len(whole) + 1 if whole else 0
     parts = sorted({key[depth:].split("/")[0] for key in images if "/" in key[depth:]})
     # A table may name images with the folder that all of them are in. Otherwise that folder comes first: other images,
@@ -191,10 +191,11 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     kinds: dict[str, bool] = {}
     for key in keys:
         if has_image_ending(key):
-            for folder in _folders(key):
-                kinds[folder] = kinds.get(folder, True) and key.lower().endswith(_LOSSLESS)
-    named = {folder for folder, lossless in kinds.items() if lossless and _MASK_WORDS.search(folder.split("/")[-1])}
-    highest = {folder for folder in named if not any(above in named for above in _folders(folder))}
+            for folder in _above(key):
+                kinds[folder] = kinds.get(folder, True) and key.lower().endswith(LOSSLESS)
+    named = {folder for folder, lossless in kinds.items() if lossless and MASK_WORDS.search(folder.split("/")[-1])}
+    named = {folder for folder in named if not is_aside(folder)} or named
+    highest = {folder for folder in named if not any(above in named for above in _above(folder))}
     others = any(has_image_ending(key) and not is_below(key, highest) for key in keys)
     return {_deepest(folder, keys) for folder in highest} if others else set()
 
@@ -212,14 +213,14 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
 
 def _deepest(masks: str, keys: Sequence[str]) -> str:
     """Returns the folder in a folder of masks that has them all, if it is called after masks, too, and not a class."""
-    inside = _common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
-    return inside if all(map(_MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
+    inside = common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
+    return inside if all(map(MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
 
 
 def _has_pairs(images: Sequence[str]) -> bool:
     """Returns whether files with a mask's suffix are next to half of the other images."""
     stems = {os.path.splitext(key)[0] for key in images}
-    lossless = [os.path.splitext(key)[0] for key in images if key.lower().endswith(_LOSSLESS)]
+    lossless = [os.path.splitext(key)[0] for key in images if key.lower().endswith(LOSSLESS)]
     found: Counter[str] = Counter()
     pairs = suffix_pairs(stems)
     for stem in lossless:
@@ -230,15 +231,8 @@ def _has_pairs(images: Sequence[str]) -> bool:
     return most > 0 and 2 * most >= len(stems) - sum(found.values())
 
 
-def _common_folder(keys: Sequence[str]) -> str:
-    """Returns the deepest folder that all of the files are in."""
-    return os.path.commonpath([os.path.dirname(key) or "." for key in keys]) if keys else ""
-
-
-def _folders(key: str) -> list[str]:
-    """Returns all folders above a path."""
-    parts = key.split("/")[:-1]
-    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+def _above(key: str) -> set[str]:
+    return folders_above([key]) - {""}
 
 
 def _join(*parts: str) -> str:

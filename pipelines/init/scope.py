@@ -1,0 +1,250 @@
+"""Limits a hypothesis to the images that belong to the set, and accounts for all other images of the folder.
+
+Pictures about a set (previews, results, a logo), images to predict, and a handful in a folder where nothing is
+annotated are left out, with a note. Everything else that the annotations do not explain is a question about those
+files: they may be images without objects, or not part of the set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import yaml
+
+from shardwright.config.split import split_word, stated_split
+from shardwright.config.yaml_text import parse_yaml
+from shardwright.dataset.ledger import UNLISTED
+from shardwright.dataset.manifest import SINGLE
+from shardwright.errors import Reading, ShardwrightError, UsageError
+from shardwright.formats.base import shorten
+from shardwright.formats.detect import SEGMENTATION
+from shardwright.formats.image_names import base_stem
+from shardwright.pipelines.init.inventory import (
+    LOSSLESS,
+    MASK_WORDS,
+    Inventory,
+    common_folder,
+    folders_above,
+    is_aside,
+    is_handful,
+    is_in,
+)
+from shardwright.pipelines.init.trial import (
+    EXCLUDE,
+    IMAGES,
+    PATH,
+    UNLISTED_IMAGES,
+    DetectedInput,
+    absolute,
+    read_input,
+)
+from shardwright.progress import counted
+from shardwright.storage import read_bytes
+
+_MARK = re.compile(r"[_. -]+")
+_MOST_YAML = 1 << 16
+_SHOWN = 3
+
+
+class _Group(NamedTuple):
+    """Images of a folder, none of which is annotated.
+
+    Attributes:
+        folder: the outermost such folder, or the folder of files that lie beside annotated ones.
+        keys: the images.
+        patterns: the paths for `input.exclude`.
+    """
+
+    folder: str
+    keys: Sequence[str]
+    patterns: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        """Returns what messages call them."""
+        return shorten(self.keys) if self.folder not in self.patterns else f"{self.folder}/"
+
+
+class FailedFile(NamedTuple):
+    """A file of annotations that cannot be read."""
+
+    path: str
+    error: ShardwrightError
+
+
+def limit_to_set(
+    found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any], failed: Sequence[FailedFile]
+) -> DetectedInput:
+    """Reads a hypothesis again, without the images that do not belong to the set.
+
+    Args:
+        found: the hypothesis, with the images without annotations as rejects.
+        inventory: the folder, where one was looked into.
+        given: YAML path -> value of what the user gave.
+        failed: files of annotations that could not be read.
+
+    Raises:
+        ShardwrightError: it is not known what some images are, with `readings`; or their annotations cannot be read.
+    """
+    options = {path: value for path, value in found.options.items() if path != UNLISTED_IMAGES or path in given}
+    if inventory is None or inventory.spans or {EXCLUDE, UNLISTED_IMAGES} & set(given):
+        return _reread(found, options, ())
+    base = inventory.below(found.surveyed.listing.root)
+    explained = {os.path.join(base, key) for key in found.explained}
+    inside = {os.path.join(base, key) for key in found.surveyed.listing.keys}
+    labels = inventory.below(str(found.options.get(PATH) or inventory.folder))
+    others = [key for key in inventory.images if key not in explained and (key in inside or not _is_label(key, labels))]
+    attached = found.surveyed.source.attachments()
+    if attached is not None:
+        of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))}
+        others = [key for key in others if key not in of_labels]
+    groups = _groups(others, explained)
+    limits = _stated_folders(inventory, labels)
+    left: list[_Group] = []
+    notes = []
+    for group in groups:
+        if not any(key in inside for key in group.keys) and IMAGES in given:
+            continue
+        reason = _why_not(group, explained, limits)
+        if not reason:
+            raise _what_are(group, found, inside, failed, inventory, options)
+        left.append(group)
+        notes.append(f"left out: {group.name} ({counted(len(group.keys), 'image')}), {reason}")
+    patterns = [one for group in left if any(key in inside for key in group.keys) for one in group.patterns]
+    if not patterns:
+        return _reread(found, options, notes)
+    narrow = common_folder(explained)
+    if IMAGES not in given and narrow != base and not any(is_in(key, [narrow]) for group in left for key in group.keys):
+        with suppress(ShardwrightError):
+            again = read_input({**options, IMAGES: inventory.named(narrow), UNLISTED_IMAGES: "reject"})
+            if len(again.explained) == len(explained) and again.missing <= found.missing:
+                return _reread(again, {**options, IMAGES: inventory.named(narrow)}, notes)
+    below = [one.removeprefix(f"{base}/") if base else one for one in patterns]
+    return _reread(found, {**options, EXCLUDE: below}, notes)
+
+
+def _reread(found: DetectedInput, options: Mapping[str, Any], notes: Sequence[str]) -> DetectedInput:
+    probed = {**options, UNLISTED_IMAGES: found.options.get(UNLISTED_IMAGES)}
+    unlisted = any(refusal.code == UNLISTED for refusal in found.surveyed.rejected.values())
+    if found.options == options or (found.options == probed and not unlisted):
+        # Every image is annotated, so what becomes of the others does not matter.
+        again = found.with_options(options)
+    else:
+        again = read_input(options)
+    tasks = [note for note in found.notes if note.startswith(("task:", "detected:"))]
+    return DetectedInput(
+        again.options, again.config, again.surveyed, tuple(dict.fromkeys((*tasks, *again.notes, *notes)))
+    )
+
+
+def _is_label(key: str, labels: str) -> bool:
+    """Returns whether an image is in the folder of the annotations."""
+    return bool(labels) and is_in(key, [labels])
+
+
+def _groups(others: Sequence[str], explained: Collection[str]) -> list[_Group]:
+    """Groups images that are in folders without annotated ones; those next to annotated images are left out."""
+    beside, above = {os.path.dirname(key) for key in explained}, folders_above(explained)
+    found: dict[str, list[str]] = {}
+    for key in others:
+        folder = os.path.dirname(key)
+        if folder in beside:
+            continue
+        while folder and os.path.dirname(folder) not in above:
+            folder = os.path.dirname(folder)
+        found.setdefault(folder, []).append(key)
+    groups = []
+    for folder, keys in found.items():
+        patterns = [folder]
+        if folder in above:
+            endings = sorted({os.path.splitext(key)[1] for key in keys})
+            patterns = keys if len(keys) <= _SHOWN else [os.path.join(folder, f"*{ending}") for ending in endings]
+        groups.append(_Group(folder, keys, patterns))
+    return groups
+
+
+def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str]) -> str:
+    """Returns why images are not part of a set; empty where they may be."""
+    if limits and not any(is_in(key, limits) for key in group.keys):
+        return "since data.yaml names other folders"
+    if stated_split(group.folder) == "test":
+        return "called after images to test or predict, without annotations"
+    if group.folder and not split_word(os.path.basename(group.folder)):
+        lossless = all(key.lower().endswith(LOSSLESS) for key in group.keys)
+        if lossless and MASK_WORDS.search(os.path.basename(group.folder)):
+            return "called after masks"
+        if is_aside(group.folder):
+            return "called after pictures about a set, and none has annotations"
+        stems = {base_stem(key) for key in explained}
+        if all(_is_derived(base_stem(key), stems) for key in group.keys):
+            return "named like images of the set with something added, and none has annotations"
+    if not split_word(os.path.basename(group.folder)) and is_handful(len(group.keys), len(explained)):
+        return "none has annotations"
+    return ""
+
+
+def _is_derived(stem: str, stems: Collection[str]) -> bool:
+    marks = list(_MARK.finditer(stem))
+    return any(stem[: mark.start()] in stems or stem[mark.end() :] in stems for mark in marks)
+
+
+def _stated_folders(inventory: Inventory, labels: str) -> list[str]:
+    """Returns the folders of images that YOLO's YAML file names, below the inventory's; none where it names none."""
+    if not labels.lower().endswith((".yaml", ".yml")) or labels not in inventory.keys:
+        return []
+    try:
+        document = parse_yaml(read_bytes(os.path.join(inventory.root, labels), most=_MOST_YAML).decode("utf-8-sig"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):  # The format's reader reports what is wrong.
+        return []
+    if not isinstance(document, dict):
+        return []
+    named = [document.get(key) for key in ("train", "val", "test")]
+    texts = [text for one in named for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
+    # The path of the set is that of the machine which wrote the file: what counts is how its folders end.
+    folders = folders_above(inventory.images)
+    found = {_by_its_end(text, folders) for text in texts if not text.endswith(".txt")}
+    return [] if None in found else sorted(folder for folder in found if folder is not None)
+
+
+def _by_its_end(path: str, folders: Collection[str]) -> str | None:
+    """Returns the only folder that a path of another machine means; `None` where none or several fit."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    for start in range(len(parts)):
+        end = "/".join(parts[start:])
+        fitting = [folder for folder in folders if folder == end or folder.endswith(f"/{end}")]
+        if fitting:
+            return fitting[0] if len(fitting) == 1 else end if end in fitting else None
+    return None
+
+
+def _what_are(
+    group: _Group,
+    found: DetectedInput,
+    inside: Collection[str],
+    failed: Sequence[FailedFile],
+    inventory: Inventory,
+    options: Mapping[str, Any],
+) -> ShardwrightError:
+    """Returns the question about images that nothing explains, or the error of the file that should."""
+    images = f"{counted(len(group.keys), 'image')} in {inventory.named(group.folder)}"
+    ending = os.path.splitext(str(found.options.get(PATH)))[1]
+    for path, error in failed:
+        near = os.path.dirname(inventory.below(path))
+        if os.path.splitext(path)[1] == ending and is_in(group.folder, [near]) and not error.readings:
+            return UsageError(f"{error} Without it, {images} have no annotations.")
+    name = found.surveyed.source.name or "the annotations"
+    problem = f"{absolute(inventory.folder)}: {images} have no annotations in {name}: {shorten(group.keys)}."
+    without = f"{group.name} is not part of the set"
+    if not any(key in inside for key in group.keys):
+        return UsageError(problem).with_readings(Reading(without, {**options, IMAGES: found.options[IMAGES]}))
+    base = inventory.below(found.surveyed.listing.root)
+    patterns = [one.removeprefix(f"{base}/") if base else one for one in group.patterns]
+    readings = [Reading(without, {EXCLUDE: patterns})]
+    empty = found.config.task == SEGMENTATION or found.surveyed.survey.labels != SINGLE
+    word = "empty" if empty else "unlabeled"
+    meaning = "images without annotations have no objects" if empty else "images without annotations have no class yet"
+    return UsageError(problem).with_readings(*readings, Reading(meaning, {UNLISTED_IMAGES: word}))
