@@ -137,7 +137,8 @@ def _with_split(config: Config, found: DetectedInput, comments: dict[str, str]) 
         if thin:
             config = replace(config, split=split)
             comments["split.method"] = (
-                f"stratified: by hash, {thin}. New images may move old ones; split.keep_from keeps them in place."
+                f"stratified, since a hash leaves {thin}. New images may then move old ones, unless split.keep_from "
+                "names the dataset before."
             )
     comments.setdefault(
         "split.method", "hash: new images never move old ones. Or: group, stratified, kfold, predefined."

@@ -26,7 +26,7 @@ def thin_splits(options: SplitConfig, surveyed: SurveyedInput) -> tuple[str, Spl
         surveyed: the input.
 
     Returns:
-        A sentence and a stratified split; an empty sentence and the same options if nothing is left out.
+        The words for it and a stratified split; no words and the same options if nothing is left out.
     """
     keys, classes = surveyed.listing.keys, surveyed.survey.classes
     accepted = [image for image in range(len(keys)) if image not in surveyed.rejected]
@@ -44,9 +44,9 @@ def thin_splits(options: SplitConfig, surveyed: SurveyedInput) -> tuple[str, Spl
     for name in splitter.names:
         missing = [classes[label] for label in enough if not images[name, label]]
         if name not in split_of.values():
-            reason = reason or f"{name} would have no image"
+            reason = reason or f"{name} without images"
         elif missing:
-            reason = reason or f"{name} would have no image of {_listed(missing)}"
+            reason = reason or f"{name} without an image of {_listed(missing)}"
     if not reason:
         return "", options
     rarest = min((sizes[label] for label in enough), default=len(accepted))

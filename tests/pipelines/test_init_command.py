@@ -88,7 +88,7 @@ def test_no_split_and_no_class_is_left_out_that_has_images_enough(here, capsys, 
     class_folders(here, counts)
     assert init("data", "--out", "c.yaml") == 0
     assert load_config("c.yaml").split.method == method
-    assert ("stratified: by hash, " in capsys.readouterr().out) == (method == "stratified")
+    assert ("split: stratified, since a hash leaves " in capsys.readouterr().out) == (method == "stratified")
     assert main(["ingest", "c.yaml", "--out", "out", "--workers", "1"]) == 0
     assert ("no image of" in "".join(capsys.readouterr())) == (counts["bee"] == 2)
     assert {name for name in manifest_of(here).totals if name.startswith("records/")} == {
@@ -124,9 +124,9 @@ def test_a_file_of_annotations_for_each_split(here, capsys):
     totals = manifest_of(here).totals
     assert (totals["records/train"], totals["records/eval"]) == (8, 4)
     capsys.readouterr()
-    # Without splits they are read together.
+    # Without splits they are read together, and divided so that each split has both classes.
     assert init("images", "first.json", "second.json", "--out", "d.yaml") == 0
-    assert load_config("d.yaml").split.method == "hash"
+    assert load_config("d.yaml").split.method == "stratified"
 
 
 @pytest.mark.parametrize(
