@@ -153,10 +153,11 @@ class EvaluatorConfig:
             between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
         between("evaluator.min_f1", self.min_f1, 0, 1)
         between("evaluator.min_improvement", self.min_improvement, -1, 1)
-        if isinstance(self.min_images, str):
-            one_of("evaluator.min_images", self.min_images, (AUTO,))
-        else:
+        if isinstance(self.min_images, int):
             at_least("evaluator.min_images", self.min_images, 1)
+        elif self.min_images != AUTO:
+            problem = f"{self.min_images!r} is not a number of images"
+            raise ConfigError("evaluator.min_images", problem, "Write a whole number, or auto.")
         at_least("evaluator.min_per_class", self.min_per_class, 0)
         for flip in self.flips:
             one_of("evaluator.flips", flip, FLIPS)
