@@ -38,7 +38,8 @@ def statistics_options(identifiers: Sequence[str] = ()) -> tfdv.StatsOptions:
     Raises:
         ConfigError: `identifiers` is not a list of names.
     """
-    if isinstance(identifiers, str) or not all(isinstance(name, str) and name for name in identifiers):
+    listed = isinstance(identifiers, Sequence) and not isinstance(identifiers, str)
+    if not listed or not all(isinstance(name, str) and name for name in identifiers):
         fix = 'Write for example identifiers=["patient"].'
         raise ConfigError("statistics_options: identifiers", f"{identifiers!r} is not a list of names", fix)
     schema = schema_pb2.Schema()

@@ -156,7 +156,7 @@ def test_a_recipe_holds_what_files_are_and_not_where(tmp_path):
     )
     assert first.trainer.weights == "blake3:" + checksum_file(tmp_path / "w.keras")
     own = parse_config({"input": {"images": "x"}, "trainer": {"model": "own_code:build"}}, base=str(tmp_path))
-    assert TrainRecipe.from_config(own).code == checksum_file(tmp_path / "own_code.py")
+    assert TrainRecipe.from_config(own).code == {"own_code": checksum_file(tmp_path / "own_code.py")}
     assert str(tmp_path) not in json.dumps([first.to_dict(), TrainRecipe.from_config(own).to_dict()])
     with pytest.raises(UsageError, match=r"trainer\.weights: /nowhere/w\.keras cannot be read"):
         TrainRecipe.from_config(config(encoder=B0, weights="w.keras"))

@@ -117,7 +117,7 @@ def test_report_and_gate_read_images_where_they_lie(
     manifest = ImageDataset.open(dataset).manifest
     bucket = stores.bucket("gs")
     found = anomalies_pb2.Anomalies()
-    reason = found.anomaly_info["image/blake3"].reason.add()
+    reason = found.anomaly_info["image/format"].reason.add()
     reason.type, reason.description = anomalies_pb2.AnomalyInfo.Type.Value(ANOMALY), "odd"
     schema = render_schema(manifest.task, manifest.classes, manifest.labels, manifest.features)
     stores.copy_of(dataset, f"{bucket}/examples")
