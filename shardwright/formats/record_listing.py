@@ -117,17 +117,8 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     packed = [(_packed(files, i), container) for i, container in containers.items()]
     described = describe(found, packed)
 
-    @contextmanager
-    def unpacked_file(number: int) -> Iterator[IO[bytes]]:
-        most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
-        try:
-            with scratch_file(paths[number], most) as copy:
-                yield copy
-        except OverBudget as error:
-            raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
-
     def unpack(number: int) -> None:
-        with unpacked_file(number) as copy:
+        with _unpacked_file(files, number, paths[number]) as copy:
             containers[number].write(_packed(files, number), copy, described)
 
     for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
@@ -142,7 +133,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         with opened(number) as file:
             if paths[number] == files.names[number] or number in containers:
                 return scan_file(file, None, files.keys[number], roles)
-            with unpacked_file(number) as copy:
+            with _unpacked_file(files, number, paths[number]) as copy:
                 return scan_file(file, copy, files.keys[number], roles)
 
     whole = _Whole(files, roles, paths, trusted=KEY in columns)
@@ -158,6 +149,17 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     notes = (*notes, *described.notes())
     parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, described.classes)
     return RecordFiles(files, *parts)
+
+
+@contextmanager
+def _unpacked_file(files: Listing, number: int, path: str) -> Iterator[IO[bytes]]:
+    """Opens the file of the temporary folder that takes what a file unpacks to."""
+    most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
+    try:
+        with scratch_file(path, most) as copy:
+            yield copy
+    except OverBudget as error:
+        raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
 
 
 def _packed(files: Listing, position: int) -> Packed:
