@@ -137,10 +137,10 @@ def read_file(file: IO[bytes], usable: Sequence[bool]) -> Iterator[tuple[int, in
 
     Args:
         file: the file, unpacked.
-        usable: for each record, whether the scan could use it. The others are not parsed again.
+        usable: for each record, whether the scan could use it. The others are not read again.
     """
-    for record in scan_records(file):
-        if record.payload is not None and usable[record.number]:
+    for record in scan_records(file, wanted=usable):
+        if record.payload is not None:
             with suppress(UnusableError):
                 yield record.number, record.offset, record.payload, features_of(record)
 
