@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -156,11 +157,13 @@ class ParquetFile:
 
     def _batches(self, chosen: Sequence[Column] | None, most: int, at_once: int = _MOST_ROWS) -> Iterator[Any]:
         """Yields record batches of bounded memory, with the chosen columns in their order."""
-        numbers = [i for i, column in enumerate(self.columns) if chosen is None or column in chosen]
+        picked = None if chosen is None else {column.name for column in chosen}
+        numbers = [i for i, column in enumerate(self.columns) if picked is None or column.name in picked]
         flat = [i for i in numbers if not self.columns[i].nested and not self.columns[i].image]
         with _opened(self.path, self.pin, flat) as (stream, file):
             rows = min(at_once, self._check_pages(stream, file, numbers, most))
-            names = [file.schema_arrow.names[i] for i in numbers]
+            stored = file.schema_arrow.names  # Made anew at each call.
+            names = [stored[i] for i in numbers]
             whole = len(numbers) == len(self.columns)
             yield from file.iter_batches(rows, columns=None if whole else names, use_threads=False)
 
@@ -178,7 +181,8 @@ class ParquetFile:
             raise pages.PageError(f"it states {metadata.num_rows:,} rows in {size:,} bytes")
         BUDGET.check_objects(metadata.num_row_groups * metadata.num_columns, size)
         most = min(most, BUDGET.most_unpacked(size))
-        wanted = {file.schema_arrow.names[i] for i in numbers}
+        names = file.schema_arrow.names
+        wanted = {names[i] for i in numbers}
         largest: dict[str, int] = {}
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             for chunk in map(group.column, range(group.num_columns)):
@@ -361,11 +365,8 @@ def _opened(path: str, pin: str, flat: Sequence[int] = ()) -> Iterator[tuple[IO[
         try:
             file = parquet.ParquetFile(stream, **options)
             schema = file.schema_arrow
-            texts = [
-                schema.names[i]
-                for i in flat
-                if schema.names.count(schema.names[i]) == 1 and _is_text(schema.field(i).type)
-            ]
+            names, times = schema.names, Counter(schema.names)
+            texts = [names[i] for i in flat if times[names[i]] == 1 and _is_text(schema.field(i).type)]
             if texts:
                 file = parquet.ParquetFile(stream, read_dictionary=texts, **options)
             yield stream, file

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -118,7 +118,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     described = describe(found, packed)
 
     def unpack(number: int) -> None:
-        with _unpacked_file(files, paths, number) as copy:
+        with _unpacked_file(files, number, paths[number]) as copy:
             containers[number].write(_packed(files, number), copy, described)
 
     for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
@@ -133,7 +133,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         with opened(number) as file:
             if paths[number] == files.names[number] or number in containers:
                 return scan_file(file, None, files.keys[number], roles)
-            with _unpacked_file(files, paths, number) as copy:
+            with _unpacked_file(files, number, paths[number]) as copy:
                 return scan_file(file, copy, files.keys[number], roles)
 
     whole = _Whole(files, roles, paths, trusted=KEY in columns)
@@ -152,10 +152,11 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
 
 
 @contextmanager
-def _unpacked_file(files: Listing, paths: Sequence[str], number: int) -> Iterator[IO[bytes]]:
-    """Opens the copy that a file is unpacked to, within the budget of its size."""
+def _unpacked_file(files: Listing, number: int, path: str) -> Iterator[IO[bytes]]:
+    """Opens the file of the temporary folder that takes what a file unpacks to."""
+    most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
     try:
-        with scratch_file(paths[number], partial(UNPACKING.check_unpacked, size=files.sizes[number])) as copy:
+        with scratch_file(path, most) as copy:
             yield copy
     except OverBudget as error:
         raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
@@ -132,13 +132,17 @@ def features_of(record: ScannedRecord) -> Features:
         raise UnusableError(NO_EXAMPLE, str(error)) from None
 
 
-def read_file(file: IO[bytes]) -> Iterator[tuple[int, int, bytes, Features]]:
-    """Yields number, offset, payload and features of those records of a scanned file that are Examples."""
-    for record in scan_records(file):
-        with suppress(UnusableError):
-            features = features_of(record)
-            assert record.payload is not None
-            yield record.number, record.offset, record.payload, features
+def read_file(file: IO[bytes], usable: Sequence[bool]) -> Iterator[tuple[int, int, bytes, Features]]:
+    """Yields number, offset, payload and features of those records of a scanned file that can be used.
+
+    Args:
+        file: the file, unpacked.
+        usable: for each record, whether the scan could use it. The others are not read again.
+    """
+    for record in scan_records(file, wanted=usable):
+        if record.payload is not None:
+            with suppress(UnusableError):
+                yield record.number, record.offset, record.payload, features_of(record)
 
 
 def image_of(features: Features, roles: Roles) -> bytes:

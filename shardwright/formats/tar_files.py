@@ -19,7 +19,7 @@ from shardwright.budget import Budget
 from shardwright.tfrecords.scan import UNPACKING, Unpacked, is_compressed, unpacked_start
 
 # Names have at most 4 KiB. macOS and SELinux store attributes of some kilobytes with a file.
-BUDGET = Budget("members and attributes", objects=200_000, bytes_each=16, header=1 << 20)
+BUDGET = Budget("members and attributes", objects=200_000, bytes_each=64, header=1 << 20)
 # A file has one header of each kind, and one for all may come before it.
 _MOST_HEADERS = 8
 

@@ -254,10 +254,9 @@ class TFRecordFormat(AnnotationFormat):
         found = self._found
         for number, positions in enumerate(found.positions):
             with found.open(number) as file:
-                for record, offset, payload, features in read_file(file):
-                    if positions[record] >= 0:
-                        masks = self._masks(features, payload, found.paths[number], offset + HEADER_BYTES)
-                        yield positions[record], features, masks if self._task == "segmentation" else iter(())
+                for record, offset, payload, features in read_file(file, [position >= 0 for position in positions]):
+                    masks = self._masks(features, payload, found.paths[number], offset + HEADER_BYTES)
+                    yield positions[record], features, masks if self._task == "segmentation" else iter(())
 
     def _class_map(self, masked: bool) -> ClassMap:
         scan, roles = self._found.scan, self._found.roles

@@ -279,7 +279,7 @@ def _decode_feature(body: memoryview) -> DecodedFeature:
                 numbers.append(unpack_int64(value))
             elif wire == VARINT:
                 numbers.append(np.array([value], np.uint64).view(np.int64))
-        return np.concatenate(numbers)
+        return numbers[1] if len(numbers) == 2 else np.concatenate(numbers)
     if kind == FLOAT_LIST:
         raw = b"".join(value for wire, value in values if wire in (DELIMITED, FIXED32))
         if len(raw) % 4:

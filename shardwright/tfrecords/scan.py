@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
@@ -82,7 +82,9 @@ class ScannedRecord(NamedTuple):
         return f"record {self.number} at offset {self.offset}"
 
 
-def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[ScannedRecord]:
+def scan_records(
+    file: IO[bytes], copy: IO[bytes] | None = None, wanted: Sequence[bool] | None = None
+) -> Iterator[ScannedRecord]:
     """Scans the records of an open file, plain or compressed, from its beginning.
 
     Memory is bounded by the largest record and by the bytes of the file, even if a damaged length claims more.
@@ -90,6 +92,7 @@ def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Sca
     Args:
         file: open for reading.
         copy: receives the unpacked bytes up to the end of the scan.
+        wanted: for each record of a file that was scanned before, whether it is read; the others are not in memory.
 
     Yields:
         Every record. After one with `DAMAGED` or `TOO_LARGE` there may be more; a part that cannot be divided into
@@ -99,13 +102,13 @@ def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Sca
         UsageError: the file is made to use up memory or time.
     """
     try:
-        yield from _scan(_Stream(file, copy))
+        yield from _scan(_Stream(file, copy), wanted)
     except OverBudget as error:
         name = getattr(file, "name", "the file")
         raise UsageError(f"{name}: {error}. Leave the file out, or write it in several smaller ones.") from None
 
 
-def _scan(stream: _Stream) -> Iterator[ScannedRecord]:
+def _scan(stream: _Stream, wanted: Sequence[bool] | None) -> Iterator[ScannedRecord]:
     number = 0
     while True:
         offset = stream.position
@@ -125,7 +128,7 @@ def _scan(stream: _Stream) -> Iterator[ScannedRecord]:
                 )
                 return
             length = frame_length(header) - HEADER_BYTES - FOOTER_BYTES
-            kept = length <= stream.largest
+            kept = length <= stream.largest and (wanted is None or wanted[number])
             payload = stream.take(length) if kept else b""
             found = len(payload) if kept else stream.skip(length)
             footer = stream.take(FOOTER_BYTES)

@@ -28,7 +28,7 @@ WITHOUT_FILES = {"auto", "file_name", "none", TFRECORD}
 # Its reader is a package that is on neither stack: `test_array_record_has_a_budget`.
 NOT_INSTALLED = {"ArrayRecord"}
 # What the small ones may take. The tree before the budgets took up to a gigabyte, and minutes.
-MEMORY, SECONDS = 256 << 20, 15
+MEMORY, SECONDS = 512 << 20, 15
 # A bomb of each format in every run of the tests, all of them in the slow ones.
 FIRST = {found.format: name for name, found in reversed(BOMBS.items())}.values()
 Usage = namedtuple("Usage", "free")  # Of what `shutil.disk_usage` returns.
