@@ -24,7 +24,7 @@ from shardwright.fingerprint import checksum_matches, read_checksummed_lines
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.processes import map_processes, usable_cores
 from shardwright.progress import progress
-from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, readers
+from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, read_bytes, readers
 from shardwright.storage.paths import split_url
 from shardwright.untrusted import digest, file_name, mapped, parse_untrusted_json
 from shardwright.verify import findings as what
@@ -199,7 +199,7 @@ def _check_depth(manifest: Manifest) -> None:
 def _read_manifest(file: Path) -> tuple[Manifest | None, str, bool]:
     """Returns the manifest; the problem, if there is one; and whether it is that another version wrote the dataset."""
     try:
-        text = file.read_bytes().decode("utf-8")
+        text = read_bytes(str(file)).decode("utf-8")
         manifest = Manifest.from_json(text)
     except (OSError, ValueError, DatasetError, RecursionError) as error:
         return None, str(error), isinstance(error, OtherLayoutError)
@@ -237,7 +237,7 @@ def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
 def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
     for name in (BUILD_FILE, LINEAGE_FILE):
         try:
-            whole = checksum_matches((root / name).read_bytes().decode("utf-8"))
+            whole = checksum_matches(read_bytes(str(root / name)).decode("utf-8"))
         except OSError as error:
             yield VerifyFinding(name, what.MISSING, f"cannot be read ({error.strerror})")
             continue
@@ -250,7 +250,7 @@ def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
             yield from _described_findings(root)
     for file in sorted((root / ORIGINS_FOLDER).rglob("*.jsonl")):
         try:
-            with file.open("rb") as lines:
+            with open_file(str(file)) as lines:
                 for _ in read_checksummed_lines(lines):
                     continue
         except (OSError, ValueError) as error:
@@ -263,7 +263,7 @@ _FILES = mapped(digest, key=file_name)
 def _described_findings(root: Path) -> Iterator[VerifyFinding]:
     """Yields the files for other programs that are not those of `build.json`."""
     try:
-        files = parse_untrusted_json((root / BUILD_FILE).read_bytes().decode("utf-8"))[FILES]
+        files = parse_untrusted_json(read_bytes(str(root / BUILD_FILE)).decode("utf-8"))[FILES]
         _FILES(files, FILES)
     except (OSError, ValueError, KeyError, TypeError):
         return  # There are none, or the file is damaged, which is another finding.
