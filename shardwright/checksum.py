@@ -56,9 +56,10 @@ def checksum_of(data: Buffer, algorithm: str = BLAKE3) -> str:
 
 
 def checksum_file(path: str | os.PathLike[str]) -> str:
-    """Returns the checksum of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
+    """Returns the checksum of a file's bytes, as 64 hex digits, read in pieces of 1 MiB; a pipe counts as empty."""
     checksum = new_checksum()
-    with open(path, "rb") as file:
+    # To open a pipe without O_NONBLOCK is to wait for somebody who writes into it.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
         while chunk := file.read(_CHUNK):
             checksum.update(chunk)
     return checksum.hexdigest()

@@ -54,7 +54,7 @@ from shardwright.masks.dialects import (
 )
 from shardwright.masks.rle import Runs, draw
 from shardwright.progress import SILENT, Progress
-from shardwright.storage import is_remote
+from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.paths import check_not_inside, check_replaceable, check_utf8
 from shardwright.storage.whole_folders import appear, assembling
 from shardwright.untrusted import parse_untrusted_json
@@ -212,7 +212,7 @@ def _done(target: Path, known: str) -> dict[str, Any] | None:
         check_replaceable(target)
         return None
     try:
-        row = parse_untrusted_json((target / RECORD_FILE).read_text(encoding="utf-8"))
+        row = parse_untrusted_json(read_bytes(str(target / RECORD_FILE)).decode("utf-8"))
         if row["fingerprint"] == known:
             return dict(row)
     except (OSError, ValueError, KeyError, TypeError):

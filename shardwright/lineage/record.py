@@ -114,7 +114,7 @@ def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """
     file = Path(directory, LINEAGE_FILE)
     try:
-        return parse_lineage(file.read_text(encoding="utf-8"))
+        return parse_lineage(read_bytes(str(file)).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise DatasetError(
             f"{file}: not a readable lineage ({error}). Was this folder written by shardwright?"

@@ -15,7 +15,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import checksum_matches
 from shardwright.lineage.record import LINEAGE_FILE, listed_fingerprint
-from shardwright.storage import durable, is_remote
+from shardwright.storage import durable, is_remote, read_bytes
 from shardwright.storage.whole_folders import appear
 from shardwright.untrusted import parse_untrusted_json
 
@@ -91,13 +91,13 @@ def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
 def _doubt(target: Path, expected: str) -> str:
     """Returns why a damaged dataset may be another than the expected one; empty if it is that one."""
     try:
-        manifest = Manifest.from_json((target / MANIFEST_FILE).read_text(encoding="utf-8"))
+        manifest = Manifest.from_json(read_bytes(str(target / MANIFEST_FILE)).decode("utf-8"))
         same = expected in (manifest.fingerprint, listed_fingerprint(str(target)))
         return "" if same else "its manifest is of another dataset"
     except (OSError, ValueError, DatasetError):
         pass
     try:
-        text = (target / LINEAGE_FILE).read_text(encoding="utf-8")
+        text = read_bytes(str(target / LINEAGE_FILE)).decode("utf-8")
         if checksum_matches(text):
             same = expected in (parse_untrusted_json(text).get("fingerprint"), listed_fingerprint(str(target)))
             return "" if same else f"its {LINEAGE_FILE} is of another dataset"

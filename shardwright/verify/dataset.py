@@ -20,7 +20,7 @@ from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
 from shardwright.errors import DatasetError, NotFound, OtherLayoutError, UsageError
 from shardwright.processes import map_processes, usable_cores
 from shardwright.progress import progress
-from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, readers
+from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, read_bytes, readers
 from shardwright.storage.paths import split_url
 from shardwright.verify import findings as what
 from shardwright.verify.all_files import (
@@ -203,7 +203,7 @@ def _check_depth(manifest: Manifest) -> None:
 def _read_manifest(file: Path) -> tuple[Manifest | None, str, bool]:
     """Returns the manifest; the problem, if there is one; and whether it is that another version wrote the dataset."""
     try:
-        text = file.read_bytes().decode("utf-8")
+        text = read_bytes(str(file)).decode("utf-8")
         manifest = Manifest.from_json(text)
     except (OSError, ValueError, DatasetError, RecursionError) as error:
         return None, str(error), isinstance(error, OtherLayoutError)

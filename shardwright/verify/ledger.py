@@ -21,6 +21,7 @@ from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.fingerprint import canonical_json
+from shardwright.storage import open_file, read_bytes
 from shardwright.untrusted import parse_untrusted_json
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding
@@ -54,7 +55,7 @@ class Index:
 def read_index(file: Path) -> Index:
     """Reads the index of a shard."""
     try:
-        data = file.read_bytes()
+        data = read_bytes(str(file))
     except OSError as error:
         return Index([], "", 0, f"cannot be read ({error.strerror})")
     return Index([_index_row(line) for line in io.BytesIO(data)], checksum_of(data), len(data), "")
@@ -72,7 +73,7 @@ def _index_row(line: bytes) -> IndexRow | None:
 
 def read_ledger(file: Path) -> Iterator[tuple[bytes, LedgerRow | None]]:
     """Yields the lines of a ledger's part, each with its row, `None` for a damaged line. May raise `OSError`."""
-    with file.open("rb") as lines:
+    with open_file(str(file)) as lines:
         for line in lines:
             yield line, _ledger_row(line)
 

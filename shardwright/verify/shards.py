@@ -20,6 +20,7 @@ from shardwright.dataset.reader import LocatedShard
 from shardwright.errors import UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.storage import open_file
+from shardwright.storage.limits import regular
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import (
     FOOTER_BYTES,
@@ -141,7 +142,7 @@ class _Walk:
 
     def records(self) -> Iterator[_Record]:
         """Yields every record that can be located, and adds to `findings`."""
-        with open(self._task.shard.file, "rb", buffering=1 << 20) as file:
+        with open(self._task.shard.file, "rb", buffering=1 << 20, opener=regular) as file:
             offset = 0
             for number in itertools.count():
                 if offset == self._size:

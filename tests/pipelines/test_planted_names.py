@@ -1,10 +1,11 @@
-"""Whatever a command opens, makes, renames or deletes under a name that can be guessed, somebody else may have put there.
+"""Whatever a command opens, makes, renames or deletes under a name that can be guessed, somebody may have put there.
 
 Nobody lists these names: each command's example in the catalog is run twice, and the names that it touches both times
-can be guessed. Then something is planted under each, and the command runs again: what a link leads to stays as it is, to
-the byte, nothing waits, no traceback is printed, and the command ends with an error or the right result.
+can be guessed. Then something is planted under each, and the command runs again: what a link leads to stays as it is,
+to the byte, nothing waits, no traceback is printed, and the command ends with an error or the right result.
 """
 
+import itertools
 import json
 import os
 import re
@@ -44,7 +45,7 @@ INSTEAD = {
     "sample": "sample --out demo-data --count 2 --height 64 --width 96",
 }
 # These compute for long, need TensorFlow or a trained model; `make test-all` runs them.
-HEAVY = {"run", "transform", "predict", "convert", "bench loader", "preflight", "compile"}
+HEAVY = {"run", "transform", "predict", "convert", "bench loader", "preflight", "compile", "doctor"}
 # Without a network, credentials or a blessed model they end with an error; they must do so under any plant, too.
 REFUSED = {name for name in CLOUD if name not in ("compile", "estimate")} | {"weights fetch"}
 GROUPS = {"schema", "weights", "bench"}  # Names of commands without work of their own.
@@ -78,8 +79,8 @@ class World:
             code = self._start(result, printed, arguments)
         else:
             code = self._fork(result, printed, arguments)
-        names, output = set(json.loads(result.read_text())), printed.read_text()
-        result.unlink()
+        names, output = set(json.loads(result.read_text()) if result.exists() else ()), printed.read_text()
+        result.unlink(missing_ok=True)
         printed.unlink()
         return code, output, names
 
@@ -209,15 +210,16 @@ def reference(world, call):
     assert code == again, output
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     guessed = (names & others) | {name for name in changed if name in later or name not in after}
+    guessed |= {str(above) for name in guessed for above in Path(name).parents}
     same = {name: value for name, value in after.items() if later.get(name) == value and before.get(name) != value}
     given = {os.path.normpath(word) for word in call}
-    named = {word for word in guessed if any(one == word or one.startswith(f"{word}/") for one in given)}
-    return Reference(code, sorted(guessed - named), before, same, changed), output
+    named = {word for word in guessed if any(f"{one}/".startswith(f"{word}/") for one in given)}
+    return Reference(code, sorted(guessed - named - {"."}), before, same, changed), output
 
 
 def remove_output(world, call):
     world.fresh()
-    for option, value in zip(call, call[1:]):
+    for option, value in itertools.pairwise(call):
         if option == "--out" and os.path.lexists(world.work / value):
             (shutil.rmtree if (world.work / value).is_dir() else os.unlink)(world.work / value)
 
@@ -291,12 +293,13 @@ def of_one_kind(names):
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in HEAVY])
 def test_nothing_is_followed_next_to_what_the_user_named(world, command):
-    for call in scenarios(command):
+    for call in itertools.islice(scenarios(command), 1):
         found, output = reference(world, call)
         assert found.code == 0 or command in REFUSED or command in CHECKS, (
             f"{call}: the world lacks something\n{output}"
         )
-        tops = [name for name in found.names if not any(name.startswith(f"{one}/") for one in (*found.names, *call))]
+        made = [word for word in call if word not in found.before]
+        tops = [name for name in found.names if not any(name.startswith(f"{one}/") for one in (*found.names, *made))]
         for name in of_one_kind(tops):
             check(world, call, found, name, LINKS[0])
 

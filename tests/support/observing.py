@@ -51,7 +51,10 @@ def observe(result: str, folder: str, arguments: list[str]) -> int:
 
     from shardwright.pipelines.cli import main
 
-    signal.alarm(_SECONDS)  # A pipe that is opened for reading and writing may be waited for.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(
+        _SECONDS if arguments[0] != "run" else 10 * _SECONDS
+    )  # A pipe that is opened for reading and writing may be waited for.
     sys.addaudithook(hook)
     try:
         return main(arguments)

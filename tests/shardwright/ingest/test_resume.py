@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from ingesting import run, tree
 
-from shardwright.staging import staging
+from shardwright.errors import UsageError
+from shardwright.staging import commit, staging
 from shardwright.staging.staging import Staging
 
 
@@ -90,3 +91,18 @@ def test_a_staging_folder_that_others_use_keeps_what_is_theirs(tmp_path, image_i
     other = Staging.open(tmp_path / "staging", "f" * 64)
     run(raw, tmp_path / "out")
     assert [p.name for p in (tmp_path / "staging").iterdir()] == [other.fingerprint]
+
+
+def test_the_loser_of_a_race_for_an_output_leaves_no_staging_folder(tmp_path, image_input, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    run({**raw, "split": {"salt": "other"}}, tmp_path / "other")
+    publish = commit._publish
+
+    def late(staging, plan, out, build):
+        (tmp_path / "other").rename(out)
+        return publish(staging, plan, out, build)
+
+    monkeypatch.setattr(commit, "_publish", late)
+    with pytest.raises(UsageError, match=r"out: contains another dataset"):
+        run(raw, tmp_path / "out")
+    assert {place.name for place in tmp_path.iterdir()} == {"in", "out"}
