@@ -166,8 +166,7 @@ def export(
 
     Returns:
         The counts `images`, `rows` of the CSV, rows `quoted` in it, `masks` as pictures, `features` (images that have
-        some); `folder`;
-        `left_out`, features that are not text; `annotations`, their format; and whether it `existed` already.
+        some); `folder`; `left_out`, features that are not text; `annotations`, their format; and whether it `existed` already.
 
     Raises:
         UsageError: `out` is inside of the dataset, or exists and contains something else, another call is writing it,
@@ -177,7 +176,7 @@ def export(
     """
     if not isinstance(dataset, ImageDataset):
         raise UsageError(f"dataset: {dataset!r} is not an ImageDataset. Give ImageDataset.open({dataset!r}).")
-    options = ExportOptions() if options is None else options
+    options = options or ExportOptions()
     if not isinstance(options, ExportOptions):
         raise UsageError(
             f"options: {options!r} is not an ExportOptions. Leave options out, or give ExportOptions(...)."
