@@ -166,7 +166,7 @@ def export(
 
     Returns:
         The counts `images`, `rows` of the CSV, rows `quoted` in it, `masks` as pictures, `features` (images that have
-        some); `folder`; `left_out`, features that are not text; `annotations`, their format; and whether it `existed` already.
+        some); `folder`; `left_out`, features that are not text; `annotations`, their format; and whether it `existed`.
 
     Raises:
         UsageError: `out` is inside of the dataset, or exists and contains something else, another call is writing it,

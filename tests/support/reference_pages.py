@@ -48,7 +48,7 @@ SOMETIMES: tuple[tuple[str, str, str], ...] = (
     ("image/original/height, width", "int64", "the size before the transform"),
 )
 DATASET_FILES: Table = {
-    "manifest.json": "the recipe, the classes, the totals; size and checksum of every file that is the same in equal datasets",
+    "manifest.json": "the recipe, the classes, the totals; size and checksum of all that equal datasets share",
     "Split-SPLIT/data-NNNNN-of-NNNNN.tfrecord": "the shards: uncompressed TFRecord files of `tf.train.Example`",
     "index/Split-SPLIT/data-NNNNN-of-NNNNN.jsonl": "key, offset and length of every record of a shard",
     "ledger/part-NNNNN-of-NNNNN.jsonl": "one row for each input: written, duplicate or rejected, with the reason",
