@@ -48,6 +48,9 @@ def add(commands: Commands) -> None:
         choices=("image_label", "image_class", "image"),
         help="columns of the CSV of masks (default image_label)",
     )
+    export.add_argument(
+        "--raw", action="store_true", help="write names that begin like formulas into the CSV as they are"
+    )
     export.add_argument("--splits", nargs="+", default=[], metavar="NAME", help="only of these splits")
     export.add_argument("--classes", nargs="+", default=[], metavar="NAME", help="only images that have one of these")
     export.add_argument("--json", action="store_true", help="print what was written as JSON")
@@ -69,6 +72,7 @@ def _export(options: argparse.Namespace) -> int:
         tuple(options.splits),
         tuple(options.classes),
         options.to,
+        options.raw,
     )
     dataset = ImageDataset.open(options.dataset)
     total = sum(shard.records for shard in dataset.manifest.shards)
@@ -83,6 +87,9 @@ def _export(options: argparse.Namespace) -> int:
         if options.to != "csv":
             written = f"{images}, {counted(exported['masks'], 'mask')}, {counted(exported['boxes'], 'box', 'boxes')}"
         print(f"{options.out}: {written}{again}")
+        if exported.get("quoted"):
+            rows = counted(exported["quoted"], "row")
+            print(f"labels.csv: {rows} with a ' before a name that begins like a formula. A program needs --raw.")
         if exported["features"]:
             print(f"features.jsonl has captions, boxes or further features of {counted(exported['features'], 'image')}")
         if exported["left_out"] and options.to != "csv":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -70,6 +71,8 @@ _LABEL_HEAD = ("image", "label")
 # Python deletes folders by recursion, and needs an open file for each.
 _DEEPEST = 200
 _LONGEST_NAME = 255
+# What a cell begins with that spreadsheets take for a formula, and not for a number.
+_FORMULA = re.compile(r"[=+\-@\t\r](?!\d+(\.\d+)?$)")
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class ExportOptions:
         classes: only images that have one of these; empty for all.
         to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `imagefolder`, `labelme`,
             `parquet`, `voc`, `webdataset` or `yolo`.
+        raw: write names into the CSV as they are; by default one that a spreadsheet takes for a formula gets a `'`.
 
     Raises:
         UsageError: an option has an unknown value, or two options contradict each other.
@@ -101,6 +105,7 @@ class ExportOptions:
     splits: Sequence[str] = ()
     classes: Sequence[str] = ()
     to: str = TABLE
+    raw: bool = False
 
     def __post_init__(self) -> None:
         for name in ("splits", "classes"):
@@ -159,8 +164,8 @@ def export(
         shown: counts the records.
 
     Returns:
-        The counts `images`, `rows` of the CSV, `masks` as pictures, `features` (images that have some); `folder`;
-        `left_out`, features that are not text; `annotations`, their format; and whether it `existed` already.
+        The counts `images`, `rows` of the CSV, rows `quoted` in it, `masks` as pictures, `features` (images that have
+        some); `folder`; `left_out`, features that are not text; `annotations`, their format; and whether it `existed`.
 
     Raises:
         UsageError: `out` is inside of the dataset, or exists and contains something else, another call is writing it,
@@ -170,7 +175,7 @@ def export(
     """
     if not isinstance(dataset, ImageDataset):
         raise UsageError(f"dataset: {dataset!r} is not an ImageDataset. Give ImageDataset.open({dataset!r}).")
-    options = ExportOptions() if options is None else options
+    options = options or ExportOptions()
     if not isinstance(options, ExportOptions):
         raise UsageError(
             f"options: {options!r} is not an ExportOptions. Leave options out, or give ExportOptions(...)."
@@ -181,7 +186,7 @@ def export(
     check_utf8(out, "--out")
     check_not_inside(out, dataset.root)
     target = Path(os.path.realpath(out))
-    usual = {("table", IMAGE_LABEL), ("to", TABLE)}
+    usual = {("table", IMAGE_LABEL), ("to", TABLE), ("raw", False)}
     given = {name: value for name, value in asdict(options).items() if (name, value) not in usual}
     known = fingerprint({"digest": dataset.manifest.digest, "options": given})
     found = _done(target, known)
@@ -271,7 +276,7 @@ class _Writer:
 
     def write(self, shown: Progress) -> dict[str, Any]:
         """Writes all; returns the values for `export.json`."""
-        counts = {"images": 0, "rows": 0, "masks": 0, "features": 0}
+        counts = {"images": 0, "rows": 0, "masks": 0, "features": 0, "quoted": 0}
         options = self._options
         with ExitStack() as stack:
             table = None
@@ -284,7 +289,7 @@ class _Writer:
                 name = view.key if options.layout == BY_KEY else self._in_class(view.key, names)
                 _new_file(self._folder / IMAGES, name).write_bytes(view.encoded)
                 counts["images"] += 1
-                rows = list(self._rows(name, view, names)) if table is not None else []
+                rows = [self._quoted(row, counts) for row in self._rows(name, view, names)] if table is not None else []
                 drawn = self._pictures(name, view) if self._file == MASK_FOLDER else 0
                 if table is not None:
                     table.writerows(rows)
@@ -351,6 +356,14 @@ class _Writer:
                     yield name, text
                 elif len(runs):
                     yield name, class_name, text
+
+    def _quoted(self, row: tuple[str, ...], counts: dict[str, int]) -> tuple[str, ...]:
+        """Returns a row whose names no spreadsheet takes for formulas; run lengths, which are ours, stay."""
+        names = row[:-1] if self._masked else row
+        if self._options.raw or not any(map(_FORMULA.match, names)):
+            return row
+        counts["quoted"] += 1
+        return (*(f"'{name}" if _FORMULA.match(name) else name for name in names), *row[len(names) :])
 
     def _pictures(self, name: str, view: ExampleView) -> int:
         written = 0

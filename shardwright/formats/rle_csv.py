@@ -407,7 +407,7 @@ class RleCsv(CsvFormat):
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         text = row.fields[self._columns[MASK]].strip()
-        if text in self.dialect.empty:
+        if self.dialect.is_empty(text):
             text = ""
         if IMAGE_LABEL in self._columns:
             name, label = self._split(row.fields[self._columns[IMAGE_LABEL]].strip())

@@ -30,6 +30,8 @@ BUDGET = Budget("chunks", objects=20_000, bytes_each=256)
 # The specification allows one.
 _MOST_EXIF = 8
 PNG_CRITICAL = ("IHDR", "PLTE", "IDAT", "IEND")
+# Of the other chunks, those that are read: libpng ignores them if their checksum is wrong, Pillow does not.
+_READ = ("eXIf", "iTXt")
 
 
 class PngChunk(NamedTuple):
@@ -84,7 +86,8 @@ def png_chunks(data: bytes) -> Iterator[PngChunk]:
 def read_png(data: bytes, max_pixels: int) -> ImageHeader:
     """Reads a PNG's header; see `images.read_header`.
 
-    The chunks that libpng needs must have the right checksum; others may be broken.
+    The chunks that libpng needs, and those with the orientation and the position, must have the right checksum. Other
+    chunks may be broken.
     """
     view = memoryview(data)
     header: tuple[int, int, int, int] | None = None
@@ -92,17 +95,15 @@ def read_png(data: bytes, max_pixels: int) -> ImageHeader:
     orientation, located, blocks = 1, False, 0
     for chunk in png_chunks(data):
         kind, body = chunk.kind, view[chunk.body : chunk.end - 4]
-        sound = chunk.is_sound(view)
-        if kind[0].isupper():
-            if not sound:
-                raise ImageError(DAMAGED, f"the checksum of the PNG's chunk {kind} at byte {chunk.start} is wrong")
-            if kind not in PNG_CRITICAL or (kind == "IHDR" and header is not None):
-                raise ImageError(DAMAGED, f"the PNG holds a chunk {kind} at byte {chunk.start}, which cannot be there")
+        if (kind[0].isupper() or kind in _READ) and not chunk.is_sound(view):
+            raise ImageError(DAMAGED, f"the checksum of the PNG's chunk {kind} at byte {chunk.start} is wrong")
+        if kind[0].isupper() and (kind not in PNG_CRITICAL or (kind == "IHDR" and header is not None)):
+            raise ImageError(DAMAGED, f"the PNG holds a chunk {kind} at byte {chunk.start}, which cannot be there")
         if kind == "IHDR":
             header = _png_header(body, max_pixels)
         elif kind == "IDAT" and header is not None and header[3] == _PNG_PALETTE and "PLTE" not in seen:
             raise ImageError(DAMAGED, "the PNG has palette colors but no palette before its picture data")
-        elif kind == "eXIf" and sound:
+        elif kind == "eXIf":
             blocks += 1
             if blocks > _MOST_EXIF:
                 raise ImageError(DAMAGED, f"the PNG has more than {_MOST_EXIF} chunks eXIf; there may be one")

@@ -91,9 +91,16 @@ class Dialect:
         runs = self.parse_in_order(text, height=height, width=width)
         return transpose(runs, width, height) if self.order == ROW else runs
 
+    def is_empty(self, text: str) -> bool:
+        """Returns whether a text means no mask; a list may have white space between its brackets."""
+        text = text.strip()
+        if text[:1] == "[" and text[-1:] == "]" and not text[1:-1].strip():
+            text = "[]"
+        return text in self.empty
+
     def parse_in_order(self, text: str, *, height: int, width: int) -> Runs:
         """Reads a code as `parse` does, but leaves positions in the order of the code."""
-        if text.strip() in self.empty:
+        if self.is_empty(text):
             return np.empty((0, 2), np.int64)
         if self.runs == RELATIVE:
             return _parse_relative(text, height, width)

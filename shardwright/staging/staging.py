@@ -320,7 +320,6 @@ class Staging:
             The shard's result, new or from an earlier attempt.
         """
         finished = self.result(planned)
-        # An earlier version may have finished it without them.
         if finished is not None and finished.has(further, facts):
             return finished
         # A row of an earlier attempt would declare the new files finished before they are flushed.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.errors import DatasetError
 from shardwright.tfrecords.wire import (
     DELIMITED,
     delimited,
@@ -38,8 +39,8 @@ _FEW = 7
 _WORTH_A_PIECE = 1 << 15
 
 
-class RecordError(ValueError):
-    """A TFRecord file or an Example is damaged, or a value does not fit into one."""
+class RecordError(DatasetError, ValueError):
+    """A TFRecord file or an Example is damaged, or a value does not fit into one. Exit code 1."""
 
 
 @dataclass(frozen=True)

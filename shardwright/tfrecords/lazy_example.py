@@ -1,26 +1,31 @@
 """Single features of many serialized examples: offsets are found once, and only requested features are parsed.
 
-A pass over a whole dataset that reads a dozen numbers of every record spends most of its time in a general parser. This
-one reads the layout that writers make (a tag, a length, the values in one piece) and leaves everything else to
-`records.find_feature`, so that both always agree.
+A pass over a whole dataset that reads a dozen numbers of every record would spend most of its time on the others. The
+parser is that of `records`.
 """
 
 from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import numpy as np
 
 from shardwright.tfrecords.encode import EncodedFeature, FeatureValue, PackedInts, RecordError, TypedList, stored_values
-from shardwright.tfrecords.records import DecodedFeature, decode_example, find_feature
-from shardwright.tfrecords.wire import WireError, check_fields, pack_int64, unpack_int64, unpack_int64_lists
+from shardwright.tfrecords.records import (
+    DecodedFeature,
+    check_feature,
+    feature_places,
+    feature_values,
+    first_string,
+    packed_numbers,
+)
+from shardwright.tfrecords.wire import WireError, pack_int64, unpack_int64_lists
 
-_MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
-_VALUE = 0x12  # Field 2, likewise: the value of the map's entry.
-_BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 0x0A, 0x12, 0x1A
+# Tags: values of a list, and the lists of a feature.
+_MESSAGE, _FLOAT_LIST, _INT64_LIST = 0x0A, 0x12, 0x1A
 _FLOAT = struct.Struct("<f")
 _ALL_BITS = (1 << 64) - 1
 
@@ -73,34 +78,20 @@ class LazyExample(ExampleFeatures):
         data: the bytes.
 
     Raises:
-        RecordError: they are not an Example.
+        RecordError: they are not an Example, or not all parsers read the same of it.
     """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        try:
-            check_fields(data)
-            self._places = _places(data)
-        except IndexError:
-            raise RecordError(f"{len(data)} bytes are not a tf.train.Example: they end within a field") from None
-        except WireError as error:
-            raise RecordError(f"{len(data)} bytes are not a tf.train.Example: {error}") from None
+        self._places = feature_places(data)
 
     def get(self, name: str) -> DecodedFeature | None:
         """See `ExampleFeatures.get`."""
-        if self._places is None:
-            return find_feature(self._data, name)
-        place = self._places.get(name.encode("utf-8"))
-        if place is None:
-            return None
-        try:
-            found = _values(self._data, *place)
-        except (IndexError, WireError):
-            found = None
-        return find_feature(self._data, name) if found is None else found
+        place = self._places.get(name)
+        return None if place is None else feature_values(self._data, place)
 
     def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | EncodedFeature]:
-        """Returns all features: some parsed as by `get`, the others encoded, to be written again.
+        """Returns all features: some parsed as by `get`, the others checked and encoded, to be written again.
 
         Args:
             parsed: returns for a name whether the feature is parsed.
@@ -108,40 +99,32 @@ class LazyExample(ExampleFeatures):
         Raises:
             RecordError: the bytes are not an Example.
         """
-        if self._places is None:
-            return {**decode_example(self._data)}
         found: dict[str, DecodedFeature | EncodedFeature] = {}
-        numbers: dict[str, memoryview] = {}
-        for raw, (begin, end) in self._places.items():
-            try:
-                name = raw.decode("utf-8")
-            except UnicodeDecodeError:
-                raise RecordError(f"{len(self._data)} bytes are not a tf.train.Example: a name is not UTF-8") from None
+        numbers: dict[str, memoryview | bytes] = {}
+        for name, place in self._places.items():
             if not parsed(name):
-                found[name] = EncodedFeature(self._data[begin:end])
+                check_feature(self._data, place)
+                found[name] = EncodedFeature(self._data[place[0] : place[1]])
                 continue
-            packed = _packed_int64(self._data, begin, end)
-            if packed is not None:
+            packed = packed_numbers(self._data, place)
+            if packed is None:
+                found[name] = feature_values(self._data, place)
+            else:
                 numbers[name] = packed
-                continue
-            values = self.get(name)
-            found[name] = EncodedFeature(self._data[begin:end]) if values is None else values
         try:
             found |= zip(numbers, unpack_int64_lists([*numbers.values()]), strict=True)
-        except WireError:
-            # The error of the general parser names what is wrong.
-            return {**decode_example(self._data)}
+        except WireError as error:
+            raise RecordError(f"{len(self._data)} bytes are not a tf.train.Example: {error}") from None
         return found
 
     def packed(self, name: str) -> bytes | None:
-        """See `ExampleFeatures.packed`; `None` for unusual layouts, too."""
-        place = (self._places or {}).get(name.encode("utf-8"))
-        numbers = None if place is None else _packed_int64(self._data, *place)
-        return None if numbers is None else bytes(numbers)
+        """See `ExampleFeatures.packed`."""
+        place = self._places.get(name)
+        return None if place is None else bytes(packed_numbers(self._data, place) or b"") or None
 
     def first(self, name: str) -> bytes | int | float | None:
         """See `ExampleFeatures.first`."""
-        place = (self._places or {}).get(name.encode("utf-8"))
+        place = self._places.get(name)
         number = None if place is None else _single(self._data, *place)
         if number is not None:
             return number
@@ -153,13 +136,9 @@ class LazyExample(ExampleFeatures):
 
     def length(self, name: str) -> int:
         """See `ExampleFeatures.length`."""
-        place = (self._places or {}).get(name.encode("utf-8"))
-        if place is not None and place[0] < place[1] and self._data[place[0]] == _BYTES_LIST:
-            _, at = _length(self._data, place[0] + 1)
-            if at < place[1] and self._data[at] == _MESSAGE:
-                return _length(self._data, at + 1)[0]
-        value = self.first(name)
-        return len(value) if isinstance(value, bytes) else 0
+        place = self._places.get(name)
+        string = None if place is None else first_string(self._data, place)
+        return 0 if string is None else string[1] - string[0]
 
 
 class FeatureValues(ExampleFeatures):
@@ -208,72 +187,6 @@ class FeatureValues(ExampleFeatures):
         return len(value) if isinstance(value, bytes) else 0
 
 
-def _places(data: bytes) -> dict[bytes, tuple[int, int]] | None:
-    """Returns name -> begin and end of the value of every entry; `None` for an unusual layout."""
-    if not data:
-        return {}
-    if data[0] != _MESSAGE:
-        return None
-    length, at = _length(data, 1)
-    if at + length != len(data):
-        return None
-    found: dict[bytes, tuple[int, int]] = {}
-    while at < len(data):
-        if data[at] != _MESSAGE:
-            return None
-        length, at = _length(data, at + 1)
-        end = at + length
-        if end > len(data) or data[at] != _MESSAGE:
-            return None
-        length, at = _length(data, at + 1)
-        name = data[at : at + length]
-        at += length
-        if at >= end or data[at] != _VALUE:
-            return None
-        length, at = _length(data, at + 1)
-        if at + length != end or name in found:
-            return None
-        found[name] = at, end
-        at = end
-    return found
-
-
-def _values(data: bytes, at: int, end: int) -> DecodedFeature | None:
-    """Returns the values of a feature between two offsets; `None` for an unusual layout."""
-    if at == end:
-        return []
-    kind = data[at]
-    length, at = _length(data, at + 1)
-    if at + length != end or kind not in (_BYTES_LIST, _FLOAT_LIST, _INT64_LIST):
-        return None
-    if kind == _BYTES_LIST:
-        return list(_strings(data, at, end))
-    if at == end:
-        return np.empty(0, np.float32) if kind == _FLOAT_LIST else np.empty(0, np.int64)
-    if data[at] != _MESSAGE:
-        return None
-    length, at = _length(data, at + 1)
-    if at + length != end:
-        return None
-    if kind == _FLOAT_LIST:
-        return None if length % 4 else np.frombuffer(data, "<f4", length // 4, at).astype(np.float32)
-    return unpack_int64(memoryview(data)[at:end])
-
-
-def _packed_int64(data: bytes, at: int, end: int) -> memoryview | None:
-    """Returns the packed numbers of an int64 feature; `None` for others, and for unusual layouts."""
-    if end - at < 4 or data[at] != _INT64_LIST:
-        return None
-    try:
-        length, at = _length(data, at + 1)
-        if at + length != end or data[at] != _MESSAGE:
-            return None
-        length, at = _length(data, at + 1)
-    except IndexError:
-        return None
-    return memoryview(data)[at:end] if at + length == end else None
-
-
 def _single(data: bytes, at: int, end: int) -> int | float | None:
     """Returns the value of a feature of one number; `None` for all others, and for unusual layouts."""
     # A tag and a length below 128 for the list, likewise for its values, then at most ten bytes.
@@ -290,34 +203,6 @@ def _single(data: bytes, at: int, end: int) -> int | float | None:
         if byte < 0x80 and place != end - 1:
             return None  # Several small numbers.
         value = value << 7 | byte & 0x7F
-    value &= _ALL_BITS
+    if value > _ALL_BITS:
+        return None  # The general parser refuses it.
     return value - (1 << 64) if value >> 63 else value
-
-
-def _strings(data: bytes, at: int, end: int) -> Iterator[bytes]:
-    while at < end:
-        if data[at] != _MESSAGE:
-            raise WireError(f"an unexpected field at byte {at}")
-        length, at = _length(data, at + 1)
-        if at + length > end:
-            raise WireError(f"a string that ends after its list, at byte {at}")
-        yield data[at : at + length]
-        at += length
-
-
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a length and its end."""
-    value = data[at]
-    if value < 0x80:
-        return value, at + 1
-    value &= 0x7F
-    shift = 7
-    while True:
-        at += 1
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at + 1
-        shift += 7
-        if shift > 63:
-            raise RecordError(f"a length of more than 64 bits at byte {at}: not a tf.train.Example")

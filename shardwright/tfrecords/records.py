@@ -5,6 +5,11 @@ payload, masked CRC-32C of the payload (tensorflow/core/lib/io/record_writer.h).
 wire format of tensorflow/core/example/example.proto and feature.proto. It is written with names sorted and numbers
 packed, byte for byte what protobuf's C++ writes when asked to be deterministic. (Its newer Python runtime, upb, does
 too, except that of two names of which one begins with the other it puts the longer first.)
+
+An Example is read here alone, and in one way. TensorFlow has two parsers, protobuf's and that of `tf.io.parse_example`,
+which differ where a message is legal and no writer makes it: a feature that is there twice, a list in several pieces,
+two kinds of values in a feature. Such an Example is refused (`AmbiguousExample`), since what is counted and what is
+trained on could be different data.
 """
 
 import os
@@ -18,21 +23,16 @@ import numpy.typing as npt
 
 from shardwright.checksum import new_checksum
 from shardwright.storage import open_file
-from shardwright.tfrecords.encode import (
-    BYTES_LIST,
-    FLOAT_LIST,
-    INT64_LIST,
-    RecordError,
-)
+from shardwright.tfrecords.encode import BYTES_LIST, FLOAT_LIST, INT64_LIST, RecordError
 from shardwright.tfrecords.wire import (
     DELIMITED,
     FIXED32,
+    TOO_LONG,
     VARINT,
     WireError,
     check_fields,
-    delimited,
     read_fields,
-    read_messages,
+    read_length,
     unpack_int64,
 )
 
@@ -198,91 +198,228 @@ def _check_payload(payload: bytes, footer: bytes, where: str) -> None:
 
 # --- reading an Example ---------------------------------------------------------------------------------------------
 
+_MESSAGE, _VALUE = 1 << 3 | DELIMITED, 2 << 3 | DELIMITED
+# Tags of numbers that are written one by one.
+_ONE_BY_ONE = {FLOAT_LIST: 1 << 3 | FIXED32, INT64_LIST: 1 << 3 | VARINT}
+_NO_KIND = 0
+Place = tuple[int, int]
+
+
+class AmbiguousExample(RecordError):
+    """The bytes are a tf.train.Example, and not all parsers read the same of it."""
+
 
 def decode_example(data: bytes) -> dict[str, DecodedFeature]:
-    """Parses a tf.train.Example of any writer: unknown fields are skipped, packed and single numbers are read.
+    """Parses a tf.train.Example of any writer: unknown fields beside the map of features are skipped.
 
     Args:
         data: the serialized Example.
 
     Returns:
         Name to values, sorted by name: a list of bytes, an int64 array or a float32 array. A feature without a kind,
-        which TensorFlow allows, is an empty list.
+        which TensorFlow allows, is an empty list. An Example may be empty.
 
     Raises:
-        RecordError: the bytes are not an Example.
+        RecordError: the bytes are not an Example, or not all parsers read the same of it.
     """
-    try:
-        check_fields(data)
-        return _decode_example(memoryview(data))
-    except WireError as error:
-        raise RecordError(f"{len(data)} bytes are not a tf.train.Example: {error}") from error
+    return {name: feature_values(data, place) for name, place in sorted(feature_places(data).items())}
 
 
 def find_feature(data: bytes, name: str) -> DecodedFeature | None:
-    """Reads one feature of a tf.train.Example and passes over the others.
+    """Reads one feature of a tf.train.Example; `None` when there is none. Errors as of `decode_example`."""
+    place = feature_places(data).get(name)
+    return None if place is None else feature_values(data, place)
 
-    Args:
-        data: the serialized Example.
-        name: the feature.
 
-    Returns:
-        Its values as `decode_example` gives them, `None` when there is no such feature.
+def check_example(data: bytes) -> dict[str, Place]:
+    """Checks a tf.train.Example to the last byte without making its values; returns the places of its features.
 
     Raises:
-        RecordError: the bytes are not an Example.
+        RecordError: `decode_example` would raise it.
     """
-    # Every writer begins an entry of the map with field 1, the name.
-    start = delimited(1, name.encode("utf-8"))
+    places = feature_places(data)
+    for place in places.values():
+        check_feature(data, place)
+    return places
+
+
+def feature_places(data: bytes) -> dict[str, Place]:
+    """Returns name -> begin and end of the serialized `Feature` of every entry of an Example.
+
+    Raises:
+        RecordError: the bytes are not an Example, or not all parsers read the same of it.
+    """
     try:
         check_fields(data)
-        for features in read_messages(memoryview(data), 1):
-            for entry in read_messages(features, 1):
-                if entry[: len(start)] == start:
-                    return _decode_feature(memoryview(b"".join(read_messages(entry, 2))))
-    except WireError as error:
-        raise RecordError(f"{len(data)} bytes are not a tf.train.Example: {error}") from error
-    return None
+        return _usual_places(data) or _any_places(data)
+    except (WireError, IndexError) as error:
+        raise _no_example(data, error) from None
 
 
-def _decode_example(data: memoryview) -> dict[str, DecodedFeature]:
-    found: dict[str, DecodedFeature] = {}
-    for features in read_messages(data, 1):
-        for entry in read_messages(features, 1):
-            raw_name, bodies = b"", []
-            for field, wire, part in read_fields(entry):
-                if wire == DELIMITED and field == 1:
-                    raw_name = bytes(part)
-                elif wire == DELIMITED and field == 2:
-                    bodies.append(part)
-            try:
-                name = raw_name.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise WireError(f"a feature's name is not UTF-8: {raw_name[:40]!r}") from error
-            found[name] = _decode_feature(bodies[0] if len(bodies) == 1 else memoryview(b"".join(bodies)))
-    return dict(sorted(found.items()))
+def feature_values(data: bytes, place: Place) -> DecodedFeature:
+    """Returns the values of a feature by its place in an Example.
+
+    Raises:
+        RecordError: they are damaged, or not all parsers read the same of them.
+    """
+    try:
+        kind, at, end = _list(data, *place)
+        if kind == _NO_KIND:
+            return []
+        if kind == BYTES_LIST:
+            return [data[begin:stop] for begin, stop in _strings(data, at, end)]
+        packed = _packed(data, kind, at, end)
+        if kind == INT64_LIST:
+            return unpack_int64(packed)
+        return np.frombuffer(_whole(packed), "<f4").astype(np.float32)
+    except (WireError, IndexError) as error:
+        raise _no_example(data, error) from None
 
 
-def _decode_feature(body: memoryview) -> DecodedFeature:
-    """Returns the values of a Feature: of several kinds the last one counts, of several lists of it all values."""
-    kind = 0
-    values: list[tuple[int, Any]] = []
-    for field, wire, part in read_fields(body):
-        if wire == DELIMITED and field in (BYTES_LIST, FLOAT_LIST, INT64_LIST):
-            if field != kind:
-                kind, values = field, []
-            values += [(wire, value) for field, wire, value in read_fields(part) if field == 1]
-    if kind == INT64_LIST:
-        numbers = [np.empty(0, np.int64)]
-        for wire, value in values:
-            if wire == DELIMITED:
-                numbers.append(unpack_int64(value))
-            elif wire == VARINT:
-                numbers.append(np.array([value], np.uint64).view(np.int64))
-        return numbers[1] if len(numbers) == 2 else np.concatenate(numbers)
-    if kind == FLOAT_LIST:
-        raw = b"".join(value for wire, value in values if wire in (DELIMITED, FIXED32))
-        if len(raw) % 4:
-            raise WireError(f"a list of float32 numbers has {len(raw)} bytes")
-        return np.frombuffer(raw, "<f4").astype(np.float32)
-    return [bytes(value) for wire, value in values if wire == DELIMITED]
+def check_feature(data: bytes, place: Place) -> None:
+    """Checks a feature like `feature_values`, without making its values."""
+    try:
+        kind, at, end = _list(data, *place)
+        if kind == BYTES_LIST:
+            for _ in _strings(data, at, end):
+                continue
+        elif kind == FLOAT_LIST:
+            _whole(_packed(data, kind, at, end))
+        elif kind == INT64_LIST:
+            packed = _packed(data, kind, at, end)
+            if packed and (packed[-1] >= 0x80 or TOO_LONG.search(packed)):
+                raise WireError("a number is cut off or too long")
+    except (WireError, IndexError) as error:
+        raise _no_example(data, error) from None
+
+
+def packed_numbers(data: bytes, place: Place) -> memoryview | bytes | None:
+    """Returns the varints of an int64 feature as they are stored, unchecked; `None` for features of another kind."""
+    try:
+        kind, at, end = _list(data, *place)
+        return _packed(data, kind, at, end) if kind == INT64_LIST else None
+    except (WireError, IndexError) as error:
+        raise _no_example(data, error) from None
+
+
+def first_string(data: bytes, place: Place) -> Place | None:
+    """Returns begin and end of the first value of a bytes feature; `None` where there is none."""
+    try:
+        kind, at, end = _list(data, *place)
+        return next(_strings(data, at, end), None) if kind == BYTES_LIST else None
+    except (WireError, IndexError) as error:
+        raise _no_example(data, error) from None
+
+
+def _no_example(data: bytes, error: WireError | IndexError) -> RecordError:
+    why = "they end within a field" if isinstance(error, IndexError) else error
+    return RecordError(f"{len(data)} bytes are not a tf.train.Example: {why}")
+
+
+def _usual_places(data: bytes) -> dict[str, Place] | None:
+    """Returns the places in an Example as all known writers lay it out, in a third of the time; `None` for others."""
+    if not data or data[0] != _MESSAGE:
+        return None
+    length, at = read_length(data, 1)
+    if at + length != len(data):
+        return None
+    places: dict[str, Place] = {}
+    while at < len(data):
+        if data[at] != _MESSAGE:
+            return None
+        length, at = read_length(data, at + 1)
+        end = at + length
+        if end > len(data) or data[at] != _MESSAGE:
+            return None
+        length, at = read_length(data, at + 1)
+        name, at = data[at : at + length], at + length
+        if at >= end or data[at] != _VALUE:
+            return None
+        length, at = read_length(data, at + 1)
+        if at + length != end:
+            return None
+        _add(places, name, at, end)
+        at = end
+    return places
+
+
+def _any_places(data: bytes) -> dict[str, Place]:
+    """Returns the places in an Example of any layout: several maps, a value before its name, unknown fields around."""
+    places: dict[str, Place] = {}
+    for field, wire, begin, end in _spans(data, 0, len(data)):
+        if (field, wire) == (2, DELIMITED):
+            raise AmbiguousExample("it has the feature lists of a tf.train.SequenceExample")
+        for inner, kind, first, last in _spans(data, begin, end) if (field, wire) == (1, DELIMITED) else ():
+            if (inner, kind) != (1, DELIMITED):
+                raise AmbiguousExample(f"its map of features has an unknown field {inner}")
+            entry = {(part, form): (at, stop) for part, form, at, stop in _spans(data, first, last)}
+            fields = sum(1 for _ in _spans(data, first, last))
+            if fields != 2 or entry.keys() != {(1, DELIMITED), (2, DELIMITED)}:
+                raise AmbiguousExample("an entry is not one name with one feature")
+            name = entry[1, DELIMITED]
+            _add(places, data[name[0] : name[1]], *entry[2, DELIMITED])
+    return places
+
+
+def _add(places: dict[str, Place], raw: bytes, begin: int, end: int) -> None:
+    try:
+        name = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WireError(f"a feature's name is not UTF-8: {raw[:40]!r}") from None
+    if name in places:
+        raise AmbiguousExample(f"feature {name[:40]!r} is there twice, and which one counts depends on the parser")
+    places[name] = begin, end
+
+
+def _spans(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yields field number, wire type, begin and end of the fields of a message."""
+    for field, wire, start, stop, _ in read_fields(memoryview(data), begin, end):
+        yield field, wire, start, stop
+
+
+def _list(data: bytes, at: int, end: int) -> tuple[int, int, int]:
+    """Returns the kind of a feature's values, begin and end of their list; a feature may have no kind."""
+    if at == end:
+        return _NO_KIND, at, end
+    kind = data[at] >> 3
+    if data[at] & 7 != DELIMITED or kind not in (BYTES_LIST, FLOAT_LIST, INT64_LIST):
+        raise AmbiguousExample(f"a feature has an unknown field {kind}")
+    length, at = read_length(data, at + 1)
+    if at + length > end:
+        raise WireError("a list ends after its feature")
+    if at + length < end:
+        raise AmbiguousExample("a feature has several lists, and which one counts depends on the parser")
+    return kind, at, end
+
+
+def _strings(data: bytes, at: int, end: int) -> Iterator[Place]:
+    """Yields begin and end of the values of a list of bytes."""
+    while at < end:
+        if data[at] != _MESSAGE:
+            raise AmbiguousExample("a list of bytes has an unknown field")
+        length, at = read_length(data, at + 1)
+        if at + length > end:
+            raise WireError("a value ends after its list")
+        yield at, at + length
+        at += length
+
+
+def _packed(data: bytes, kind: int, at: int, end: int) -> memoryview | bytes:
+    """Returns the numbers of a list without their tags; packed in one piece, or all of them one by one."""
+    if at == end:
+        return b""
+    if data[at] == _MESSAGE:
+        length, at = read_length(data, at + 1)
+        if at + length != end:
+            raise AmbiguousExample("a list of numbers is in several pieces")
+        return memoryview(data)[at:end]
+    numbers = list(read_fields(memoryview(data), at, end))
+    if any(field << 3 | wire != _ONE_BY_ONE[kind] for field, wire, *_ in numbers):
+        raise AmbiguousExample("a list of numbers has an unknown field, or is packed in part")
+    return b"".join(data[start:stop] for _, _, start, stop, _ in numbers)
+
+
+def _whole(packed: memoryview | bytes) -> memoryview | bytes:
+    if len(packed) % 4:
+        raise WireError(f"a list of float32 numbers has {len(packed)} bytes")
+    return packed

@@ -27,6 +27,7 @@ from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import (
     FOOTER_BYTES,
     HEADER_BYTES,
+    AmbiguousExample,
     DecodedFeature,
     checksum_difference,
     decode_example,
@@ -275,10 +276,10 @@ class OtherRecordError(RecordError):
 
 
 def read_example(payload: bytes) -> dict[str, DecodedFeature]:
-    """Parses a payload as a tf.train.Example with at least one feature.
+    """Parses a payload as a tf.train.Example, which may be empty.
 
     Raises:
-        OtherRecordError: it is something else.
+        OtherRecordError: it is something else, or not all parsers read the same of it.
     """
     try:
         check_fields(payload)
@@ -287,8 +288,12 @@ def read_example(payload: bytes) -> dict[str, DecodedFeature]:
     other = _other_message(payload)
     if not other:
         try:
-            if features := decode_example(payload):
+            features = decode_example(payload)
+            # Bytes of anything else may be a message of unknown fields.
+            if features or not payload or read_messages(memoryview(payload), 1):
                 return features
+        except AmbiguousExample as error:
+            other = f"a tf.train.Example that parsers read differently: {error}"
         except RecordError:
             other = _no_message(payload)
     raise OtherRecordError(other or _no_message(payload))
@@ -319,32 +324,31 @@ def is_image(data: bytes) -> bool:
 def _other_message(payload: bytes) -> str:
     """Returns which message other than an Example a payload is, or nothing."""
     try:
-        fields = [(field, wire, value) for field, wire, value in read_fields(memoryview(payload))]
-        kinds = {(field, wire) for field, wire, _ in fields}
+        fields = list(read_fields(memoryview(payload)))
+        kinds = {(field, wire) for field, wire, *_ in fields}
         if fields and kinds <= {(1, DELIMITED), (2, DELIMITED)} and (2, DELIMITED) in kinds:
             names = [
                 bytes(name).decode("utf-8")
-                for lists in (value for field, _, value in fields if field == 2)
+                for lists in read_messages(memoryview(payload), 2)
                 for entry in read_messages(lists, 1)
                 for name in read_messages(entry, 1)
             ]
             shown = ", ".join(names[:3]) or "none"
             return f"a SequenceExample (feature lists: {shown}); write one tf.train.Example an image"
-        if (1, VARINT) in kinds and (2, DELIMITED) in kinds and fields[0][2] in _TYPES:
-            shape = [_size(dim) for value in (v for f, _, v in fields if f == 2) for dim in read_messages(value, 2)]
-            return f"a serialized tensor ({_TYPES[fields[0][2]]}, shape {shape}); write a tf.train.Example around it"
+        if (1, VARINT) in kinds and (2, DELIMITED) in kinds and fields[0][-1] in _TYPES:
+            shapes = read_messages(memoryview(payload), 2)
+            shape = [_size(dim) for value in shapes for dim in read_messages(value, 2)]
+            return f"a serialized tensor ({_TYPES[fields[0][-1]]}, shape {shape}); write a tf.train.Example around it"
     except (WireError, UnicodeDecodeError, TypeError):
         return ""
     return ""
 
 
 def _size(dim: memoryview) -> int:
-    return next((int(value) for field, wire, value in read_fields(dim) if (field, wire) == (1, VARINT)), 0)
+    return next((value for field, wire, *_, value in read_fields(dim) if (field, wire) == (1, VARINT)), 0)
 
 
 def _no_message(payload: bytes) -> str:
-    if not payload:
-        return "empty"
     if is_image(payload):
         return "the bytes of an image without anything around; write a tf.train.Example with a class or a key"
     if text := text_of(payload):

@@ -5,9 +5,9 @@ list of hundreds of them. Groups (wire types 3 and 4) have not been written sinc
 """
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ _INNER = ((1, 2), (1, 2), (2,), (1, 2, 3))
 _SHORT, _FIELDS_OF_SHORT = 64, 4
 # Bytes of packed numbers that are unpacked together: the arrays in between take forty times as much.
 _AT_ONCE = 1 << 20
+# Among numbers: one of more than ten bytes, or of ten with more than 64 bits, which parsers cut or refuse.
+_LONGEST, _LARGEST = 10, 2**64 - 1
+TOO_LONG = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
 # Fewer numbers are written one by one.
 _WORTH_A_TABLE = 8
 # Bytes of numbers that are treated as words of 32 bits.
@@ -100,7 +103,7 @@ def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
     """Reads varints, all at once.
 
     Raises:
-        WireError: the last number is cut off, or one has more than ten bytes.
+        WireError: the last number is cut off, or one has more than 64 bits.
     """
     if len(packed) <= _AT_ONCE:
         return _unpack(packed)
@@ -127,8 +130,8 @@ def _unpack(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
     starts = np.concatenate([[0], ends[:-1] + 1])
     lengths = ends - starts + 1
     longest = int(lengths.max())
-    if longest > 10:
-        raise WireError(f"a number of {longest} bytes cannot be")
+    if longest >= _LONGEST and TOO_LONG.search(packed):
+        raise WireError("a number of more than 64 bits cannot be")
     if longest <= _IN_A_WORD:
         # Four bytes from the start of each number; bytes of the next numbers are masked, and seven bits of each are
         # joined.
@@ -145,7 +148,7 @@ def _unpack(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def unpack_int64_lists(lists: Sequence[memoryview]) -> list[npt.NDArray[np.int64]]:
+def unpack_int64_lists(lists: Sequence[memoryview | bytes]) -> list[npt.NDArray[np.int64]]:
     """Reads several lists of varints, in one pass.
 
     Raises:
@@ -158,38 +161,42 @@ def unpack_int64_lists(lists: Sequence[memoryview]) -> list[npt.NDArray[np.int64
     return [numbers[begin:end] for begin, end in itertools.pairwise(np.cumsum([0, *counts]).tolist())]
 
 
-def read_fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
+def read_fields(data: memoryview, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields the fields of a message.
 
     Args:
-        data: the message.
+        data: the bytes that contain the message.
+        begin: where it begins in them.
+        end: where it ends.
 
     Yields:
-        Field number, wire type, and the value: an unsigned int for `VARINT`, a memoryview for the others.
+        Field number, wire type, begin and end of the value in `data`, and the unsigned number of a `VARINT`, else 0.
 
     Raises:
         WireError: the bytes are not a message, or one that is cut off.
     """
-    position, end = 0, len(data)
+    position, end = begin, len(data) if end is None else end
     while position < end:
-        tag, position = _read_varint(data, position)
+        start = position
+        tag, position = _read_varint(data, position, end)
         field, wire = tag >> 3, tag & 7
-        if field == 0 or tag > 0xFFFFFFFF:
+        # A tag in more bytes than it needs is another field for some parsers.
+        if field == 0 or tag > 0xFFFFFFFF or (position - start > 1 and not data[position - 1]):
             raise WireError(f"there is no field {field}")
+        value, length, start = 0, 0, position
         if wire == VARINT:
-            value, position = _read_varint(data, position)
-            yield field, wire, value
-            continue
-        if wire in (FIXED32, FIXED64):
+            value, position = _read_varint(data, position, end)
+        elif wire in (FIXED32, FIXED64):
             length = 4 if wire == FIXED32 else 8
         elif wire == DELIMITED:
-            length, position = _read_varint(data, position)
+            length, position = read_length(data, position)
+            start = position
         else:
             raise WireError(f"wire type {wire} is not used")
-        if length > end - position:
-            raise WireError(f"cut off: a field of {length} bytes where {end - position} are left")
-        yield field, wire, data[position : position + length]
+        if position + length > end:
+            raise WireError(f"cut off: a field of {length} bytes where {max(0, end - position)} are left")
         position += length
+        yield field, wire, start, position, value
 
 
 def check_fields(data: bytes) -> None:
@@ -203,18 +210,18 @@ def check_fields(data: bytes) -> None:
         raise WireError(f"it has more than {MOST_FIELDS:,} fields")
 
 
-def count_fields(data: memoryview, most: int, depth: int = 0) -> int:
+def count_fields(data: memoryview, most: int, depth: int = 0, begin: int = 0, end: int | None = None) -> int:
     """Returns about how many fields an Example has, those within fields included; stops where it has more than `most`.
 
     Bytes that are no message end the count: parsing them ends there, too.
     """
     count = 0
     with suppress(WireError):
-        for field, wire, value in read_fields(data):
+        for field, wire, start, stop, _ in read_fields(data, begin, end):
             count += 1
             if wire == DELIMITED and depth < len(_INNER) and field in _INNER[depth]:
-                short = len(value) <= _SHORT
-                count += _FIELDS_OF_SHORT if short else count_fields(value, most - count, depth + 1)
+                short = stop - start <= _SHORT
+                count += _FIELDS_OF_SHORT if short else count_fields(data, most - count, depth + 1, start, stop)
             if count > most:
                 break
     return count
@@ -226,20 +233,37 @@ def read_messages(data: memoryview, wanted: int) -> list[memoryview]:
     Raises:
         WireError: the bytes are not a message.
     """
-    return [value for field, wire, value in read_fields(data) if field == wanted and wire == DELIMITED]
+    return [data[begin:end] for field, wire, begin, end, _ in read_fields(data) if (field, wire) == (wanted, DELIMITED)]
 
 
-def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
+def read_length(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """Returns the length of a field and the position after it.
+
+    Raises:
+        WireError: it is not written in as few bytes as it needs, which some parsers refuse, or is cut off.
+    """
+    if position >= len(data):
+        raise WireError("a length is cut off")
+    value = data[position]
+    if value < 0x80:  # Nearly all.
+        return value, position + 1
+    value, after = _read_varint(data, position, len(data))
+    if not data[after - 1]:
+        raise WireError("a length has more bytes than it needs")
+    return value, after
+
+
+def _read_varint(data: bytes | memoryview, position: int, end: int) -> tuple[int, int]:
     """Returns an unsigned number of up to 64 bits and the position after it."""
-    if position < len(data) and data[position] < 0x80:  # Most numbers: tags, and the lengths of names and numbers.
-        return data[position], position + 1
     value = 0
     for shift in range(0, 70, 7):
-        if position >= len(data):
+        if position >= end:
             raise WireError("a number is cut off")
         octet = data[position]
         position += 1
         value |= (octet & 0x7F) << shift
         if octet < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, position
-    raise WireError("a number of more than ten bytes cannot be")
+            if value > _LARGEST:
+                break
+            return value, position
+    raise WireError("a number of more than 64 bits cannot be")

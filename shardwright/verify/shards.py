@@ -25,9 +25,12 @@ from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import (
     FOOTER_BYTES,
     HEADER_BYTES,
+    AmbiguousExample,
+    Place,
+    check_example,
     checksum_difference,
     decode_example,
-    find_feature,
+    feature_values,
     frame_length,
     header_is_valid,
 )
@@ -197,16 +200,17 @@ class _Walk:
             problem = f"its payload of {len(payload)} bytes is damaged: the checksum does not fit"
             self._find(what.PAYLOAD, problem, number, offset)
             return None
-        elif self._task.deep:
-            self._deep(payload, number, offset)
-        return _key_of(payload, self._task.names.get(_KEY, _KEY))
-
-    def _deep(self, payload: bytes, number: int, offset: int) -> None:
         try:
-            features = decode_example(payload)
+            places = check_example(payload)
         except RecordError as error:
             self._find(what.PAYLOAD, str(error), number, offset)
-            return
+            return None
+        if self._task.deep and not difference:
+            self._deep(payload, number, offset)
+        return _text_at(payload, places.get(self._task.names.get(_KEY, _KEY)))
+
+    def _deep(self, payload: bytes, number: int, offset: int) -> None:
+        features = decode_example(payload)
         names, algorithm = self._task.names, self._task.algorithm
         hashed = image_feature(algorithm)
         image, digest = (features.get(names.get(name, name)) for name in (_IMAGE, hashed))
@@ -226,11 +230,12 @@ class _Walk:
         self.findings.append(VerifyFinding(self._task.shard.path, code, problem, record, key, offset=offset))
 
 
-def _key_of(payload: bytes, name: str) -> str | None:
+def _text_at(payload: bytes, place: Place | None) -> str | None:
+    """Returns the value of a feature with one text."""
     try:
-        values = find_feature(payload, name)
+        values = None if place is None else feature_values(payload, place)
         return values[0].decode("utf-8") if isinstance(values, list) and len(values) == 1 else None
-    except (RecordError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         return None
 
 
@@ -296,6 +301,17 @@ def verify_file(path: str) -> VerifyReport:
                 else:
                     count += 1
                     size += len(record.payload)
+                    found += _ambiguities(path, record.number, record.offset, record.payload)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
     return VerifyReport(path, tuple(found), 1, count, size)
+
+
+def _ambiguities(path: str, number: int, offset: int, payload: bytes) -> Iterator[VerifyFinding]:
+    """Yields what is wrong with an Example that parsers read differently; other payloads are none of our business."""
+    try:
+        check_example(payload)
+    except AmbiguousExample as error:
+        yield VerifyFinding(path, what.PAYLOAD, str(error), record=number, offset=offset)
+    except RecordError:
+        return

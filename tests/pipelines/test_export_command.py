@@ -260,3 +260,18 @@ def test_a_wrong_size_is_reported_and_nothing_is_left(small_dataset, tmp_path, c
     assert main(["export", str(root), "--out", str(tmp_path / "out")]) == 1
     assert "the picture is 24x36, but its record has 23x36" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"in"}
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_no_name_is_a_formula_unless_asked_for(small_dataset, tmp_path, raw, capsys):
+    names = ["=HYPERLINK(1)", "+a", "-b", "@c", "\td", "-5", "plain"]
+    made = small_dataset(
+        tmp_path, task="classification", counts={"train": [7]}, classes=("=cat", "dog"), key_of=lambda _, n: names[n]
+    )
+    call = ["export", str(made), "--out", str(tmp_path / "out"), *(["--raw"] if raw else [])]
+    assert main(call) == 0
+    with (tmp_path / "out/labels.csv").open(newline="") as file:
+        cells = {cell for row in csv.reader(file) for cell in row}
+    kept = {name if raw or name in ("-5", "plain") else f"'{name}" for name in names}
+    assert cells == {"image", "label", "dog", "=cat" if raw else "'=cat", *kept}
+    assert ("A program needs --raw" in capsys.readouterr().out) is not raw

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -438,3 +439,17 @@ def test_names_are_read_back_and_cannot_end_comments(here, capsys):
     (here / "printed.yaml").write_text(capsys.readouterr().out, encoding="utf-8")
     assert load_config(here / "printed.yaml") == load_config(here / "made.yaml")
     assert load_config(here / "made.yaml").input.images == str(folder)
+
+
+def test_the_limit_of_rejects_is_never_raised_and_the_command_for_it_works(tmp_path, image_input, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    image_input(tmp_path / "in", layout="label_csv", images=12)
+    for name in ("003.jpg", "005.jpg"):
+        (tmp_path / "in/images" / name).write_bytes(b"<html>")
+    assert main(["init", "in", "--out", "c.yaml"]) == 0
+    output = capsys.readouterr().out
+    assert "2 of 12 inputs would be rejected: not_an_image 2. For example 003.jpg: " in output
+    assert main(["ingest", "c.yaml", "--out", "ds", "-q"]) == 1
+    (call,) = (line for line in output.splitlines() if line.startswith("  shardwright init "))
+    assert main(shlex.split(call)[1:]) == 0
+    assert main(["ingest", "c.yaml", "--out", "ds", "-q"]) == 0

@@ -149,13 +149,13 @@ def test_codes_that_an_ingest_would_reject_are_found_before(image_input, tmp_pat
     assert validated(capsys, tmp_path / "c.yaml", "--data")[0] == 0
     table.write_text("\n".join([head, damaged[0], *rows[1:]]))
     code, out = validated(capsys, tmp_path / "c.yaml", "--data")
-    assert code == 0
+    assert code == 1
     assert "tried        12 images, of which 1 would be rejected" in out
     assert "bad_rle: " in out
     table.write_text("\n".join([head, *damaged]))
     code, out = validated(capsys, tmp_path / "c.yaml", "--data")
     assert code == 1
-    assert "An ingest would end with too many rejects." in out
+    assert "An ingest would end with too many rejects: rejects.max_fraction is 0.01." in out
     code, out = validated(capsys, tmp_path / "c.yaml", "--data", "--json")
     assert code == 1
     found = json.loads(out)
@@ -168,6 +168,7 @@ def test_codes_that_an_ingest_would_reject_are_found_before(image_input, tmp_pat
 @pytest.mark.parametrize("verify", ["header", "full"])
 def test_a_trial_rejects_what_an_ingest_rejects(image_input, tmp_path, capsys, verify):
     raw = {**image_input(tmp_path / "in", layout="label_csv", images=12), "images": {"verify": verify}}
+    raw["rejects"] = {"max_fraction": 0.1}
     file = sorted(Path(raw["input"]["images"]).iterdir())[3]
     file.write_bytes(file.read_bytes()[:-40])
     (tmp_path / "c.yaml").write_text(json.dumps(raw))

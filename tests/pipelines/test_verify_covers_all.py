@@ -16,6 +16,7 @@ from monthly import raw_of, write_months
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
 from shardwright.edit.export_formats import WRITERS
 from shardwright.pipelines.cli import build_parser, main
+from shardwright.pipelines.transform import EXAMPLES
 from shardwright.verify import verify
 
 # Command -> its arguments before `--out`; `{}` is the folder of the inputs.
@@ -31,12 +32,11 @@ DATASETS = {
 }
 # They make no dataset, and `verify` says so of what they make.
 OTHERS = {
-    "sample": [],
+    "sample": ["--count", "2", "--height", "64", "--width", "64"],
     "export": ["{}/base"],
 }
 # A folder of predictions, of a converted model, of weights: made of a trained model, or fetched.
 UNTRIED = {"predict", "convert", "weights fetch"}
-TRANSFORMED = "Examples"
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def made(tmp_path_factory):
         if not out.exists():
             arguments = [text.format(root) for text in {**DATASETS, **OTHERS}[command]]
             assert main([command, *arguments, "--out", str(out), "-q"]) == 0
-        return out / TRANSFORMED if command == "transform" else out
+        return out / EXAMPLES if command == "transform" else out
 
     return make
 

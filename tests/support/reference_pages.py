@@ -48,14 +48,15 @@ SOMETIMES: tuple[tuple[str, str, str], ...] = (
     ("image/original/height, width", "int64", "the size before the transform"),
 )
 DATASET_FILES: Table = {
-    "manifest.json": "the recipe, the classes, the totals, and the size and checksum of every other file",
+    "manifest.json": "the recipe, the classes, the totals; size and checksum of all that equal datasets share",
     "Split-SPLIT/data-NNNNN-of-NNNNN.tfrecord": "the shards: uncompressed TFRecord files of `tf.train.Example`",
     "index/Split-SPLIT/data-NNNNN-of-NNNNN.jsonl": "key, offset and length of every record of a shard",
     "ledger/part-NNNNN-of-NNNNN.jsonl": "one row for each input: written, duplicate or rejected, with the reason",
     "facts/Split-SPLIT/data-NNNNN-of-NNNNN.json": "figures of a shard, from which the report is made",
     "lineage.json": "the recipe, the parents by their digests, the versions of code and packages",
-    "build.json": "when, where and by which process the dataset was made; part of no checksum",
+    "build.json": "when, where and by which process the dataset was made; checksums of `lineage.json` and `origins/`",
     "origins/inputs.jsonl": "checksums of the inputs, so that the next ingest can copy unchanged images",
+    "statistics.json": "of a transformed dataset: mean and deviation of the pixels, which `load` uses",
     "features.json": "the features for TensorFlow Datasets",
     "dataset_info.json": "the splits for TensorFlow Datasets",
     "image.class.label.labels.txt": "the names of the classes for TensorFlow Datasets",

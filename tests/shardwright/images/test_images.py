@@ -200,8 +200,16 @@ def test_png_size_and_channels(color, depths, channels, interlace):
 
 
 def test_png_extras_may_be_broken_and_bytes_may_follow():
-    data = small_png(chunk(b"tEXt", b"note", crc=1), chunk(b"eXIf", exif("<", 6), crc=1)) + b"trailing"
+    data = small_png(chunk(b"tEXt", b"note", crc=1)) + b"trailing"
     assert read_header(data, max_pixels=MANY) == ImageHeader("png", 2, 2, 1, 1)
+
+
+@pytest.mark.parametrize("kind", [b"eXIf", b"iTXt"])
+def test_a_chunk_that_is_read_must_be_whole(kind):
+    body = exif("<", 6)
+    assert read_header(small_png(chunk(kind, body)), max_pixels=MANY)
+    with pytest.raises(ImageError, match=f"the checksum of the PNG's chunk {kind.decode()} at byte .* is wrong"):
+        read_header(small_png(chunk(kind, body, crc=1)), max_pixels=MANY)
 
 
 @pytest.mark.parametrize(

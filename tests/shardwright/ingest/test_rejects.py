@@ -1,6 +1,7 @@
 """Ingest: every input is accounted for; an impossible run has a clear message and publishes nothing."""
 
 import os
+import re
 import shutil
 
 import pytest
@@ -55,14 +56,22 @@ def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
     assert len(examples(tmp_path / "out")) == 18
 
 
-def test_more_rejects_than_allowed_publish_nothing(tmp_path, image_input):
-    raw = image_input(tmp_path / "in")
-    for number in range(11):
+@pytest.mark.parametrize(
+    ("share", "rejects", "allowed"), [(None, 1, 0), (0, 1, 0), (0.04, 1, 0), (0.42, 11, 10)], ids=str
+)
+def test_more_rejects_than_allowed_publish_nothing(tmp_path, image_input, share, rejects, allowed):
+    """Nothing is free: with 0, or a share of less than one image, a single reject ends the run."""
+    raw = {**image_input(tmp_path / "in"), "rejects": {} if share is None else {"max_fraction": share}}
+    for number in range(rejects):
         (tmp_path / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"GIF89a")
-    with pytest.raises(CheckFailed, match=r"11 of 24 inputs were rejected, 10 are allowed .*unsupported_format 11"):
+    problem = rf"{rejects} of 24 inputs were rejected, {allowed} are allowed .*unsupported_format {rejects}"
+    with pytest.raises(CheckFailed, match=problem) as error:
         run(raw, tmp_path / "out")
+    assert "\n  000.jpg: " in str(error.value)
     assert not (tmp_path / "out").exists()
-    assert run({**raw, "rejects": {"max_fraction": 0.5}}, tmp_path / "out").totals["written"] == 13
+    advised = float(re.search(r"\{max_fraction: ([\d.]+)\}", str(error.value))[1])
+    made = run({**raw, "rejects": {"max_fraction": advised}}, tmp_path / "out")
+    assert made.totals["written"] == 24 - rejects
 
 
 def test_nothing_matched_shows_names_of_both_sides(tmp_path, image_input):

@@ -182,3 +182,13 @@ def test_a_large_sparse_mask_is_turned_without_drawing_all_of_it():
         [row * width + 500, 1] for row in range(29_990, 30_000)
     ]
     assert np.array_equal(rle.transpose(rle.transpose(rle.from_flat([5, 3]), 8, 1), 1, 8), [[5, 3]])
+
+
+@pytest.mark.parametrize("text", ["", " ", "[]", "[ ]", "[  ]", "[\n]", " [\t] "])
+def test_an_empty_list_is_empty_with_white_space_too(text):
+    assert COCO.is_empty(text)
+    assert len(COCO.parse(text, height=2, width=3)) == 0
+    if text.strip():
+        assert not COLUMN_PAIRS.is_empty(text)
+        with pytest.raises(rle.RleError):
+            COLUMN_PAIRS.parse(text, height=2, width=3)

@@ -41,12 +41,12 @@ def _tensor(dtype, *shape):
         (_image("jpeg"), "bytes of an image"),
         (_image("png"), "bytes of an image"),
         (_image("gif"), "bytes of an image"),
-        (b"", "empty"),
+        (encode_example({"a": 1}) * 2, "a tf.train.Example that parsers read differently: feature 'a' is there twice"),
         (b"cat,dog\n", "text"),
         (b'{"image": "a.jpg", "caption": "a cat that sits on a mat"}', "text"),
         (("ä" * 30).encode(), "text"),
         (b"\x93NUMPY\x01\0", "nor anything known; it begins with 93 4e"),
-        (encode_example({}), "nor anything known"),
+        (b"\x28\x01", "nor anything known"),
     ],
 )
 def test_other_records_are_named(payload, message):
@@ -58,11 +58,16 @@ def test_an_example_is_read():
     assert read_example(encode_example({"a": b"x"})) == {"a": [b"x"]}
 
 
+@pytest.mark.parametrize("payload", [b"", encode_example({}), b"\x0a\x00\x0a\x00", b"\x0a\x00\x28\x01"])
+def test_an_empty_example_is_one(payload):
+    assert read_example(payload) == {}
+
+
 @given(st.binary(max_size=100))
 @example(encode_example({"a": b"x"}))
 def test_any_bytes_are_read_or_named(payload):
     with suppress(OtherRecordError):
-        assert read_example(payload)
+        assert isinstance(read_example(payload), dict)
 
 
 @given(st.sampled_from([b"BMW", b"BM is a text that is longer than forty bytes, surely it is"]))

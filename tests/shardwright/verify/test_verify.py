@@ -297,6 +297,30 @@ def test_files_that_seal_themselves_show_any_change():
         assert not checksum_matches(other)
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_record_that_parsers_read_differently_is_found(tmp_path, small_dataset, monkeypatch, deep):
+    """Everything else of the dataset is right: its writer has stored a feature twice."""
+    written = encode.encode_example
+    again = written({"image/height": 1})
+
+    def twice(features):
+        data = written(features)
+        return data + again if features["image/key"] == b"train/0004" else data
+
+    monkeypatch.setattr(encode, "encode_example", twice)
+    with pytest.raises(encode.RecordError, match="feature 'image/height' is there twice"):
+        small_dataset(tmp_path / "refused")
+    monkeypatch.setattr(encode, "encode_example", written)
+    dataset = small_dataset(tmp_path)
+    file = dataset / "Split-train/data-00001-of-00002.tfrecord"
+    payloads = [payload for _, payload in records.read_records(file)]
+    file.write_bytes(b"".join(records.frame(payload + again) for payload in payloads))
+    found = verify(dataset, deep=deep).findings
+    assert [f.record for f in found if f.code == what.PAYLOAD and "is there twice" in f.problem] == [0, 1]
+    found = verify(file).findings
+    assert [(f.record, "is there twice" in f.problem) for f in found] == [(0, True), (1, True)]
+
+
 def test_paths_in_findings_are_relative(dataset):
     (dataset / "Split-train" / "data-00001-of-00003.tfrecord").write_bytes(b"short")
     assert not any(Path(f.file).is_absolute() or str(dataset) in f.problem for f in verify(dataset).findings)
