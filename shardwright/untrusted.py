@@ -19,6 +19,8 @@ from shardwright.errors import DatasetError
 
 Check = Callable[[Any, str], Any]
 
+# The switch for models of one's own, in pipelines and containers; see `components.model_files`.
+TRUST_VARIABLE = "SHARDWRIGHT_TRUST_MODELS"
 # Numbers of files and sizes, and those of numpy.
 MOST = 2**63 - 1
 _DIGEST = re.compile(r"[0-9a-f]{64}")
