@@ -23,6 +23,8 @@ Check = Callable[[Any, str], Any]
 # COCO has a list, mapping or member for 13 bytes where it has boxes alone, and Python takes 64 to 230 bytes for each.
 JSON_BUDGET = Budget("lists, mappings and members", objects=2_000_000, bytes_each=10)
 _MARKS = ("[", "{", ":")
+# The switch for models of one's own, in pipelines and containers; see `components.model_files`.
+TRUST_VARIABLE = "SHARDWRIGHT_TRUST_MODELS"
 # Numbers of files and sizes, and those of numpy.
 MOST = 2**63 - 1
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -130,17 +130,18 @@ def check_hdf5(file: Any, name: str | os.PathLike[str] | None = None) -> None:
 
     shown = os.fspath(file if name is None else name)
 
-    def refuse_link(path: str, link: Any) -> None:
-        if not isinstance(link, h5py.HardLink):
-            raise DatasetError(f"{shown}: {path} is a link. Weights may not refer to other places.")
+    # HDF5 calls these from C, which takes no exception: what they return ends the walk.
+    def link(path: str, found: Any) -> str | None:
+        return None if isinstance(found, h5py.HardLink) else f"{path} is a link"
 
-    def refuse_external(path: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
-            raise DatasetError(f"{shown}: the numbers of {path} are in another file. Weights must hold their own.")
+    def elsewhere(path: str, found: Any) -> str | None:
+        outside = isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)
+        return f"the numbers of {path} are in another file" if outside else None
 
     with h5py.File(file, "r") as content:
-        content.visititems_links(refuse_link)
-        content.visititems(refuse_external)
+        problem = content.visititems_links(link) or content.visititems(elsewhere)
+    if problem:
+        raise DatasetError(f"{shown}: {problem}. Weights may not refer to other places.")
 
 
 def _check_members(archive: zipfile.ZipFile, packed: int, shown: str) -> None:

@@ -27,9 +27,7 @@ from shardwright import untrusted
 from shardwright.components.model_files.operations import ALLOWED, OF_ASSETS, OF_RESTORE, OF_SAVE
 from shardwright.errors import DatasetError
 from shardwright.storage import buckets, is_remote, read_bytes
-
-# The switch for models of one's own, in pipelines and containers.
-TRUST_VARIABLE = "SHARDWRIGHT_TRUST_MODELS"
+from shardwright.untrusted import TRUST_VARIABLE
 
 _FILE = "saved_model.pb"
 # TensorFlow would read these instead, or beside it.

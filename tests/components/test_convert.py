@@ -91,7 +91,7 @@ def test_what_does_not_agree_is_not_written(models, pictures, tmp_path, capsys, 
     opened = conversion.open_model(str(models["masks"]))
     expected = opened.answer([file.read_bytes() for file in sorted(pictures.glob("[0-9]*"))])["probabilities"]
     right = conversion.answers_of
-    monkeypatch.setattr(conversion, "open_model", lambda place: opened)
+    monkeypatch.setattr(conversion, "open_model", lambda place, **options: opened)
     monkeypatch.setattr(conversion, "_litert", lambda model: b"not a model")
     for answer, message in (
         (lambda found: found + np.float32(0.01), "probabilities differ by up to 0.01 from those of the SavedModel"),
@@ -124,5 +124,7 @@ def test_a_model_that_cannot_be_converted(models, pictures, tmp_path, capsys, mo
         ({"texts": (("caption", "image/caption"),)}, "reads texts, too"),
         ({"loaded": type("Loaded", (), {"signatures": {}})}, "an earlier version of Shardwright exported it"),
     ):
-        monkeypatch.setattr(conversion, "open_model", lambda _, changed=changed: dataclasses.replace(opened, **changed))
+        monkeypatch.setattr(
+            conversion, "open_model", lambda _, changed=changed, **options: dataclasses.replace(opened, **changed)
+        )
         assert expected in message()

@@ -55,11 +55,11 @@ def _opened_once():
     """A model that has not changed is opened once by this process: that takes longer than predicting a few images."""
     opened = {}
 
-    def open_once(place):
+    def open_once(place, **options):
         folder = model_folder(place)
         key = folder, (folder / "saved_model.pb").stat().st_mtime_ns
         if key not in opened:
-            opened[key] = open_model(place)
+            opened[key] = open_model(place, **options)
         return opened[key]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -310,7 +310,9 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(
     (tmp_path / "sample.csv").write_text("ImageId,ClassId,EncodedPixels\nx,1,\n")
     arguments = ["predict", str(segmenter.parent), str(pictures[0]), "--out", str(tmp_path / "out.csv")]
     opened, open_one = [], sys.modules[predict.__module__].open_model
-    monkeypatch.setattr(f"{predict.__module__}.open_model", lambda place: opened.append(place) or open_one(place))
+    monkeypatch.setattr(
+        f"{predict.__module__}.open_model", lambda place, **options: opened.append(place) or open_one(place, **options)
+    )
     monkeypatch.setattr("shardwright.components.predictor.sources._IN_A_PART", 2)
     assert main([*arguments, "--like", str(tmp_path / "sample.csv")]) == 0
     # For both parts of the folder: to open a model takes seconds.

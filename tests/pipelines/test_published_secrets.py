@@ -211,8 +211,8 @@ def test_a_compiled_document_refers_to_secrets_and_names_no_folder_of_the_machin
     """Values of `env` are in the document, since pods need them; what looks like a secret was refused before."""
     text = (project / "photos.yaml").read_text()
     places = {
-        "kubeflow": "kubeflow:\n  pipeline_root: gs://my-bucket/k\n  data_root: gs://my-bucket/in\n  push_directory: /models\n"
-        "  volumes: [{claim: models, path: /models}]\n",
+        "kubeflow": "kubeflow:\n  pipeline_root: gs://my-bucket/k\n  data_root: gs://my-bucket/in\n"
+        "  push_directory: /models\n  volumes: [{claim: models, path: /models}]\n",
         "vertex": "vertex:\n  project: my-project\n  region: europe-west4\n  pipeline_root: gs://my-bucket/v\n"
         "  data_root: gs://my-bucket/in\n  image: registry.example.org/x:1\n"
         "  service_account: a@my-project.iam.gserviceaccount.com\n",

@@ -76,6 +76,7 @@ VARIABLES: Table = {
     "SHARDWRIGHT_WEBHOOK": "address of the message when a run ends; compiled pipelines set it from a Secret",
     "SHARDWRIGHT_WARM_START": "location of the model of a warm start; `run` sets it",
     "SHARDWRIGHT_ENCODER_WEIGHTS": "location of the weights of the encoder; `run` sets it",
+    "SHARDWRIGHT_TRUST_MODELS": "`1`: models are your own and are opened unchecked; as `--trust-model`",
 }
 EXIT_CODES: Table = {
     "0": "the command is done",

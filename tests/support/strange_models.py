@@ -235,7 +235,7 @@ STRANGE = {
     "summary": Strange("CreateSummaryFileWriter", summary),
     "save": Strange("SaveV2", save),
     "records": Strange(
-        "TFRecordDatasetV2", lambda marker: tf.data.TFRecordDataset(marker).reduce(0, lambda count, _: count + 1)
+        "TFRecordDataset", lambda marker: tf.data.TFRecordDataset(marker).reduce(0, lambda count, _: count + 1)
     ),
     "lines": Strange(
         "TextLineDataset", lambda marker: tf.data.TextLineDataset(marker).reduce(0, lambda count, _: count + 1)

@@ -8,11 +8,12 @@ import tensorflow as tf
 from PIL import Image
 from strange_models import STRANGE, make
 
-from shardwright.components.model_files.saved_model import TRUST_VARIABLE, check_saved_model, load_saved_model
+from shardwright.components.model_files.saved_model import check_saved_model, load_saved_model
 from shardwright.components.predictor.model import open_model
 from shardwright.components.pusher.executor import check_answers
 from shardwright.errors import DatasetError
 from shardwright.pipelines.cli import main
+from shardwright.untrusted import TRUST_VARIABLE
 
 
 @pytest.fixture
