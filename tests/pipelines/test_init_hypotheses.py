@@ -126,7 +126,7 @@ def folders(draw, *others):
 ASIDE = ["assets", "results", "docs/figures", "screenshots", "plots", "preview_images", "sample_predictions", "logos"]
 
 
-@pytest.mark.parametrize("folder", ASIDE)
+@pytest.mark.parametrize("folder", [ASIDE[0], *(pytest.param(name, marks=pytest.mark.slow) for name in ASIDE[1:])])
 @pytest.mark.parametrize("count", [2, 9])
 def test_pictures_about_a_set_are_no_class(here, capsys, folder, count):
     folders(Drawn(here / "data"), (folder, count))
@@ -179,7 +179,9 @@ def table(draw):
     draw.text("labels.csv", "image,label\n" + "".join(f"{name},{'ab'[i % 2]}\n" for i, name in enumerate(names)))
 
 
-@pytest.mark.parametrize("set_of", [masks, yolo, yolo_without_yaml, coco, table])
+@pytest.mark.parametrize(
+    "set_of", [masks, yolo, *(pytest.param(draw, marks=pytest.mark.slow) for draw in (yolo_without_yaml, coco, table))]
+)
 @pytest.mark.parametrize(
     ("folder", "name"),
     [("preview", "t{}_preview.png"), ("overlays", "{}.png"), ("boxes", "t{}_drawn.png"), ("more", "x{}.jpg")],
