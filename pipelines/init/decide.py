@@ -136,8 +136,9 @@ class _Trial:
 
 
 def _without_probe(reading: Reading) -> Reading:
-    probe = {UNLISTED_IMAGES: "reject"}.items()
-    return Reading(reading.meaning, dict(reading.options.items() - probe) or reading.options)
+    probed = (UNLISTED_IMAGES, "reject")
+    options = {path: value for path, value in reading.options.items() if (path, value) != probed}
+    return Reading(reading.meaning, options or reading.options)
 
 
 def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mapping[str, Any]) -> DetectedInput:
@@ -172,7 +173,7 @@ def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mappin
 
 
 def _try_all(folder: str, inventory: Inventory | None, labels: str | None, given: Mapping[str, Any]) -> list[_Trial]:
-    """Reads the hypotheses; of one file, further folders of images only as long as it names images that are missing."""
+    """Reads the hypotheses; of one file, further folders of images only where one cannot be read or has too few."""
     if inventory is None:
         alone = _Trial(labels)
         alone.add({IMAGES: folder, **({PATH: labels} if labels else {}), **given})
@@ -184,7 +185,7 @@ def _try_all(folder: str, inventory: Inventory | None, labels: str | None, given
             continue  # A path of spans is not a glob, too.
         path = labels if labels is not None or below is None else inventory.named(below)
         trial = trials.setdefault(path, _Trial(path))
-        if trial.best is None or trial.best.missing:
+        if trial.best is None or trial.best.missing or trial.error is not None:
             trial.add({IMAGES: inventory.named(images), **({PATH: path} if path else {}), **given})
     return list(trials.values())
 

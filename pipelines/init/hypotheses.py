@@ -97,7 +97,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
         masks = [folder for folder in masks if not any(is_below(one, [folder]) for one in parallel)]
     else:
         found = []
-    found += [Hypothesis(_next_to(folder, images), folder) for folder in masks if images]
+    for folder in masks if images else ():
+        found += [Hypothesis(place, folder) for place in (_next_to(folder, images), *_image_folders(images))]
     found += [Hypothesis(folder, folder) for folder in [common_folder(images)] if _has_pairs(images)]
     ending, labels_of_tool = _of_tool(keys, images)
     if ending:

@@ -111,7 +111,7 @@ def limit_to_set(
             continue
         reason = _why_not(group, explained, limits)
         if not reason:
-            raise _what_are(group, found, inside, failed, inventory, options)
+            raise _what_are(group, found, inside, failed, inventory)
         left.append(group)
         notes.append(f"left out: {group.name} ({counted(len(group.keys), 'image')}), {reason}")
     patterns = [one for group in left if any(key in inside for key in group.keys) for one in group.patterns]
@@ -227,7 +227,6 @@ def _what_are(
     inside: Collection[str],
     failed: Sequence[FailedFile],
     inventory: Inventory,
-    options: Mapping[str, Any],
 ) -> ShardwrightError:
     """Returns the question about images that nothing explains, or the error of the file that should."""
     images = f"{counted(len(group.keys), 'image')} in {inventory.named(group.folder)}"
@@ -240,7 +239,9 @@ def _what_are(
     problem = f"{absolute(inventory.folder)}: {images} have no annotations in {name}: {shorten(group.keys)}."
     without = f"{group.name} is not part of the set"
     if not any(key in inside for key in group.keys):
-        return UsageError(problem).with_readings(Reading(without, {**options, IMAGES: found.options[IMAGES]}))
+        return UsageError(problem).with_readings(
+            Reading(without, {path: found.options[path] for path in (IMAGES, PATH)})
+        )
     base = inventory.below(found.surveyed.listing.root)
     patterns = [one.removeprefix(f"{base}/") if base else one for one in group.patterns]
     readings = [Reading(without, {EXCLUDE: patterns})]

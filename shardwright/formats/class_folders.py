@@ -211,9 +211,9 @@ def class_level(
     if not below and others and len(splits) == 1:
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
-    as_split, as_class = _readings(splits, others, below, level)
-    problem = _either(splits, others, below, as_split, as_class)
-    return FolderLevel(level, problem=problem, readings=(as_split, as_class))
+    readings = _readings(splits, others, below, level)
+    problem = _either(splits, others, below, *readings[-2:])
+    return FolderLevel(level, problem=problem, readings=readings)
 
 
 def fit(values: Iterable[str], classes: Mapping[str, int | None] | None) -> int:
@@ -242,8 +242,8 @@ def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
     return around and any(len(path) > level + 1 for path in folders)
 
 
-def _readings(splits: set[str], others: set[str], below: set[str], level: int) -> tuple[Reading, Reading]:
-    """Returns the reading of folders as splits, and that as classes."""
+def _readings(splits: set[str], others: set[str], below: set[str], level: int) -> tuple[Reading, ...]:
+    """Returns the readings of folders as splits, without the other folders and with them, and that as classes."""
     above = "[^/]+/" * level
     as_class = {_FORMAT: "class_folders"}
     as_split = {_FORMAT: "none"}
@@ -251,9 +251,16 @@ def _readings(splits: set[str], others: set[str], below: set[str], level: int) -
         as_class = _by_pattern(f"^{above}(?P<label>[^/]+)/")
     if below:
         as_split = _by_pattern(f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/")
-    return (
+    readings = (
         Reading("The folders are splits", {**as_split, "split.method": "predefined"}),
         Reading("The folders are classes", as_class),
+    )
+    if not (below and others):
+        return readings
+    excluded = {"input.exclude": ["*/" * level + name for name in sorted(others)], "split.method": "predefined"}
+    return (
+        Reading(f"The folders are splits, and {shorten(sorted(others))} is no part of the set", excluded),
+        *readings,
     )
 
 

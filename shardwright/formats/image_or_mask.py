@@ -37,13 +37,16 @@ from shardwright.storage import Listing, is_folder
 _SHOWN = 3
 
 
-def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[Listing, frozenset[str], str]:
+def without_masks(
+    images: Listing, options: LabelsConfig, labels: str, excluded: frozenset[str] = frozenset()
+) -> tuple[Listing, frozenset[str], str]:
     """Takes the masks out of the images.
 
     Args:
         images: what is listed.
         options: `input.labels`.
         labels: absolute path of the annotations.
+        excluded: absolute paths of files that are neither.
 
     Returns:
         The images; their paths, where the folder of the masks holds some of them, too; a note, or an empty text.
@@ -60,7 +63,7 @@ def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[
         below = [images.path(i).startswith(folders) for i in range(len(images.keys))]
         return _split(images, below, "in " + MASKS)
     masks = list_masks(labels)
-    names = {masks.path(i): key for i, key in enumerate(masks.keys)}
+    names = {path: key for i, key in enumerate(masks.keys) if (path := masks.path(i)) not in excluded}
     both = {i: names[path] for i in range(len(images.keys)) if (path := images.path(i)) in names}
     if not both:
         return images, frozenset(), ""

@@ -51,6 +51,7 @@ class MergedSpans:
         notes: the spans that are read, for the user.
         newest: the newest span that is read, `None` where the paths name none.
         version: its version, 0 where the paths name none.
+        excluded: absolute paths of the files that `input.exclude` leaves out; they are no masks either.
     """
 
     listing: Listing
@@ -59,6 +60,7 @@ class MergedSpans:
     notes: tuple[str, ...] = ()
     newest: int | None = None
     version: int = 0
+    excluded: frozenset[str] = frozenset()
 
     def spans(self, on_conflict: str) -> Spans:
         """Returns the annotations where they are not simply one file."""
@@ -88,7 +90,11 @@ def read_spans(location: InputLocation, on_conflict: str, exclude: Sequence[str]
     """
     merged = _read_spans(location, on_conflict)
     listing, note = without_excluded(merged.listing, exclude)
-    return replace(merged, listing=listing, notes=(*merged.notes, *([note] if note else [])))
+    if not note:
+        return merged
+    kept = set(listing.keys)
+    left = frozenset(merged.listing.path(i) for i, key in enumerate(merged.listing.keys) if key not in kept)
+    return replace(merged, listing=listing, excluded=left, notes=(*merged.notes, note))
 
 
 def _read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:

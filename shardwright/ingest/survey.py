@@ -263,7 +263,7 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
     paths: frozenset[str] = frozenset()
     note = ""
     if labels is not None and recipe.task == "segmentation" and not several:
-        listing, paths, note = without_masks(listing, recipe.input.labels, labels)
+        listing, paths, note = without_masks(listing, recipe.input.labels, labels, merged.excluded)
     notes = (note,) if note else ()
     evidence = _detect_records(recipe, location, listing)
     if evidence is not None:
@@ -283,7 +283,7 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
         size_of=lambda position: _size(listing.path(position), recipe),
         max_pixels=recipe.images.max_pixels,
         root=listing.root,
-        paths=paths,
+        paths=paths | merged.excluded,
     )
     source = _open_annotations(recipe, labels, images, several, spans, export)
     guard = guard.with_files(source.attachments())

@@ -332,7 +332,7 @@ def test_settings_are_yaml():
         (["a/1.jpg", "b/2.jpg"], None, [("", None)]),
         (["JPEGImages/1.jpg", "SegmentationClass/1.png"], None, [("JPEGImages", "")]),
         (["v/JPEGImages/1.jpg", "v/SegmentationClass/1.png"], None, [("v/JPEGImages", "v")]),
-        (["img/1.jpg", "masks/1.png"], None, [("img", "masks")]),
+        (["img/1.jpg", "masks/1.png"], None, [("img", "masks"), ("", "masks")]),
         (["1.jpg", "1_mask.png"], None, [("", "")]),
         (["img/1.jpg", "t.csv"], None, [("img", "t.csv"), ("", "t.csv")]),
         (["img/1.jpg", "sample_submission.csv"], None, [("", None)]),
