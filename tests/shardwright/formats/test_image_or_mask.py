@@ -65,6 +65,7 @@ def check(out, raw, keys, notes="masks, not images"):
         ("{}_sat.jpg", "{}_mask.png"),
         ("{:03d}_HC.png", "{:03d}_HC_Annotation.png"),
         ("a/{}_leftImg8bit.png", "a/{}_gtFine_labelIds.png"),
+        ("x/{}.jpg", "x/{}--av.png"),
     ],
 )
 def test_pairs_in_one_folder(tmp_path, image, mask):
