@@ -25,6 +25,7 @@ from shardwright.formats.detect import detect_folder, detect_tool
 from shardwright.formats.mask_images import LOSSY, list_masks
 from shardwright.formats.mask_names import (
     ImageStems,
+    common_start,
     numbered_suffix,
     object_masks,
     parallel_folders,
@@ -125,6 +126,11 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
     yield {i for i in both if keys[i].rpartition("/")[0] in parallel}, "in a folder of masks for each folder of images"
     lossy = {os.path.splitext(key)[0] for key in keys if key.lower().endswith(LOSSY)}
     yield {i for i, stem in stem_of.items() if stem in lossy}, "PNG, GIF, BMP or TIFF files of JPEG images"
+    others = {i: stem for i, stem in stem_of.items() if not keys[i].lower().endswith(LOSSY)}
+    end = common_start([stem[::-1] for stem in others.values()])[::-1] if len(others) > 1 else ""
+    shared = (end[i:] for i in range(len(end)))
+    suffix = next((one for one in shared if all(stem[: -len(one)] in lossy for stem in others.values())), "")
+    yield set(others) if suffix else set(), f"by the suffix {suffix}"
     inside = object_masks(keys)
     yield {i for i in both if keys[i] in inside}, "in a folder of objects for each image"
     yield {i for i, stem in stem_of.items() if any(cut in lossy for cut in _cuts(stem))}, "by a suffix for each class"

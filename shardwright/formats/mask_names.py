@@ -332,11 +332,11 @@ def _varying(keys: Sequence[str], simplify: Callable[[str], str]) -> tuple[list[
     """Returns the folder and the part of each name that is not common to all, and how the names look."""
     parts = [simplify(key_stem(key)).rpartition("/") for key in keys]
     names = [name for _, _, name in parts]
-    begin = _common_start(names).rstrip("0123456789")
+    begin = common_start(names).rstrip("0123456789")
     marks = list(_MARK.finditer(begin))
     begin = begin[: marks[-1].end()] if marks else begin
     rest = [name[len(begin) :] for name in names]
-    end = _common_start([name[::-1] for name in rest])[::-1]
+    end = common_start([name[::-1] for name in rest])[::-1]
     mark = _MARK.search(end)
     if mark is None and not all(name[: len(name) - len(end)][-1:].isdigit() for name in rest):
         end = ""  # Without a mark, a suffix follows numbers.
@@ -346,7 +346,8 @@ def _varying(keys: Sequence[str], simplify: Callable[[str], str]) -> tuple[list[
     return varying, f"{begin}*{end}"
 
 
-def _common_start(names: Sequence[str]) -> str:
+def common_start(names: Sequence[str]) -> str:
+    """Returns what all names begin with."""
     first, last = min(names), max(names)
     return next((first[:i] for i, letter in enumerate(first) if last[i : i + 1] != letter), first)
 

@@ -474,7 +474,10 @@ def _nothing_matched(
         return CheckFailed(f"{source.name}: contains no annotations of images. Give a file with annotations.")
     option = "key_regex define which parts of the path make the name"
     if source.attachments() is not None and not isinstance(source.dialect, CocoMasks):
-        option = "regex find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
+        option = (
+            "regex find the image's name in that of its mask, e.g. '(?P<image>.+)_mask', and input.labels.key_regex "
+            "that of the image, e.g. '(.+)_photo'"
+        )
     # A reason that names the image which may be meant is the best hint.
     near = next((f" {one.reason}." for one in survey.refused if one.reason.endswith("upper and lower case")), "")
     return CheckFailed(

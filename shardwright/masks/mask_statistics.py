@@ -64,9 +64,11 @@ def measure(mask: MaskImage) -> MaskPixels:
     shown = values[present]
     soft, near, far, rim = False, 0, 0, (0, 0)
     if len(shown) > 2 or (pixels[present & (values % COLOR != 0)] < _LEAST_AREA).any():
-        same = (places[:-1] == places[1:])[:, :-1] & (places[:, :-1] == places[:, 1:])[:-1]
-        same &= places[1:, :-1] == places[1:, 1:]
-        areas = np.bincount(places[:-1, :-1][same], minlength=len(values)).astype(np.int64)
+        across, down = places[:, 1:] != places[:, :-1], places[1:] != places[:-1]
+        border = across[:-1] | across[1:] | down[:, :-1]
+        # Few pixels are at a border.
+        others = np.concatenate([places[:-1, :-1][border], places[-1], places[:-1, -1]])
+        areas = pixels - np.bincount(others, minlength=len(values))
     if len(shown) > 2:
         soft = _is_soft(_levels(mask.values, values, places))
     if WHITE in shown and len(shown[(shown > 0) & (shown < WHITE)]):
@@ -97,23 +99,24 @@ def _indexed(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return colors.astype(np.int64), places.reshape(values.shape)
 
 
-def _levels(
-    values: npt.NDArray[Any], different: npt.NDArray[np.int64], places: npt.NDArray[Any]
-) -> npt.NDArray[np.int32]:
+def _levels(values: npt.NDArray[Any], different: npt.NDArray[np.int64], places: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Returns how light each pixel is."""
     if values.dtype != np.uint32:
-        return values.astype(np.int32)
+        return values
     light = (different >> 16 & 0xFF) + (different >> 8 & 0xFF) + (different & 0xFF)
-    return light.astype(np.int32)[places]
+    return light.astype(np.uint16)[places]
 
 
-def _is_soft(levels: npt.NDArray[np.int32]) -> bool:
+def _is_soft(levels: npt.NDArray[Any]) -> bool:
     """Returns whether edges are ramps: pixels between a lower and a higher neighbor."""
     ramps = edges = 0
-    for along in (levels, levels.T):
-        steps = np.sign(np.diff(along, axis=1)).astype(np.int8)
-        ramps += int(np.count_nonzero(steps[:, 1:] * steps[:, :-1] > 0))
-        edges += int(np.count_nonzero(steps))
+    for first, second, inner, outer in (
+        (levels[:, :-1], levels[:, 1:], np.s_[:, :-1], np.s_[:, 1:]),
+        (levels[:-1], levels[1:], np.s_[:-1], np.s_[1:]),
+    ):
+        for steps in (first < second, first > second):
+            edges += int(np.count_nonzero(steps))
+            ramps += int(np.count_nonzero(steps[inner] & steps[outer]))
     return ramps >= _LEAST_RAMPS and ramps >= _SOFT * (edges - ramps)
 
 
@@ -195,8 +198,10 @@ class MaskTotals:
     def stray(self) -> list[int]:
         """Returns the values of few pixels that cover no area, next to values that do."""
         solid = self.solid()
-        most = _RARE * max((self.pixels[value] for value in solid), default=0)
-        return [value for value in self.values if value not in solid and self.pixels[value] <= max(_LEAST_RAMPS, most)]
+        if not solid:
+            return []
+        most = max(_LEAST_RAMPS, _RARE * max(self.pixels[value] for value in solid))
+        return [value for value in self.values if value not in solid and self.pixels[value] <= most]
 
     @property
     def white_is_border(self) -> bool:

@@ -65,6 +65,7 @@ def check(out, raw, keys, notes="masks, not images"):
         ("{}_sat.jpg", "{}_mask.png"),
         ("{:03d}_HC.png", "{:03d}_HC_Annotation.png"),
         ("a/{}_leftImg8bit.png", "a/{}_gtFine_labelIds.png"),
+        ("x/{}.jpg", "x/{}--av.png"),
     ],
 )
 def test_pairs_in_one_folder(tmp_path, image, mask):
@@ -124,10 +125,12 @@ def test_a_tree_of_pascal_voc_given_as_the_images(tmp_path):
 
 
 def test_masks_of_no_image_lead_to_the_pattern_of_masks(tmp_path):
-    write(tmp_path / "in", "img/{}.png", "masks/drawn{}.png")
-    with pytest.raises(CheckFailed, match=r"input\.labels\.regex") as error:
-        run(reading(tmp_path / "in", "img", "masks"), tmp_path / "out", workers=1)
-    assert "key_regex" not in str(error.value)
+    write(tmp_path / "in", "img/{}-photo.png", "masks/0{}drawn.png")
+    raw = reading(tmp_path / "in", "img", "masks")
+    with pytest.raises(CheckFailed, match=r"input\.labels\.regex .*, and input\.labels\.key_regex that of the image"):
+        run(raw, tmp_path / "out", workers=1)
+    raw["input"]["labels"] |= {"regex": r"0(?P<image>\d+)drawn", "key_regex": r"(\d+)-photo"}
+    assert run(raw, tmp_path / "out", workers=1).totals["rejected"] == 0
 
 
 def test_a_folder_of_objects_for_each_image(tmp_path, monkeypatch):
