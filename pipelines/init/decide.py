@@ -18,7 +18,8 @@ from shardwright.config.input import TFRECORD
 from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
-from shardwright.formats.detect import BY_FOLDER, IMAGES_ALONE, WITHOUT_PATH
+from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
+from shardwright.formats.detect import WITHOUT_PATH
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.choose_split import ChosenSplit, choose_split

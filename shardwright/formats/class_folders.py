@@ -14,7 +14,7 @@ Class folders: one folder of the key is the class, the first one unless the firs
 
 If `input.classes` has the names of one reading only, that reading is taken.
 
-Which of the two states the classes with `format: auto`, is detected in `shardwright.formats.detect`.
+`detect_key_format` decides which of the two states the classes with `format: auto`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ _LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)[_.][0-9]+(?:\.[^./]*)?\Z")
 _AROUND = "images"
 _PREDEFINED = "  split: {method: predefined}"
 _FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
+CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
+BY_FOLDER = Reading("the folder of an image is its class", {_FORMAT: CLASS_FOLDERS})
+IMAGES_ALONE = Reading("the images have no classes", {_FORMAT: "none"})
+_BY_KEY = (BY_FOLDER, Reading("the name of an image's file states its class", {_FORMAT: FILE_NAME}))
+_EITHER = "Set input.labels.format: class_folders or file_name."
 
 
 class KeyFormat(AnnotationFormat):
@@ -288,3 +293,59 @@ def _shown_labels(reading: Reading) -> str:
 def is_split_folder(name: str) -> bool:
     """Returns whether a folder is named for the use of images (`train`, `images`), not for a class."""
     return split_word(name) is not None or name.lower() == "images"
+
+
+def detect_key_format(
+    keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None, found: FolderLevel
+) -> tuple[str, str]:
+    """Detects whether folders or file names state the classes.
+
+    Folders come first: files called `IMG_0001.jpg` fit `label_number` as well as `cat_1.jpg` does. File names are used
+    where no image is in a folder, or where `input.classes` knows them and not the folders. If both fit, it is an error.
+
+    Args:
+        keys: sorted keys of the listing.
+        skip: positions that are not images.
+        classes: `input.classes`.
+        found: which folder may be the class.
+
+    Returns:
+        `class_folders` or `file_name`, and why, for the user.
+
+    Raises:
+        UsageError: folders and names state different classes, and either may be meant.
+    """
+    no_path = "input.labels.path is not given"
+    both = [(class_folder(key, found.level), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
+    folders = {folder for folder, _, _ in both if folder}
+    labels = {label for _, label, _ in both if label}
+    named = sum(bool(label) for _, label, _ in both)
+    # One label alone is a camera's prefix, unless it is known to be a class.
+    by_folder_only = 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2)
+    if both and not folders and by_folder_only:
+        raise UsageError(
+            f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
+            "input.labels.path, or set input.labels.format: none for images alone."
+        ).with_readings(IMAGES_ALONE)
+    if by_folder_only:
+        check_either(found)
+        return CLASS_FOLDERS, no_path
+    if not folders:
+        return FILE_NAME, f"{no_path}, no image is in a folder, and {named} of {len(both)} names hold a label"
+    if found.problem and not all(is_split_folder(folder) for folder in folders):
+        check_either(found)
+    contrary = next((entry for entry in both if all(entry[:2]) and entry[0] != entry[1]), None)
+    if contrary is None:
+        return CLASS_FOLDERS, f"{no_path}; the file names agree"
+    folder, label, key = contrary
+    differ = f"{key} is {folder!r} by its folder and {label!r} by its name"
+    by_folder, by_name = fit(folders, classes), fit(labels, classes)
+    if by_name > by_folder:
+        return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
+    if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
+        shown = shorten(sorted(folders))
+        problem = f"{differ}, and the folders ({shown}) may not be classes"
+        raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(*_BY_KEY)
+    if by_name == by_folder and by_name > 0:
+        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(*_BY_KEY)
+    return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"

@@ -15,18 +15,16 @@ from dataclasses import dataclass, replace
 from shardwright.config.input import AUTO, COCO_RULE, IN_FOLDERS, OF_TOOLS, REFUSE, TFRECORD, LabelsConfig
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
-from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabeled, shorten
+from shardwright.formats.base import AnnotationFormat, FormatInput, Images, Unlabeled
 from shardwright.formats.captions import CaptionCoco, CaptionCsv, CaptionJsonl
 from shardwright.formats.class_folders import (
+    CLASS_FOLDERS,
+    FILE_NAME,
     ClassFolders,
     FileNames,
-    FolderLevel,
     check_either,
-    class_folder,
     class_level,
-    fit,
-    is_split_folder,
-    name_label,
+    detect_key_format,
 )
 from shardwright.formats.coco import CocoJson
 from shardwright.formats.columns import FurtherColumns
@@ -70,7 +68,6 @@ from shardwright.images.header import has_image_ending
 from shardwright.storage import is_folder, open_table
 from shardwright.untrusted import parse_untrusted_json
 
-CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
 BOX_CSV = "box_csv"
 # Formats of which no file of annotations is read.
@@ -81,13 +78,6 @@ _OF_TABLES = {
     **dict.fromkeys(("label_jsonl", "box_csv"), ("columns.image", "columns.label")),
 }
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
-_EITHER = "Set input.labels.format: class_folders or file_name."
-BY_FOLDER = Reading("the folder of an image is its class", {"input.labels.format": CLASS_FOLDERS})
-IMAGES_ALONE = Reading("the images have no classes", {"input.labels.format": "none"})
-_BY_KEY = (
-    BY_FOLDER,
-    Reading("the name of an image's file states its class", {"input.labels.format": FILE_NAME}),
-)
 _LOOK_INTO = 4096
 # The options of tables that JSON lines have, too.
 _OF_LINES = ("columns.image", "columns.caption")
@@ -332,62 +322,6 @@ def _open_keys(request: _Request) -> AnnotationFormat:
     check_either(found)
     notes += (found.note,) if found.note else ()
     return ClassFolders(request.given(notes), found.level)
-
-
-def detect_key_format(
-    keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None, found: FolderLevel
-) -> tuple[str, str]:
-    """Detects whether folders or file names state the classes.
-
-    Folders come first: files called `IMG_0001.jpg` fit `label_number` as well as `cat_1.jpg` does. File names are used
-    where no image is in a folder, or where `input.classes` knows them and not the folders. If both fit, it is an error.
-
-    Args:
-        keys: sorted keys of the listing.
-        skip: positions that are not images.
-        classes: `input.classes`.
-        found: which folder may be the class.
-
-    Returns:
-        `class_folders` or `file_name`, and why, for the user.
-
-    Raises:
-        UsageError: folders and names state different classes, and either may be meant.
-    """
-    no_path = "input.labels.path is not given"
-    both = [(class_folder(key, found.level), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
-    folders = {folder for folder, _, _ in both if folder}
-    labels = {label for _, label, _ in both if label}
-    named = sum(bool(label) for _, label, _ in both)
-    # One label alone is a camera's prefix, unless it is known to be a class.
-    by_folder_only = 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2)
-    if both and not folders and by_folder_only:
-        raise UsageError(
-            f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
-            "input.labels.path, or set input.labels.format: none for images alone."
-        ).with_readings(IMAGES_ALONE)
-    if by_folder_only:
-        check_either(found)
-        return CLASS_FOLDERS, no_path
-    if not folders:
-        return FILE_NAME, f"{no_path}, no image is in a folder, and {named} of {len(both)} names hold a label"
-    if found.problem and not all(is_split_folder(folder) for folder in folders):
-        check_either(found)
-    contrary = next((entry for entry in both if all(entry[:2]) and entry[0] != entry[1]), None)
-    if contrary is None:
-        return CLASS_FOLDERS, f"{no_path}; the file names agree"
-    folder, label, key = contrary
-    differ = f"{key} is {folder!r} by its folder and {label!r} by its name"
-    by_folder, by_name = fit(folders, classes), fit(labels, classes)
-    if by_name > by_folder:
-        return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
-    if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
-        shown = shorten(sorted(folders))
-        problem = f"{differ}, and the folders ({shown}) may not be classes"
-        raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(*_BY_KEY)
-    if by_name == by_folder and by_name > 0:
-        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(*_BY_KEY)
-    return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
 
 
 # --- folders
