@@ -41,14 +41,12 @@ from shardwright.pipelines.init.trial import (
     read_input,
 )
 from shardwright.progress import counted
-from shardwright.storage import is_folder, is_remote, read_start
+from shardwright.storage import is_folder, is_remote
 from shardwright.storage.listing import is_several
 
 _MOST_ERRORS = 2
-_FIRST_LINE = 4096
 # Annotations of one image in so many are an example next to those of all others.
 _NEXT_TO_NOTHING = 100
-_SEPARATORS = re.compile(r"[,;\t]")
 # Files that no ingest reads and nobody misses: descriptions, code, settings.
 _NO_DATA = (".md", ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".cfg", ".html", ".pdf", ".rst")
 
@@ -159,7 +157,6 @@ def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mappin
         raise chosen.error
     if chosen.path is None:
         return _finish(check_folders(found, inventory, given), folder, inventory, given)
-    _check_header(found)
     if labels is None and found.format == NUMBERS:
         _check_numbers(folder, given, found)
     # The files of a glob are read already, and records hold their annotations.
@@ -319,33 +316,6 @@ def _without_annotations(
         raise alone.error
     failed = [FailedFile(trial.path, trial.error) for trial in trials if trial.path and trial.error]
     return _finish(check_folders(found, inventory, given), folder, inventory, given, failed)
-
-
-def _check_header(found: DetectedInput) -> None:
-    """Checks that the first line of a table is a header, and not the row of an image.
-
-    Raises:
-        UsageError: it names an image.
-    """
-    path = found.surveyed.labels
-    if path is None or found.surveyed.source.format not in ("label_csv", "rle_csv", "box_csv", "captions", NUMBERS):
-        return
-    if os.path.splitext(path)[1].lower() not in (".csv", ".tsv", ".txt"):
-        return
-    with suppress(OSError):
-        text = read_start(path, _FIRST_LINE).decode("utf-8-sig", "replace")
-        cells = [cell.strip().strip('"') for cell in _SEPARATORS.split(text.split("\n")[0])]
-        keys = found.surveyed.listing.keys
-        names = {os.path.basename(cell) for cell in cells if has_image_ending(cell)}
-        first = next((os.path.basename(key) for key in keys if os.path.basename(key) in names), None)
-        if first is not None:
-            header = ",".join(
-                ["image", *(["label"] if len(cells) == 2 else [f"column{i}" for i in range(2, len(cells) + 1)])]
-            )
-            raise UsageError(
-                f"{path}: has no header: its first line names the image {first}. Add a line with the names of the "
-                f"columns, for example: sed -i '1i {header}' {path}"
-            )
 
 
 def _check_numbers(folder: str, given: Mapping[str, Any], numbers: DetectedInput) -> None:

@@ -43,6 +43,7 @@ class Drawn:
         has: `masks`, `boxes` or `classes`.
         states_size: whether the annotations state the size of each image, or depend on it in another way.
         fractions: whether coordinates are fractions of the image, so that resized images fit.
+        unlisted_empty: whether an image without a file of annotations has no objects, by the tool's own rule.
         relative: whether names of images are relative to the folder of the annotations by definition.
         named: arguments of `init` below the folder; by default the folder itself.
     """
@@ -51,6 +52,7 @@ class Drawn:
     has: str
     states_size: bool = False
     fractions: bool = False
+    unlisted_empty: bool = False
     relative: bool = False
     named: Callable[[Path], list[str]] = field(default=lambda folder: [str(folder)])
 
@@ -90,7 +92,7 @@ def _label_csv(root: Path) -> Truth:
 
 
 def _with_table(folder: Path) -> list[str]:
-    files = [*folder.glob("train-*.csv"), *folder.glob("annotations/*.json")]
+    files = [*folder.rglob("train-*.csv"), *folder.rglob("annotations/*.json")]
     return [str(folder / "images"), str(files[0])]
 
 
@@ -110,6 +112,7 @@ SETS: dict[str, Drawn] = {
             has,
             states_size=name in _SIZED,
             fractions=name in _FRACTIONS,
+            unlisted_empty=name.startswith("YOLO"),
             relative=name == "imagefolder",
             **({"named": _with_table} if name in ("Open Images masks", "COCO panoptic") else {}),
         )
