@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,8 @@ from shardwright.config import SplitConfig
 from shardwright.config.split import EVAL, HASH, PREDEFINED, split_word, stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import ClassesInText, shorten
-from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.rows import CsvFormat
-from shardwright.ingest.split_inputs import predefined_splits
+from shardwright.ingest.split_inputs import predefined_splits, split_column
 from shardwright.ingest.splitting import ClassSets, class_sets
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.trial import DetectedInput, absolute
@@ -32,8 +29,6 @@ from shardwright.storage.listing import name_lines
 STRATIFIED = "stratified"
 # Shares for few images: with five of a class, each of three splits has one.
 _FEW, _TWO = {"train": 0.6, EVAL: 0.2, "test": 0.2}, {"train": 0.8, EVAL: 0.2}
-# Headers of columns of splits.
-_HEADERS = ("split", "splits", "set", "subset", "partition", "usage", "phase", "stage", "part", "fold", "dataset")
 _ROWS_SEEN = 1000
 # Masks are read for their classes where images are so few that a split may lack one.
 _MOST_READ = 500
@@ -117,24 +112,15 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[t
     words = {word for text in {*folders, *surveyed.survey.splits.values()} if (word := split_word(text))}
     if "train" in words and len(words) > 1:
         yield "the input itself", _predefined(words)
-    source = surveyed.source.inner if isinstance(surveyed.source, Exported) else surveyed.source
-    for header in _split_columns(source) if isinstance(source, CsvFormat) else ():
-        assert isinstance(source, CsvFormat), "it has columns"
-        rows = islice(source.column("split", header), _ROWS_SEEN)
-        texts = {text for _, text in rows if text.strip()}
-        words = {split_word(text) or "" for text in texts}
-        if "" not in words and "train" in words and len(words) > 1:
-            yield f"the column {header!r}", replace(_predefined(words), from_column=header)
+    column = split_column(surveyed, tuple(_FEW))
+    if column is not None and "train" in column[1] and len(column[1]) > 1:
+        yield f"the column {column[0]!r}", replace(_predefined(column[1]), from_column=column[0])
     for lists in _split_lists(found, inventory) if inventory is not None and not inventory.spans else ():
         yield f"{shorten(list(lists.values()))}", replace(_predefined(set(lists)), from_lists=lists)
 
 
 def _predefined(words: set[str]) -> SplitConfig:
     return SplitConfig(ratios=dict.fromkeys(sorted(words), 1 / len(words)), method=PREDEFINED)
-
-
-def _split_columns(source: CsvFormat) -> list[str]:
-    return [header for header in source.header if header.strip().lower() in _HEADERS]
 
 
 def _split_lists(found: DetectedInput, inventory: Inventory) -> Iterator[dict[str, str]]:

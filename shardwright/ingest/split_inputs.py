@@ -34,7 +34,9 @@ from shardwright.storage.listing import name_lines
 CONFLICTING_SPLITS = "conflicting_splits"
 _SHOWN = 3
 # Headers of a column that may state the split of an image.
-_SPLIT_HEADERS = frozenset(("split", "subset", "set", "partition", "datasplit"))
+_SPLIT_HEADERS = frozenset(
+    ("split", "splits", "set", "subset", "partition", "usage", "phase", "stage", "part", "fold", "dataset", "datasplit")
+)
 
 
 @dataclass
@@ -125,7 +127,8 @@ def resolve_method(options: SplitConfig, surveyed: SurveyedInput, alive: npt.NDA
     missing = np.flatnonzero(alive & ~stated & ~np.isin(np.arange(len(alive)), list(found.refused))).tolist()
     if missing:
         raise _partly_stated(options, surveyed, found, stated, missing)
-    return replace(options, method=PREDEFINED, from_column=_split_column(surveyed, options.names))
+    column = split_column(surveyed, options.names)
+    return replace(options, method=PREDEFINED, from_column=column[0] if column is not None else None)
 
 
 def moved_notes(
@@ -158,24 +161,33 @@ def moved_notes(
 
 def _stated_by_input(options: SplitConfig, surveyed: SurveyedInput) -> PredefinedSplits | None:
     """Returns the splits that the input states by itself; `None` where there are none."""
-    column = _split_column(surveyed, options.names)
+    column = split_column(surveyed, options.names)
     stating = replace(options, method=PREDEFINED, group=None, num_folds=None, fold_index=None, stratify=False)
     try:
-        return predefined_splits(replace(stating, from_column=column, from_lists=None), surveyed, {})
+        return predefined_splits(replace(stating, from_column=column and column[0], from_lists=None), surveyed, {})
     except CheckFailed:
         return None
 
 
-def _split_column(surveyed: SurveyedInput, names: Sequence[str]) -> str | None:
-    """Returns the column of the table of labels whose header and whose values all mean splits, where there is one."""
+def split_column(surveyed: SurveyedInput, names: Sequence[str]) -> tuple[str, set[str]] | None:
+    """Returns the column of the table of labels whose header and whose values all mean splits, and these splits.
+
+    Args:
+        surveyed: the input.
+        names: the splits that there may be.
+
+    Returns:
+        `None` where there is no such column, or the annotations state splits themselves.
+    """
     source = surveyed.source.inner if isinstance(surveyed.source, Exported) else surveyed.source
     if surveyed.survey.splits or not isinstance(source, CsvFormat):
         return None
     for header in source.header:
         if reduce_header(header) in _SPLIT_HEADERS and source.header.count(header) == 1:
             values = {text for _, text in source.column("split.from_column", header)}
-            if values and all(split_word(text) in names for text in values):
-                return header
+            words = {split_word(text) or "" for text in values}
+            if words and words <= set(names):
+                return header, words
     return None
 
 
