@@ -139,7 +139,7 @@ def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
 
     Names that are numbers stand for themselves; others count from 1, or from 0 where the first is the background.
     """
-    while names and names[0].lower() == "__ignore__":
+    while len(names) > 1 and names[0].lower() == "__ignore__":
         names = names[1:]  # LabelMe's -1, which is 255 in its masks.
     numbers = [as_integer(name) for name in names]
     if all(number is not None for number in numbers):

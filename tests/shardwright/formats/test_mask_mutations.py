@@ -135,6 +135,11 @@ def random_palette(base, number):
     return png(base.numbers(number), [(0, 0, 0), *colors[1:]])
 
 
+def smoothed(base, number):
+    fine = np.asarray(COLORS, float)[drawn(number, base.classes, 4)]
+    return png(fine.reshape(SIZE, 4, SIZE, 4, 3).mean((1, 3)).round().astype(np.uint8))
+
+
 def interpolated(base, number):
     image = Image.fromarray(base.numbers(number)).resize((SIZE * 2 // 3, SIZE * 2 // 3), Image.BILINEAR)
     return png(np.asarray(image.resize((SIZE, SIZE), Image.BILINEAR)))
@@ -147,11 +152,12 @@ def alpha(base, number, color=255):
 
 
 ONE, GRAYS = ("0/255", "0/1"), ("0/255", "0/1", "ids", "ids, border", "grays")
-LOSSY = ("JPEG in a PNG", "JPEG", "interpolated")
+LOSSY = ("JPEG in a PNG", "JPEG", "interpolated", "smoothed colors")
 # Mutation -> bases, and the bytes of a mutated file.
 MUTATIONS = {
     "none": (tuple(BASES), lambda base, number: base.file(number)),
     "soft edges": (("0/255",), lambda base, number: png(soft(number))),
+    "smoothed colors": (("rgb",), lambda base, number: smoothed(base, number)),
     "soft edges of 16 bits": (("0/255",), lambda base, number: png(soft(number).astype(np.uint16) * np.uint16(257))),
     "a stray pixel": (GRAYS, lambda base, number: with_pixel(base, number, 7)),
     "0/255 for 0/1 and back": (

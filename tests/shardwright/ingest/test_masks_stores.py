@@ -26,7 +26,9 @@ def files(masks):
     for number in range(4):
         random = np.random.default_rng(number)
         found[f"images/{number}.jpg"] = encoded(random.integers(0, 255, (8, 9, 3), dtype=np.uint8), "jpeg")
-        found[f"{masks}/{number}.png"] = encoded(random.choice(np.array([0, 1, 2, 255], np.uint8), (8, 9)), "png")
+        pixels = np.zeros((8, 9), np.uint8)
+        pixels[:7], pixels[:6], pixels[:2, : number + 2] = 255, 1, 2
+        found[f"{masks}/{number}.png"] = encoded(pixels, "png")
         if masks == "SegmentationClass":
             found[f"Annotations/{number}.xml"] = XML
     return found
@@ -39,8 +41,8 @@ def write(folder, found):
         file.write_bytes(data)
 
 
-def config(root, labels, classes):
-    places = {"images": f"{root}/data/images", "labels": {"path": f"{root}/{labels}"}}
+def config(root, labels, classes, values="auto"):
+    places = {"images": f"{root}/data/images", "labels": {"path": f"{root}/{labels}", "values": values}}
     return {"task": "segmentation", "input": {**places, "classes": classes}, "rejects": {"max_fraction": 0.6}}
 
 
@@ -59,9 +61,12 @@ def test_masks_on_a_bucket_are_those_on_disk(stores, tmp_path, scheme, masks, la
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize(("classes", "reads"), [({"a": 1, "b": 2}, 1), (["a", "b"], 2)])
-def test_each_mask_is_read_once_where_the_configuration_states_the_values(stores, tmp_path, scheme, classes, reads):
-    """Also one of a rejected image, a broken one, and one of no image. To find the values takes another read."""
+@pytest.mark.parametrize(
+    ("classes", "values", "reads"),
+    [({"a": 1, "b": 2, "ignore": 255}, "stored", 1), ({"a": 1, "b": 2}, "auto", 2), (["a", "b"], "stored", 2)],
+)
+def test_each_mask_is_read_once_where_the_configuration_states_all(stores, tmp_path, scheme, classes, values, reads):
+    """Also one of a rejected image, a broken one, and one of no image. To check the values takes another read."""
     found = files("masks")
     found["images/2.jpg"] = found["images/2.jpg"][:200]
     found["masks/1.png"] = found["masks/1.png"][:60]
@@ -69,16 +74,16 @@ def test_each_mask_is_read_once_where_the_configuration_states_the_values(stores
     bucket = stores.bucket(scheme)
     stores.fill(f"{bucket}/data", found)
     write(tmp_path / "data", found)
-    run(config(tmp_path, "data/masks", classes), tmp_path / "here")
+    run(config(tmp_path, "data/masks", classes, values), tmp_path / "here")
     stores.requests.clear()
-    run(config(bucket, "data/masks", classes), tmp_path / "there")
+    run(config(bucket, "data/masks", classes, values), tmp_path / "there")
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
     asked = [path.split("?")[0].rpartition("masks")[2] for method, path in stores.requests if method == "GET"]
     counts = Counter(name for name in asked if name.endswith(".png"))
     assert counts == {name: 1 if "other" in name else reads for name in counts}
     assert len(counts) == 5
     stores.requests.clear()
-    run(config(bucket, "data/masks", classes), tmp_path / "there")
+    run(config(bucket, "data/masks", classes, values), tmp_path / "there")
     again = [path for method, path in stores.requests if method == "GET" and ".png" in path.split("?")[0]]
     assert len(again) == (0 if reads == 1 else 4)
 
@@ -95,5 +100,5 @@ def test_a_mask_that_changes_after_it_was_listed_ends_the_run(stores, tmp_path, 
 
     monkeypatch.setattr(buckets, "read", flipped)
     with pytest.raises(CheckFailed, match=r"3\.png: the mask has changed while the run was reading the input"):
-        run(config(bucket, "data/masks", {"a": 1, "b": 2}), tmp_path / "out")
+        run(config(bucket, "data/masks", {"a": 1, "b": 2, "ignore": 255}, "stored"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
