@@ -208,9 +208,7 @@ def class_level(
         inner = level + 1
         inner += int(_is_around([path for path in folders if path[level : level + 1]], inner))
         note = f"folders: {shorten(sorted(splits))} are splits, and the folders below are the classes"
-        return FolderLevel(
-            inner, f"{note}. split.method: predefined keeps these splits; any other divides the images again"
-        )
+        return FolderLevel(inner, note)
     if not below and not others and asked:
         return FolderLevel(level)
     if not below and others and len(splits) == 1:

@@ -329,7 +329,7 @@ class PascalVoc(AnnotationFormat):
         notes = []
         if survey.splits:
             named = ", ".join(sorted(set(survey.splits.values())))
-            notes.append(f"splits: {_LISTS} lists {named}; split.method: predefined takes them")
+            notes.append(f"splits: {_LISTS} lists {named}")
         if several:
             position, (one, two) = next(iter(several.items()))
             found = counted(len(several), "image is", "images are")

@@ -43,7 +43,7 @@ def test_lists_and_rest_name_the_splits():
 @pytest.mark.parametrize(
     ("options", "path", "problem"),
     [
-        ({"method": "chance"}, "split.method", "Use one of: hash, group, stratified, kfold, predefined"),
+        ({"method": "chance"}, "split.method", "Use one of: auto, hash, group, stratified, kfold, predefined"),
         ({"method": "group"}, "split.group", "missing"),
         ({"method": "hash", "group": {"column": "a"}}, "split.group", "method: group or stratified or kfold"),
         ({"method": "group", "group": {}}, "split.group", "one of column and regex"),
