@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             left = counted(len(found.left_out), "image was", "images were")
             notes.append(f"{left} left out, because of damage: {shown}")
         answers = {which: judged.answers(rows) for which, rows in found.answers.items()}
-        verdict = judge(limits, ", ".join(splits), answers[False], answers.get(True))
+        lacking = _lacking(examples, splits, judged.classes)
+        verdict = judge(limits, ", ".join(splits), answers[False], answers.get(True), lacking)
         summary = summarize(evaluation, judged.measured(splits, answers[False].images), verdict, notes)
         bless(summary.blessed, artifact_utils.get_single_instance(output_dict[BLESSING_KEY]), model, baseline)
         write_evaluation(evaluation, summary)
@@ -113,6 +115,23 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         _name_location(artifact_utils.get_single_instance(output_dict[EVALUATION_KEY]), input_dict)
         recipe = {"eval_config": json.loads(eval_config), LIMITS: vars(limits)}
         _write_lineage(inputs, output_dict, examples.manifest.digest, recipe)
+
+
+def _lacking(examples: ImageDataset, judged: Sequence[str], classes: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the classes that each other split has no image of: nothing was learned or tuned for them."""
+    lacking = {}
+    for split in sorted(set(examples.splits) - set(judged)):
+        missing = set(classes) & set(examples.manifest.classes)
+        records = 0
+        for shard in examples.shards(split):
+            records += shard.records
+            # Most splits have all classes in their first shard.
+            if missing:
+                labels = {label for labels in examples.facts(shard).labels for label in labels}
+                missing -= {examples.manifest.classes[label] for label in labels}
+        if missing and records:
+            lacking[split] = [name for name in classes if name in missing]
+    return lacking
 
 
 @dataclass(frozen=True)

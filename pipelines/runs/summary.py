@@ -36,7 +36,7 @@ from shardwright.report.model import model_chapter
 from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, write_page
 
 # How the ingest's note on the classes that a split lacks begins.
-LACKS = "split: no image of {split} has "
+LACKS = "split: no image of "
 # Labels of paths in the table -> their keys for `run.on_finish`.
 _KEYS = {"TensorBoard": "model_run", "pushed model": "pushed_model"}
 
@@ -86,7 +86,7 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
     decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
     evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
     rows = _ingest_rows(manifest, run_root / examples)
-    rows.extend(_further_notes(Path(examples, BUILD_FILE), shown, evaluation.measured["split"]))
+    rows.extend(_further_notes(Path(examples, BUILD_FILE), shown))
     rows.append(("anomalies", _anomalies(decision)))
     rows.extend(_training_rows(record.output("Trainer", "model_run")))
     rows.extend(_metric_rows(evaluation, first=headline(manifest.task, multi=manifest.labels == MULTI)))
@@ -126,18 +126,18 @@ def hopeless(examples: str, section: EvaluatorConfig) -> Iterator[str]:
     )
     notes = json.loads(Path(examples, BUILD_FILE).read_text(encoding="utf-8")).get("notes", [])
     if not section.allow_missing_classes:
-        lacking = (note for note in notes if note.startswith(LACKS.format(split=section.split)))
+        lacking = (note for note in notes if note.startswith(LACKS))
         why += [f"{note.removeprefix('split: ')}: evaluator.allow_missing_classes" for note in lacking]
     return (f"no model of this run will be blessed ({reason})" for reason in why)
 
 
-def _further_notes(build: Path, shown: Sequence[str], judged: str) -> list[tuple[str, str]]:
+def _further_notes(build: Path, shown: Sequence[str]) -> list[tuple[str, str]]:
     """Returns ImageExampleGen's notes that were not shown yet: duplicates, shares of the splits.
 
-    The verdict says which classes the split lacks that the model is judged on.
+    The verdict says which classes splits lack.
     """
     notes = json.loads(build.read_text(encoding="utf-8")).get("notes", [])
-    further = [note for note in notes if note not in shown and not note.startswith(LACKS.format(split=judged))]
+    further = [note for note in notes if note not in shown and not note.startswith(LACKS)]
     return [("notes" if i == 0 else "", note) for i, note in enumerate(further)]
 
 

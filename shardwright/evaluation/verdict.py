@@ -11,7 +11,7 @@ jackknife estimate of variance" (1981); Abramowitz and Stegun, 26.7.5, for quant
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -184,7 +184,13 @@ class Verdict:
     change: Interval | None
 
 
-def judge(limits: Limits, split: str, answers: Answers, baseline: Answers | None = None) -> Verdict:
+def judge(
+    limits: Limits,
+    split: str,
+    answers: Answers,
+    baseline: Answers | None = None,
+    lacking: Mapping[str, Sequence[str]] | None = None,
+) -> Verdict:
     """Judges a model.
 
     Args:
@@ -192,6 +198,7 @@ def judge(limits: Limits, split: str, answers: Answers, baseline: Answers | None
         split: name of the evaluated split, for the reasons.
         answers: of the model.
         baseline: of the last blessed model, to the same images in the same order.
+        lacking: name of another split -> the classes that it has no image of: nothing was learned or tuned for them.
     """
     interval = answers.interval()
     change = None if baseline is None else answers.change_from(baseline)
@@ -199,6 +206,7 @@ def judge(limits: Limits, split: str, answers: Answers, baseline: Answers | None
     found = [
         *_images(limits, split, answers, interval),
         *_classes(limits, split, answers, notes),
+        *_other_splits(limits, lacking or {}, notes),
         *(_trivial(answers) if limits.beat_trivial else ()),
         *_improvement(limits, answers, interval, change),
     ]
@@ -240,6 +248,14 @@ def _classes(limits: Limits, split: str, answers: Answers, notes: list[str]) -> 
     if rare:
         what = f"fewer images of {split} than evaluator.min_per_class {limits.min_per_class} show {_listed(rare)}"
         yield what, "evaluator.min_per_class"
+
+
+def _other_splits(limits: Limits, lacking: Mapping[str, Sequence[str]], notes: list[str]) -> Iterator[tuple[str, str]]:
+    for split, classes in sorted(lacking.items()):
+        if classes and limits.allow_missing_classes:
+            notes.append(f"{UNJUDGED} {_listed(classes)} in {split}, which has no image of them")
+        elif classes:
+            yield f"no image of {split} shows {_listed(classes)}", "evaluator.allow_missing_classes"
 
 
 def _trivial(answers: Answers) -> Iterator[tuple[str, str]]:

@@ -10,16 +10,16 @@ def test_notes_that_were_not_shown_yet_are_shown(tmp_path):
     build = tmp_path / "build.json"
     build.write_text(checksummed_json({"notes": ["labels: csv", "split: train 0.8 (8)", "split: 3 groups"]}))
     rows = [("notes", "split: train 0.8 (8)"), ("", "split: 3 groups")]
-    assert _further_notes(build, ("labels: csv",), "test") == rows
+    assert _further_notes(build, ("labels: csv",)) == rows
     build.write_text(checksummed_json({"runner": "ingest"}))
-    assert _further_notes(build, (), "test") == []
+    assert _further_notes(build, ()) == []
 
 
-def test_a_class_that_the_judged_split_lacks_is_said_by_the_verdict_alone(tmp_path):
+def test_a_class_that_a_split_lacks_is_said_by_the_verdict_alone(tmp_path):
     build = tmp_path / "build.json"
     notes = ["split: no image of test has owl", "split: no image of eval has owl"]
     build.write_text(checksummed_json({"notes": notes}))
-    assert _further_notes(build, (), "test") == [("notes", "split: no image of eval has owl")]
+    assert _further_notes(build, ()) == []
     allowed = evaluated(
         {"f1/daisy": 0.9}, reasons=["1 image was left out", "not judged on owl, of which test has no image"]
     )

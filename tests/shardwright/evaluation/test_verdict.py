@@ -42,6 +42,15 @@ WAIVED = {
 GOOD = [(0, 0, 30), (1, 1, 30), (2, 2, 30), (0, 1, 5), (1, 2, 5), (2, 0, 5)]
 
 
+def test_a_class_that_another_split_lacks_is_not_judged() -> None:
+    found = judge(limits(), "test", labels(GOOD), lacking={"train": ["b"], "eval": []})
+    assert found.reasons == ("no image of train shows b",)
+    assert found.keys == ("evaluator.allow_missing_classes",)
+    allowed = judge(limits(allow_missing_classes=True), "test", labels(GOOD), lacking={"train": ["b"]})
+    assert allowed.reasons == ()
+    assert allowed.notes == ("not judged on b in train, which has no image of them",)
+
+
 def test_a_good_model_on_enough_images_has_nothing_against_it():
     found = judge(limits(), "test", labels(GOOD))
     assert (found.reasons, found.keys, found.notes, found.change) == ((), (), (), None)
