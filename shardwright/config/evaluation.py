@@ -123,7 +123,7 @@ class EvaluatorConfig:
         min_images: Least number of images in the split. `auto`: 50, and as many as make the 95 % interval of the metric
             ±0.1 or narrower. A number leaves out the interval.
         min_per_class: Least number of images of each class in the split.
-        allow_missing_classes: Judges a model although the split has no image of some classes; the result names them.
+        allow_missing_classes: Judges a model although a split has no image of some classes; the result names them.
         beat_trivial: The Dice or F1 of every class must be above that of a constant answer, which is always or never
             yes.
         threshold: Probability from which a pixel or image has a class; `tuned`: chosen per class on the split `eval`.
