@@ -49,11 +49,11 @@ _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
 _NO_MASK = "-1"
-# What programs write for a missing value, and people for no pixels, in small letters.
+# What programs write for a missing value, and people for no pixels, in small letters without white space.
 _WORDS = frozenset(
-    ("nan", "none", "null", "nil", "na", "n/a", "<na>", "-", "[]", "{}", "()", '""', "''", "0", "-1", "0 0", "-1 -1")
+    ("nan", "none", "null", "nil", "na", "n/a", "<na>", "-", "[]", "{}", "()", '""', "''", "0", "-1", "00", "-1-1")
 )
-_LONGEST_WORD = max(map(len, _WORDS))
+_LONGEST_WORD = 8
 _ENCODED_PIXELS = "encodedpixels"
 _ONE_CLASS = "mask"
 _ORDERS = (
@@ -182,7 +182,7 @@ def _detect_runs(
         return ABSOLUTE, ""
     counts = sum(_is_counts(sample) for sample in samples)
     # No other code can be read as counts, so a few damaged ones are not a contradiction.
-    if 2 * counts > len(samples):
+    if 2 * counts > sum(sample.text != _NO_MASK for sample in samples):
         if code.get("order") == ROW:
             raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.rle.order.")
         return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
@@ -391,8 +391,9 @@ class RleCsv(CsvFormat):
             numbers = read_numbers(text)
             if numbers is not None and not numbers[::2].all():
                 self._starts_at_0.append(annotation.line)
-        # Pairs of numbers, as they are nearly always written: no need to read them.
-        if text and not text.count(" ") % 2 and self.dialect.runs != COUNTS:
+        # Pairs of numbers, as they are nearly always written, need not be read.
+        pairs = text.count(" ") % 2 and text[0].isdecimal() and text[-1].isdecimal()
+        if text and not pairs and self.dialect.runs != COUNTS:
             numbers = read_numbers(text)
             self._other_texts += numbers is None or len(numbers) % 2
 
@@ -435,7 +436,7 @@ class RleCsv(CsvFormat):
         text = row.fields[self._columns[MASK]].strip()
         if self.dialect.is_empty(text):
             text = ""
-        elif len(text) <= _LONGEST_WORD and text.lower() in self._words:
+        elif len(text) <= _LONGEST_WORD and "".join(text.lower().split()) in self._words:
             self._lines_of_words.setdefault(text, row.line)
             text = ""
         if IMAGE_LABEL in self._columns:
