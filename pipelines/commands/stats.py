@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.report.page import PageInput
@@ -91,7 +92,7 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
 def of_images(measure: dict[str, Any], figures: dict[str, Any]) -> str:
     """Returns of which images a measure is."""
     of, count = sum(figures["images"].values()), measure["count"]
-    return f"of {of:,} images" if count == of else f"of {count:,} of {of:,} images, chosen by hash"
+    return f"of {counted(of, 'image')}" if count == of else f"of {count:,} of {of:,} images, chosen by hash"
 
 
 def _lines(figures: dict[str, Any]) -> list[str]:

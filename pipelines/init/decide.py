@@ -314,7 +314,9 @@ def _without_annotations(
     if found is None:
         assert alone.error is not None, "a hypothesis is read or has an error"
         raise alone.error
-    failed = [FailedFile(trial.path, trial.error) for trial in trials if trial.path and trial.error]
+    # Records hold their annotations: a file of them was read, as images.
+    read = trials if found.format != TFRECORD else []
+    failed = [FailedFile(trial.path, trial.error) for trial in read if trial.path and trial.error]
     return _finish(check_folders(found, inventory, given), folder, inventory, given, failed)
 
 

@@ -35,8 +35,10 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
         detect: reads the input with further options, YAML path -> value.
     """
     answers = list(_answers(error, {}, detect, _MOST_DEPTH))
-    usable = [answer for answer, rejected in answers if not rejected] or [answer for answer, _ in answers]
-    return error.with_readings(*usable[:_MOST_ANSWERS])
+    usable = [answer for answer, rejected in answers if not rejected]
+    # One answer is no choice: those that need more than this command are named, too.
+    listed = usable if len(usable) > 1 else [*usable, *(answer for answer, rejected in answers if rejected)]
+    return error.with_readings(*listed[:_MOST_ANSWERS])
 
 
 def _answers(
@@ -54,7 +56,9 @@ def _answers(
             if further.readings and depth:
                 yield from _answers(further, options, detect, depth - 1, f"{meaning}; ")
             continue
-        yield Reading(f"{meaning}: {describe(found, split)}", options), stops(found)
+        rejected = stops(found)
+        more = ", for which an ingest stops" if rejected else ""
+        yield Reading(f"{meaning}: {describe(found, split)}{more}", options), rejected
 
 
 def stops(found: DetectedInput) -> bool:

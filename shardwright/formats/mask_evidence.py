@@ -372,7 +372,9 @@ class MaskEvidence:
         """Returns the error for 255, which may be a class, the same class in other files, or ignored."""
         lower = [value for value in totals.values if value < white] or [0]
         rare = sum(totals.pixels[value] for value in lower) < _RARE * totals.pixels[white]
-        levels, name = min(lower) >= _LEVELS, self._name()
+        levels, framed = min(lower) >= _LEVELS, self._is_framed(totals)
+        # What surrounds the objects of nearly all masks is not a part of them.
+        name = None if framed else self._name()
         readings = []
         if name and (not totals.mixed or white == WHITE_16):
             share = totals.share(totals.values)
@@ -388,7 +390,7 @@ class MaskEvidence:
             if not rare:
                 classes: dict[str, int | None] = {**ids, **_named(further[:-1]), IGNORED: further[-1]}
                 readings.append(Reading(share.format("is ignored"), {_CLASSES: classes}))
-            if self._is_framed(totals):
+            if framed:
                 classes = {**_named([0]), **(ids or _named(lower))}
                 around = f"{white} is the background, and 0 is a class: {totals.share([0])}"
                 readings.append(Reading(around, {_CLASSES: classes, _UNLISTED: "background"}))

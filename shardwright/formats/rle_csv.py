@@ -11,7 +11,8 @@
 | UW-Madison | `id`, `class`, `segmentation` |
 
 Other names work too. An empty field is an empty mask, and so is `-1` where the header is not that of a known set.
-Several rows of one class about one image mean their union.
+`NaN`, `None`, `null`, `[]`, `0`, `-1` and the like are no code in any dialect: where all other fields are codes, they
+mean no mask, too. Several rows of one class about one image mean their union.
 
 The run-length dialect is detected from the header, from the values and from the outlines of the masks. The same numbers
 draw a mask column by column as well as row by row, and what runs past the end does so in both. But objects are
@@ -48,6 +49,11 @@ _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
 _NO_MASK = "-1"
+# What programs write for a missing value, and people for no pixels, in small letters without white space.
+_WORDS = frozenset(
+    ("nan", "none", "null", "nil", "na", "n/a", "<na>", "-", "[]", "{}", "()", '""', "''", "0", "-1", "00", "-1-1")
+)
+_LONGEST_WORD = 8
 _ENCODED_PIXELS = "encodedpixels"
 _ONE_CLASS = "mask"
 _ORDERS = (
@@ -176,7 +182,7 @@ def _detect_runs(
         return ABSOLUTE, ""
     counts = sum(_is_counts(sample) for sample in samples)
     # No other code can be read as counts, so a few damaged ones are not a contradiction.
-    if 2 * counts > len(samples):
+    if 2 * counts > sum(sample.text != _NO_MASK for sample in samples):
         if code.get("order") == ROW:
             raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.rle.order.")
         return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
@@ -325,6 +331,10 @@ class RleCsv(CsvFormat):
     def __init__(self, given: TableInput, code: Mapping[str, str | int], record: ExportRecord | None = None) -> None:
         super().__init__(given)
         self._record = record
+        # Codes of ours have no such words; `-1` tells relative codes from others.
+        self._words = _WORDS - {_NO_MASK} if record is None else frozenset[str]()
+        self._lines_of_words: dict[str, int] = {}
+        self._other_texts = 0
         self._ignores = record is not None and record.ignored
         table, columns = given.table, given.columns
         self.mask_column = table.header[columns[MASK]]
@@ -341,6 +351,7 @@ class RleCsv(CsvFormat):
         else:
             layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
+        self._words |= {_NO_MASK} if record is None else set()
         self._set_name = layout.set_name
         self._base_is_stated = "start" in code or record is not None
         self._starts_at_0: list[int] = []
@@ -353,12 +364,23 @@ class RleCsv(CsvFormat):
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
-        self._starts_at_0.clear()
-        survey = super().survey()
+        survey = self._survey_once()
+        if self._lines_of_words and self._other_texts:
+            self._words = frozenset()  # Further fields are no codes, so nothing says what a word means.
+            survey = self._survey_once()
         survey.ignore = self._ignores
+        for word, line in self._lines_of_words.items():
+            note = f"run lengths: {word!r} means no mask, since all other fields are codes (the first is row {line})"
+            survey.notes = (*survey.notes, note)
         if self._starts_at_0 and self.dialect.base == 1:
             self._count_from_0(survey)
         return survey
+
+    def _survey_once(self) -> Survey:
+        self._starts_at_0.clear()
+        self._lines_of_words.clear()
+        self._other_texts = 0
+        return super().survey()
 
     def _look(self, image: int, annotation: RawAnnotation) -> None:
         if annotation.row is not None:
@@ -369,6 +391,11 @@ class RleCsv(CsvFormat):
             numbers = read_numbers(text)
             if numbers is not None and not numbers[::2].all():
                 self._starts_at_0.append(annotation.line)
+        # Pairs of numbers, as they are nearly always written, need not be read.
+        pairs = text.count(" ") % 2 and text[0].isdecimal() and text[-1].isdecimal()
+        if text and not pairs and self.dialect.runs != COUNTS:
+            numbers = read_numbers(text)
+            self._other_texts += numbers is None or len(numbers) % 2
 
     def _count_from_0(self, survey: Survey) -> None:
         """Takes starts of 0, anywhere in the table, as evidence that they count from 0.
@@ -408,6 +435,9 @@ class RleCsv(CsvFormat):
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         text = row.fields[self._columns[MASK]].strip()
         if self.dialect.is_empty(text):
+            text = ""
+        elif len(text) <= _LONGEST_WORD and "".join(text.lower().split()) in self._words:
+            self._lines_of_words.setdefault(text, row.line)
             text = ""
         if IMAGE_LABEL in self._columns:
             name, label = self._split(row.fields[self._columns[IMAGE_LABEL]].strip())

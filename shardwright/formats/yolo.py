@@ -13,6 +13,7 @@ in the YAML file (key points), boxes are read and key points are left out. Sourc
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,11 +22,13 @@ import yaml
 from shardwright.budget import Budget, OverBudget
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import UsageError
+from shardwright.formats.base import Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
-from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, fractions
-from shardwright.images.boxes import Box
+from shardwright.formats.objects import Content, Entry, ObjectFiles, ObjectInput, Thing, fractions
+from shardwright.images.boxes import AnnotationError, Box
+from shardwright.progress import counted
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
 
 YAML_ENDINGS = (".yaml", ".yml")
@@ -36,6 +39,12 @@ _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
 _FRACTIONS = (1, 1)
 _SHOWN = 60
+# Numbers have no two letters, but for `nan` and `inf`, which are no labels either.
+_WORD = re.compile(r"[^\W\d_]{2}")
+
+
+class _NoLabels(ObjectError):
+    """A file is text with words: of an image, it is a broken one; of none, it is not about images."""
 
 
 class Yolo(ObjectFiles):
@@ -61,6 +70,7 @@ class Yolo(ObjectFiles):
         texts = [i for i, key in enumerate(listing.keys) if self._is_text(key) and _base(key) not in lists]
         named = [i for i, key in enumerate(listing.keys) if _base(key) in _NAME_LISTS and key.startswith(self._below)]
         self._points = "kpt_shape" in data
+        self._about_none: list[str] = []
         self._classes_of: tuple[str, ...] = ()
         if not self._has_ids():
             file = os.path.join(folder, described)
@@ -77,6 +87,23 @@ class Yolo(ObjectFiles):
     def attachments(self) -> Listing:
         """See `AnnotationFormat.attachments`."""
         return self._all
+
+    def survey(self) -> Survey:
+        """See `AnnotationFormat.survey`."""
+        self._about_none.clear()
+        survey = super().survey()
+        if self._about_none:
+            files = counted(len(self._about_none), "text file has", "text files have")
+            note = f"YOLO: {files} words and the name of no image, so left out: {shorten(self._about_none)}"
+            survey.notes = (*survey.notes, note)
+        return survey
+
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        for entry, content in super()._read():
+            if isinstance(content, _NoLabels) and self._position(entry) is None:
+                self._about_none.append(entry.where)
+            else:
+                yield entry, content
 
     def _is_text(self, key: str) -> bool:
         name = _base(key).lower()
@@ -122,7 +149,10 @@ class Yolo(ObjectFiles):
         for i, line in enumerate(text.splitlines()):
             fields = line.split()
             if fields:
-                things.append(self._thing(fields, f"line {i + 1}"))
+                try:
+                    things.append(self._thing(fields, f"line {i + 1}"))
+                except ObjectError as error:
+                    raise (_NoLabels(str(error)) if _WORD.search(text) else error) from None
                 points += self._points
         return Content(things, boxes_in=_FRACTIONS, left_out={"sets of key points": points} if points else {})
 

@@ -188,8 +188,8 @@ class MaskTotals:
 
     def share(self, values: Iterable[int]) -> str:
         """Returns the share of all pixels that have one of some values, for people to read."""
-        part = sum(self.pixels[value] for value in values) / max(1, self.pixels.total())
-        return f"{100 * part:.2g} % of all pixels"
+        part = 100 * sum(self.pixels[value] for value in values) / max(1, self.pixels.total())
+        return f"{part:{'.0f' if part >= 9.95 else '.2g'}} % of all pixels"
 
     def solid(self) -> list[int]:
         """Returns the values other than 0 that cover areas, ascending."""

@@ -82,17 +82,15 @@ def class_folders(here, counts):
         ({"ant": 60, "bee": 5}, "stratified"),
         ({"ant": 80, "bee": 80}, "hash"),
         ({"ant": 400, "bee": 12}, "stratified"),
-        # No method can give two images to three splits.
-        ({"ant": 80, "bee": 2}, "hash"),
     ],
 )
 def test_no_split_and_no_class_is_left_out_that_has_images_enough(here, capsys, counts, method):
     class_folders(here, counts)
     assert init("data", "--out", "c.yaml") == 0
     assert load_config("c.yaml").split.method == method
-    assert ("stratified: by hash, " in capsys.readouterr().out) == (method == "stratified")
+    assert ("stratified: a hash would leave no " in capsys.readouterr().out) == (method == "stratified")
     assert main(["ingest", "c.yaml", "--out", "out", "--workers", "1"]) == 0
-    assert ("no image of" in "".join(capsys.readouterr())) == (counts["bee"] == 2)
+    assert "no image of" not in "".join(capsys.readouterr())
     assert {name for name in manifest_of(here).totals if name.startswith("records/")} == {
         "records/eval", "records/test", "records/train"
     }  # fmt: skip
@@ -375,7 +373,7 @@ def test_outputs_and_files_of_systems_are_not_looked_at(here, names):
         ("steel_defects", "masks", [], "mask_images", 840),
         ("golden", None, [], "tfrecord", 40),
         ("hostile", None, ["--set=input.labels.format=none", "--set=rejects.max_fraction=0.25"], "none", 80),
-        ("hostile/renamed", None, ["--set", "input.labels.format=none"], "none", 8),
+        ("hostile/renamed", None, ["--set=input.labels.format=none", "--set=rejects.max_fraction=0.1"], "none", 8),
     ],
 )
 def test_real_data(here, shared_data, folder, labels, given, label_format, written):

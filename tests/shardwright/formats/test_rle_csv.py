@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ingesting import examples, ledger, run
+from PIL import Image
 
 from shardwright.errors import UsageError
 from shardwright.formats.rle_csv import SampleCell, detect_layout
@@ -191,3 +193,54 @@ def test_counts_have_no_other_order():
     with pytest.raises(UsageError, match="column by column"):
         detect(OWN, samples(COCO), order="row")
     assert detect(OWN, samples(COCO), encoding="counts").dialect == COCO
+
+
+def table_of(tmp_path, fields, header="ImageId,EncodedPixels"):
+    """A table of fields, one for each image of 24 x 36 pixels, and the result of an ingest of it."""
+    (tmp_path / "in").mkdir()
+    lines = [header]
+    for number, field in enumerate(fields):
+        Image.new("RGB", (36, 24), (number, 7, 99)).save(tmp_path / f"in/{number:02}.png")
+        lines.append(f"{number:02}.png,{field}")
+    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
+    raw = {
+        "task": "segmentation",
+        "input": {"images": str(tmp_path / "in"), "labels": {"path": str(tmp_path / "train.csv")}},
+        "split": {"ratios": {"train": 1.0}},
+    }
+    run(raw, tmp_path / "out", workers=1)
+    runs = {
+        key: list(example.get("image/segmentation/mask/rle", [])) for key, example in examples(tmp_path / "out").items()
+    }
+    return runs, {key: row.code for key, row in ledger(tmp_path / "out").items() if row.status == "rejected"}
+
+
+WORDS = ["NaN", "nan", "None", "NONE", "null", "NA", "N/A", "<NA>", "[]", "[ ]", "{}", "-", "0", "-1", "0 0", "-1 -1"]
+CODES = [" ".join(f"{(4 + n + column) * 24 + 6} 7" for column in range(9)) for n in range(12)]
+COUNTED = ["[102, 7, 17, 7, 17, 7, 707]"] * 12
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("header", ["ImageId,EncodedPixels", "image,rle", "id,rle_mask", "image,rle_absolute_column_1"])
+def test_a_word_among_codes_means_no_mask(tmp_path, word, header):
+    """Pandas writes `NaN`, people -1; in no dialect is either a code."""
+    fields = [word if number % 4 == 3 else code for number, code in enumerate(CODES)]
+    runs, rejected = table_of(tmp_path, fields, header)
+    assert not rejected
+    assert {key for key, found in runs.items() if not found} == {"03.png", "07.png", "11.png"}
+    assert len(runs["00.png"]) == 18
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_among_counts_means_no_mask(tmp_path, word):
+    fields = [word if number % 4 else f'"{code}"' for number, code in enumerate(COUNTED)]
+    runs, rejected = table_of(tmp_path, fields)
+    assert not rejected
+    assert {key for key, found in runs.items() if found} == {"00.png", "04.png", "08.png"}
+
+
+@pytest.mark.parametrize("other", ["1", "none here", "100 7 124"])
+def test_next_to_other_texts_a_word_may_mean_anything(tmp_path, other):
+    runs, rejected = table_of(tmp_path, [*CODES[:9], "0", "0", other])
+    assert rejected == dict.fromkeys(("09.png", "10.png", "11.png"), "bad_rle")
+    assert len(runs) == 9

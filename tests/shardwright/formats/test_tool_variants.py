@@ -72,6 +72,24 @@ def test_an_image_without_a_text_file_has_no_objects(tmp_path):
     assert [found[f"train/i{number}.jpg"] for number in range(4)] == [["car", "road"], [], [], ["car", "road"]]
 
 
+@pytest.mark.parametrize(
+    "text", ["8 images, and what is wrong\n", "1.\nnotes\n", "labels: yolo\n", "name,class\na,1\n"]
+)
+def test_a_text_of_words_is_of_an_image_or_is_left_out_with_a_note(tmp_path, text):
+    tool_files.yolo(tmp_path / "data")
+    (tmp_path / "data/truth.txt").write_text(text)
+    source = {"images": str(tmp_path / "data/images"), "labels": {"path": str(tmp_path / "data/data.yaml")}}
+    notes = list[str]()
+    assert run({"input": source}, tmp_path / "out", log=notes.append).totals["inputs"] == COUNT
+    assert "YOLO: 1 text file has words and the name of no image, so left out: truth.txt" in notes
+    # Numbers are about an image that is missing, and an image is not left without its objects.
+    (tmp_path / "data/truth.txt").write_text("0 0.5 0.5 0.1 0.1 0.3 0.3\n")
+    (tmp_path / "data/labels/train/i1.txt").write_text(text)
+    run({"input": source}, tmp_path / "again")
+    rejected = {key: row.code for key, row in ledger(tmp_path / "again").items() if row.status == "rejected"}
+    assert rejected == {"train/i1.jpg": "bad_object", "truth.txt": "missing_image"}
+
+
 @pytest.mark.parametrize("shown", ["sizes", "edges"])
 def test_boxes_in_lists_may_be_edges(tmp_path, shown):
     tool_files.image_folder(tmp_path / "data")
