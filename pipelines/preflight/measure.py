@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from typing import Any
 
 from shardwright.config import Config
 from shardwright.errors import ConfigError, DatasetError, ShardwrightError
 from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, LoaderTensor, dataset_facts
-from shardwright.pipelines.runs.logs import log_to_file
+from shardwright.pipelines.runs.logs import quiet_libraries
 from shardwright.pipelines.tpu import TpuSlice
 from shardwright.processes import usable_cores
 
@@ -58,22 +57,19 @@ def gather(
     )
 
 
-def with_dataset(
-    facts: Facts, directory: str, *, seconds: float = 3.0, log_file: str | os.PathLike[str] = os.devnull
-) -> Facts:
-    """Returns the facts with those of a dataset, on which the loader is tried.
+def with_dataset(facts: Facts, directory: str, *, seconds: float = 3.0) -> Facts:
+    """Returns the facts with those of a dataset, on which the loader is tried without TensorFlow's messages.
 
     Args:
         facts: the facts of the configuration and the slice.
         directory: folder of the dataset.
         seconds: how long the loader is tried.
-        log_file: file for TensorFlow's messages.
 
     Raises:
         DatasetError: there is no complete dataset.
     """
     dataset = dataset_facts(directory)
-    with log_to_file(log_file):
+    with quiet_libraries():
         dataset, measured = _try_loader(facts, dataset, seconds)
     return dataclasses.replace(facts, dataset=dataset, measured=measured)
 

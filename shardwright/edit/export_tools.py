@@ -28,6 +28,7 @@ from shardwright.edit.export_writer import (
     stem,
 )
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.formats.mask_values import special_value
 from shardwright.formats.pascal_voc import VOC_CLASSES, palette_color
 from shardwright.images.colors import COLOR, class_color
 from shardwright.masks.dialects import compress_counts, to_counts
@@ -113,6 +114,11 @@ class Voc(Writer):
         self._lists: dict[str, list[str]] = {}
         if manifest.labels == MASKS and len(self._classes) >= _BORDER:
             raise UsageError(f"--to: voc has {_BORDER - 1} classes at most, and the dataset {len(self._classes)}.")
+        if manifest.labels == MASKS and (lost := [name for name in self._classes if special_value(name, 1) != 0]):
+            raise UsageError(
+                f"--to: voc has a list of names, in which readers take {', '.join(map(repr, lost))} for the background "
+                "or ignored pixels, so that the class would be lost. Use --to coco."
+            )
         # With VOC's palette, readers take the values for VOC's classes.
         self._palette = _voc_palette() if self._classes == VOC_CLASSES else _own_palette(len(self._classes))
 

@@ -150,20 +150,7 @@ def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
     return {name: base + i for i, name in enumerate(names)}, note
 
 
-def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tuple[str, ...] = ()) -> ValueMap:
-    """Returns the meaning of values. Names of tools for the background, and for what is ignored, are no classes."""
-    special = {name: _special(name, number) for name, number in ids.items() if _special(name, number) != 0}
-    names = tuple(name for name in ids if name not in special)
-    labels: dict[int, int | None] = {background: None}
-    labels |= {ids[name]: label for name, label in special.items()}
-    labels |= {ids[name]: i for i, name in enumerate(names)}
-    if ignored is not None:
-        labels[ignored] = IGNORE
-    words = [f"{name} is {'background' if label is None else 'ignored'}" for name, label in special.items()]
-    return ValueMap(names, labels, (*notes, *([f"masks: {', '.join(words)}, no class"] if words else [])))
-
-
-def _special(name: str, number: int) -> int | None:
+def special_value(name: str, number: int) -> int | None:
     """Returns `None` for a name of the background, `IGNORE` for one of what is not counted, and 0 for a class.
 
     What is called void or unlabeled is the background where it is 0 or black. A list may call it `background` itself to
@@ -175,6 +162,19 @@ def _special(name: str, number: int) -> int | None:
     if folded in IGNORE_NAMES:
         return None if number in (0, COLOR) else IGNORE
     return 0
+
+
+def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tuple[str, ...] = ()) -> ValueMap:
+    """Returns the meaning of values. Names of tools for the background, and for what is ignored, are no classes."""
+    special = {name: special_value(name, number) for name, number in ids.items() if special_value(name, number) != 0}
+    names = tuple(name for name in ids if name not in special)
+    labels: dict[int, int | None] = {background: None}
+    labels |= {ids[name]: label for name, label in special.items()}
+    labels |= {ids[name]: i for i, name in enumerate(names)}
+    if ignored is not None:
+        labels[ignored] = IGNORE
+    words = [f"{name} is {'background' if label is None else 'ignored'}" for name, label in special.items()]
+    return ValueMap(names, labels, (*notes, *([f"masks: {', '.join(words)}, no class"] if words else [])))
 
 
 class MaskSizeError(RleError):

@@ -223,6 +223,8 @@ class _Found:
 
     def shown(self) -> str:
         """Names with kinds, for messages."""
+        if not self.names:
+            return "none, since the records are empty"
         kinds = {name: "image" if self.is_image(name) else self.kind(name) or "empty" for name in self.names}
         return shorten([f"{name} ({kind})" for name, kind in kinds.items()], _SHOWN)
 

@@ -157,6 +157,7 @@ def test_a_few_bad_inputs_go_to_the_ledger_and_the_rest_is_written(
     (project / "images/07.jpg").write_bytes(b"this is no picture")
     with open(project / "train.csv", "a") as file:
         file.write("08.jpg_Flower,1 5 9\nno.jpg_Fish,1 5\n")
+    configure(project, rejects={"max_fraction": 0.1})
     assert cli.main(["ingest", "config.yaml", "--out", "out", "--workers", "1"]) == 0
     said = capsys.readouterr().out
     assert "rejected 3" in said

@@ -311,13 +311,13 @@ def test_ingest_and_sample_print_json_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["sample", "--out", "data", "--count", "8", "--height", "64", "--width", "96", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["count"] == 8
+    assert cli.main(["sample", "--out", "data", "--count", "40", "--height", "64", "--width", "96", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["count"] == 40
     assert cli.main(["init", "data", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["file"] == "data.yaml"
     assert cli.main(["ingest", "data.yaml", "--out", "ds", "--workers", "1", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert made["totals"]["written"] == 8
+    assert made["totals"]["written"] == 40
     assert made["notes"]
     assert cli.main(["ingest", "data.yaml", "--out", "ds2", "--workers", "1", "-q"]) == 0
     assert capsys.readouterr().out.count("\n") == 1

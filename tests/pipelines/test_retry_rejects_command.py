@@ -24,7 +24,7 @@ def broken(tmp_path, monkeypatch):
     folder = tmp_path / "months" / "first"
     for key in BROKEN:
         (folder / key).write_bytes((folder / key).read_bytes()[:200])
-    raw = raw_of(folder)
+    raw = {**raw_of(folder), "rejects": {"max_fraction": 0.5}}
     Path("flowers.yaml").write_text(json.dumps(raw))
     run(raw, "one")
     return raw, folder

@@ -186,7 +186,7 @@ def tar_unpacked(folder: Path, size: int) -> Input:
     return tar(folder, (header(f"a{i}.bin", 16 << 20) + bytes(16 << 20) for i in range(size >> 24)))
 
 
-@bomb("tar", 100_000, 4_000_000)
+@bomb("tar", 25_000, 4_000_000)
 def tar_members(folder: Path, size: int) -> Input:
     """Empty files, one header each."""
     one = header("x.bin", 0)

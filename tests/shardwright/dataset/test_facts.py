@@ -155,7 +155,8 @@ def test_without_measures_all_images_are_measured_if_that_takes_seconds(small_da
 def forget_facts(root: Path) -> None:
     """Makes the dataset one whose writer left no facts."""
     plain = json.loads((root / "manifest.json").read_text())
-    plain["parts"] = {name: value for name, value in plain["parts"].items() if not name.startswith("facts/")}
+    for part in ("parts", "sizes"):
+        plain[part] = {name: value for name, value in plain[part].items() if not name.startswith("facts/")}
     write(root, plain)
 
 

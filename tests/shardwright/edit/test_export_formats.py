@@ -288,9 +288,16 @@ def test_round_trip(datasets, tmp_path, name, kind):
 
 
 @pytest.mark.parametrize(
-    "classes", [("0", "1", "2"), ("2", "1"), ("void", "cat", "dog"), ("_background_", "background", "3", "ignored")]
+    ("classes", "lost"),
+    [
+        (("0", "1", "2"), ""),
+        (("2", "1"), ""),
+        (("background", "3", "cat"), ""),
+        (("void", "cat", "dog"), "'void'"),
+        (("_background_", "background", "3", "ignored"), "'_background_', 'ignored'"),
+    ],
 )
-def test_masks_of_voc_come_back_whatever_the_classes_are_called(tmp_path, classes):
+def test_masks_of_voc_come_back_whatever_the_classes_are_called_or_are_refused(tmp_path, classes, lost):
     pixels = {name: np.zeros((HEIGHT, WIDTH), np.uint8) for name in classes}
     for i, name in enumerate(classes):
         pixels[name][i, : i + 2] = 1
@@ -298,6 +305,10 @@ def test_masks_of_voc_come_back_whatever_the_classes_are_called(tmp_path, classe
     payload = encode_example({"image/encoded": picture(0, "png", (WIDTH, HEIGHT)), "image/key": b"0.png", **features})
     write_records(tmp_path / "records/a.tfrecord", [payload])
     run(reading(tmp_path / "records", "segmentation", classes=list(classes)), tmp_path / "ds", workers=1)
+    if lost:
+        with pytest.raises(UsageError, match=f"take {lost} for the background or ignored pixels"):
+            export(ImageDataset.open(tmp_path / "ds"), str(tmp_path / "out"), ExportOptions(to="voc"))
+        return
     export(ImageDataset.open(tmp_path / "ds"), str(tmp_path / "out"), ExportOptions(to="voc"))
     after = ingested(tmp_path / "out", tmp_path / "again", images="JPEGImages", labels=labels(tmp_path / "out"))
     assert ImageDataset.open(tmp_path / "again").manifest.classes == classes

@@ -116,9 +116,9 @@ def write_table(file, layout):
     file.write_text(text.getvalue())
 
 
-def configure(images, table, **labels):
-    labels["path"] = str(table)
-    return parse_config({"input": {"images": str(images), "labels": labels, "classes": ["blob"]}}, base="/")
+def configure(images, table, rejects=0, **labels):
+    given = {"images": str(images), "labels": {**labels, "path": str(table)}, "classes": ["blob"]}
+    return parse_config({"input": given, "rejects": {"max_fraction": rejects}}, base="/")
 
 
 def masks_of(folder):
@@ -172,7 +172,7 @@ def test_a_bad_code_is_reported_with_its_row_and_column(tmp_path, images):
     place = next(i for i, line in enumerate(lines) if line.startswith("001,"))
     lines[place] = "001,5 3 99999 2"
     (tmp_path / "train.csv").write_text("\n".join(lines))
-    ingest(configure(images, tmp_path / "train.csv"), tmp_path / "out", quiet=True)
+    ingest(configure(images, tmp_path / "train.csv", rejects=0.05), tmp_path / "out", quiet=True)
     (row,) = [row for row in ImageDataset.open(tmp_path / "out").ledger() if row.status == "rejected"]
     assert (row.key, row.code) == ("001.png", "bad_rle")
     assert row.reason.startswith(f"train.csv, row {place + 1}, column EncodedPixels, class blob: number 3 of 4")

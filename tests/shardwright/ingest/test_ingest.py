@@ -16,6 +16,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import render_schema
 from shardwright.errors import CheckFailed
 from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input, tasks
+from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.masks import rle
 from shardwright.tfrecords.records import decode_example
 from shardwright.verify import verify
@@ -182,7 +183,7 @@ def test_a_recipe_survives_json_and_holds_no_path(tmp_path, image_input):
     assert recipe == IngestRecipe.of(config(raw))
     assert list(recipe.input.classes) == ["Fish", "Sugar"]
     with pytest.raises(ValueError, match="code format 99"):
-        IngestRecipe.from_json(text.replace('"code_format":6', '"code_format":99'))
+        IngestRecipe.from_json(text.replace(f'"code_format":{CODE_FORMAT}', '"code_format":99'))
 
 
 @pytest.mark.shared_data

@@ -223,7 +223,8 @@ def test_a_new_image_that_joins_two_groups_of_an_earlier_dataset_is_rejected(tmp
     together = {train, test, "p20/060.png"}
     table(tmp_path / "new", [[*row, "same" if row[0] in together else row[0]] for row in rows], (*header, "patient"))
     split = {"method": "group", "group": {"column": "patient"}, "keep_from": str(tmp_path / "before")}
-    notes = notes_of(raw(tmp_path / "new", split=split), tmp_path / "after")
+    options = raw(tmp_path / "new", split=split, rejects={"max_fraction": 0.05})
+    notes = notes_of(options, tmp_path / "after")
     row = ledger(tmp_path / "after")["p20/060.png"]
     assert (row.status, row.code, row.split) == ("rejected", "bridges_splits", "")
     assert f"{train} (train)" in row.reason
