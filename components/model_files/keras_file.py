@@ -28,9 +28,11 @@ _SHOWN = 3
 # `JaxLayer`, `FlaxLayer` and `TorchModuleWrapper`, which run code; `IntegerLookup`, `StringLookup` and
 # `TextVectorization`, which read files.
 _LAYERS = """
-    Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention AugMix AutoContrast Average
-    AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization Bidirectional
-    CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose
+    Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveAveragePooling2D AdaptiveAveragePooling3D
+    AdaptiveMaxPooling1D AdaptiveMaxPooling2D AdaptiveMaxPooling3D Add AdditiveAttention AlphaDropout Attention AugMix
+    AutoContrast Average AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D
+    BatchNormalization Bidirectional CategoryEncoding CenterCrop Concatenate
+    ContrastLimitedAdaptiveHistogramEqualization Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose
     ConvLSTM1D ConvLSTM2D ConvLSTM3D Convolution1D Convolution1DTranspose Convolution2D Convolution2DTranspose
     Convolution3D Convolution3DTranspose Cropping1D Cropping2D Cropping3D CutMix Dense DepthwiseConv1D DepthwiseConv2D
     Discretization Dot Dropout ELU EinsumDense Embedding Equalization Flatten GRU GRUCell GaussianDropout

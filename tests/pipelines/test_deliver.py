@@ -1,16 +1,20 @@
 """`deliver`: the requests to Vertex AI in their order, traffic, smoke test and roll back; the manifest of KServe."""
 
+import dataclasses
 import json
 from types import SimpleNamespace
 
 import pytest
 import yaml
+from emulators import make_bucket
 from google.cloud import aiplatform_v1 as vertex
 from hypothesis import given
 from hypothesis import strategies as st
+from object_stores import running_stores
+from tensorflow.core.protobuf import saved_model_pb2
 
 from shardwright.config import parse_config
-from shardwright.errors import CheckFailed, UsageError
+from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.lineage.blessing import Blessing
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.cloud import deliver as module
@@ -107,6 +111,22 @@ def blessed(monkeypatch):
     monkeypatch.setattr(module, "read_blessing", read)
 
 
+def saved_model(operation):
+    """Returns the file of a SavedModel of one operation."""
+    model = saved_model_pb2.SavedModel()
+    model.meta_graphs.add().graph_def.node.add(name="serve", op=operation)
+    return model.SerializeToString()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bucket():
+    """The bucket, with the blessed model."""
+    with running_stores() as stores:
+        make_bucket("gs", stores.urls["gs"], "bucket")
+        stores.fill("gs://bucket/runs/pushed/1700000000", {"saved_model.pb": saved_model("Identity")})
+        yield stores
+
+
 @pytest.fixture
 def config():
     return parse_config(CONFIG, base="/")
@@ -165,6 +185,27 @@ def test_the_same_model_is_uploaded_once_and_has_alias_and_evaluation(config):
     other = Registry(versions=[{"shardwright-digest": "x"}])
     deliver(config, DeliveryOptions(), other.services(), lambda line: None)
     assert other.sent[0].parent_model == f"{PLACE}/models/1"
+
+
+@pytest.mark.parametrize(
+    ("version", "files", "named"),
+    [
+        ("2", {"saved_model.pb": saved_model("WriteFile")}, "WriteFile"),
+        ("3", {"saved_model.pb": b"no model"}, "saved_model.pb cannot be read"),
+        ("4", {"saved_model.pb": saved_model("Identity"), "saved_model.pbtxt": b""}, "contains saved_model.pbtxt"),
+        ("5", {"assets/saved_model.pb": saved_model("Identity")}, "contains no saved_model.pb"),
+    ],
+    ids=["operation", "no protocol buffer", "other form", "below"],
+)
+def test_a_model_that_does_more_than_compute_is_not_uploaded(config, bucket, monkeypatch, version, files, named):
+    bucket.fill(f"gs://bucket/runs/pushed/{version}", files)
+    monkeypatch.setattr(module, "read_blessing", lambda folder: dataclasses.replace(BLESSING, model=version))
+    registry = Registry()
+    with pytest.raises(DatasetError, match=f"gs://bucket/runs/pushed/{version}: .*{named}"):
+        deliver(config, DeliveryOptions(), registry.services(), lambda line: None)
+    assert registry.sent == []
+    deliver(config, DeliveryOptions(trust_model=True), registry.services(), lambda line: None)
+    assert "UploadModelRequest" in registry.kinds()
 
 
 @pytest.mark.parametrize("answer", [{"error": "no such signature"}, {"predictions": []}, {"predictions": [[]]}, [1]])

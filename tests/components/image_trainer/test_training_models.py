@@ -39,7 +39,7 @@ def answer(folder):
 
 @pytest.mark.slow
 def test_a_model_of_the_user_s_is_trained_and_exported(data, tmp_path):
-    history = trained(changed(RECIPE, model="own_models:right", code="c" * 64), data, tmp_path)
+    history = trained(changed(RECIPE, model="own_models:right", code={"own_models": "c" * 64}), data, tmp_path)
     assert history.parameters < 200
     assert answer(tmp_path)["masks"].shape == (1, 24, 40, 2)
     assert (

@@ -3,11 +3,13 @@
 import json
 
 import pytest
+import tensorflow_model_analysis as tfma
 from tfx.types import Channel, standard_artifacts
 
 from shardwright.checksum import checksum_of
 from shardwright.components.baseline_resolver.component import BaselineResolver
-from shardwright.components.evaluator.component import ImageEvaluator
+from shardwright.components.evaluator.component import ImageEvaluator, limits_of
+from shardwright.components.evaluator.eval_config import build_eval_config
 from shardwright.components.image_trainer.component import ImageTrainer
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.component import ImageTransform
@@ -15,6 +17,7 @@ from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.components.pusher.component import Pusher
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
+from shardwright.evaluation.verdict import Limits
 
 CONFIG = parse_config({"input": {"images": "/secret/place"}, "evaluator": {"min_dice": 0.7}}, base="/home/secret")
 
@@ -31,9 +34,7 @@ def wired(config=CONFIG):
     baseline = BaselineResolver(push_directory="pushed", baseline_digest="d" * 64)
     train = trainer_of(config, transform, baseline.outputs["model"]).with_id("Trainer")
     model = train.outputs["model"]
-    classes, blessed = ("a", "b"), baseline.outputs["model"]
-    evaluate = ImageEvaluator.from_config(config, examples, model, blessed, classes=classes, multi=False)
-    evaluate = evaluate.with_id("Evaluator")
+    evaluate = ImageEvaluator.from_config(config, examples, model, baseline.outputs["model"]).with_id("Evaluator")
     outputs = evaluate.outputs
     push = Pusher(
         model=model, model_blessing=outputs["blessing"], evaluation=outputs["evaluation"], push_directory="pushed"
@@ -60,15 +61,26 @@ def test_the_trainer_carries_the_recipe_and_follows_the_splits():
     assert json.loads(wired(alone)[0].exec_properties["eval_args"])["splits"] == ["train"]
 
 
-def test_the_evaluator_has_the_thresholds_of_the_configuration():
+def test_the_evaluator_has_the_conditions_of_the_configuration():
     evaluate = wired()[2]
-    (specification,) = json.loads(evaluate.exec_properties["eval_config"])["metrics_specs"]
-    (of_slice,) = specification["per_slice_thresholds"]["mean_dice"]["thresholds"]
-    assert of_slice["slicing_specs"] == [{}]
-    threshold = of_slice["threshold"]
-    assert threshold["value_threshold"]["lower_bound"] == 0.7
-    assert threshold["change_threshold"]["direction"] == "HIGHER_IS_BETTER"
+    assert json.loads(evaluate.exec_properties["limits"])["min_dice"] == 0.7
     assert json.loads(evaluate.exec_properties["example_splits"]) == ["test"]
+
+
+@pytest.mark.parametrize(
+    ("task", "multi", "metric", "least"),
+    [
+        ("segmentation", False, "mean_dice", 0.7),
+        ("classification", False, "accuracy", 0.75),
+        ("classification", True, "mean_f1", 0.5),
+    ],
+)
+def test_the_minimum_is_of_the_whole_split(task, multi, metric, least):
+    limits = Limits(**json.loads(limits_of(CONFIG.evaluator)))
+    (specification,) = build_eval_config(limits, task, ("a", "b"), multi=multi).metrics_specs
+    (of_slice,) = specification.per_slice_thresholds[metric].thresholds
+    assert list(of_slice.slicing_specs) == [tfma.SlicingSpec()]
+    assert of_slice.threshold.value_threshold.lower_bound.value == least
 
 
 def custom_of(**options):

@@ -37,7 +37,8 @@ SIZE = (20, 30)
 
 def transformed(source: Path, root: Path, **transform: Any) -> Path:
     size = {} if transform.get("resize") == "keep" else {"size": list(SIZE)}
-    config = parse_config({"input": {"images": "x"}, "transform": {**size, **transform}}, base=".")
+    document = {"input": {"images": "x"}, "transform": {**size, **transform}, "rejects": {"max_fraction": 0.5}}
+    config = parse_config(document, base=".")
     return transform_shards(config, source, root)
 
 
