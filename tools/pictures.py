@@ -26,7 +26,7 @@ TEAL, GRAY, PALE, ORANGE = "#00695c", "#546e7a", "#e0f2f1", "#fff3e0"
 LIMIT = 300
 SESSION = ROOT / "tools" / "demo_session.txt"
 # Left out of the demo's output: epochs in the middle, metrics of each class, places of artifacts.
-NOT_SHOWN = re.compile(r"  epoch (?!1/|12/)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema")
+NOT_SHOWN = re.compile(r"  epoch (?!1/|(\d+)/\1:)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema")
 TERMINAL_WIDTH, COLUMNS = 840, 102
 BUTTONS = ("#ef5350", "#ffca28", "#66bb6a")
 
@@ -193,7 +193,7 @@ def record_session() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(ROOT / "pipelines/configs/demo.yaml", folder)
-        for call in ("shardwright sample --out demo-data --count 200", "shardwright run demo.yaml"):
+        for call in ("shardwright sample --out demo-data --count 200 --height 350 --width 525", "shardwright run demo.yaml"):
             rows.append(f"0.0\t$ {call}")
             begun = time.monotonic()
             with subprocess.Popen(
