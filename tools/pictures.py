@@ -25,9 +25,16 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 TEAL, GRAY, PALE, ORANGE = "#00695c", "#546e7a", "#e0f2f1", "#fff3e0"
 LIMIT = 300
 SESSION = ROOT / "tools" / "demo_session.txt"
+# What `make demo` calls.
+DEMO = (
+    "shardwright sample --out demo-data --count 200 --height 350 --width 525",
+    "shardwright run pipelines/configs/demo.yaml",
+)
 # Left out of the demo's output: epochs in the middle, metrics of each class, places of artifacts.
-NOT_SHOWN = re.compile(r"  epoch (?!1/|12/)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema")
-TERMINAL_WIDTH, COLUMNS = 840, 102
+NOT_SHOWN = re.compile(
+    r"  epoch (?!1/|(\d+)/\1:)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema"
+)
+TERMINAL_WIDTH, COLUMNS = 960, 117
 BUTTONS = ("#ef5350", "#ffca28", "#66bb6a")
 
 
@@ -189,11 +196,11 @@ def shortened(text: str) -> str:
 
 
 def record_session() -> None:
-    """Runs the demo in an empty folder and stores its output with the seconds since the start of each command."""
+    """Runs the demo in a folder of its own and stores its output with the seconds since the start of each command."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(ROOT / "pipelines/configs/demo.yaml", folder)
-        for call in ("shardwright sample --out demo-data --count 200", "shardwright run demo.yaml"):
+        shutil.copytree(ROOT / "pipelines/configs", f"{folder}/pipelines/configs")
+        for call in DEMO:
             rows.append(f"0.0\t$ {call}")
             begun = time.monotonic()
             with subprocess.Popen(

@@ -67,6 +67,7 @@ def test_a_model_of_several_classes_learns_from_records_under_other_names(tmp_pa
         "task": "classification",
         "input": {"images": "records"},
         "split": {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}},
+        "rejects": {"max_fraction": 0.1},
         "shards": {"count": 2, "filename_template": "{split}{index:02d}-{count}.tfrec"},
         "transform": {"size": [32, 32], "encoding": "png"},
         "loader": {"augment": ["flip_left_right", "rotate90"]},
