@@ -328,7 +328,8 @@ def rle_layouts() -> str:
     assert {name for name, *_ in layouts} == set(submission.LAYOUTS)
     return f"""# Run-length layouts
 
-A run-length code (RLE) describes a mask by runs of pixels. Competitions such as Severstal, Airbus and Understanding Clouds write them in different ways. Shardwright
+A run-length code (RLE) describes a mask by runs of pixels. Competitions such as Severstal, Airbus and Understanding
+Clouds write them in different ways. Shardwright
 detects the layout from the header and the values, and logs what it detected. {GENERATED}
 
 ## Which competition uses which layout
