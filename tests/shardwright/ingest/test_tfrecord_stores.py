@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 def test_records_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, scheme):
-    masks = [mask_png(np.random.default_rng(i).integers(0, 3, (10, 12))) for i in range(18)]
+    masks = [mask_png(np.random.default_rng(i).integers(0, 3, (5, 6)).repeat(2, 0).repeat(2, 1)) for i in range(18)]
     payloads = [record(i, key=b"%d.jpg" % i, mask=mask, depth=i / 3) for i, mask in enumerate(masks)]
     write_records(tmp_path / "in/a.tfrecord", payloads[:9])
     write_records(tmp_path / "in/deep/b.tfrecord.gz", payloads[9:], "gzip")

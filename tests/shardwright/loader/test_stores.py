@@ -102,7 +102,7 @@ def test_a_copy_that_is_not_what_was_written_is_refused(place, stores, tmp_path)
 def test_room_is_made_where_nobody_reads(place, local, tmp_path):
     url = place("s3")
     size = ImageDataset.open(local).shards("eval")[0].bytes
-    old = tmp_path / "copies" / "0123"
+    old = tmp_path / "copies" / ("0123" * 8)
     for used in (True, False):
         (old / "Split-train").mkdir(parents=True, exist_ok=True)
         (old / "Split-train/data.tfrecord").write_bytes(bytes(size))
