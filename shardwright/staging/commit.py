@@ -31,7 +31,7 @@ from shardwright.lineage import record
 from shardwright.redaction import published
 from shardwright.staging import output
 from shardwright.staging.damaged import check_not_doubtful, replace_damaged
-from shardwright.staging.staged import PROBED, staged_folders
+from shardwright.staging.staged import PROBED, remove_empty_groups, staged_folders
 from shardwright.staging.staging import PlannedShard, ShardResult, Staging
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.own_names import remove_tree, staging_next_to
@@ -304,8 +304,7 @@ def remove_staged(staging_root: str, out: str | os.PathLike[str], names: str = "
             with suppress(UsageError), staging.locked():
                 discard_assembly(out, folder.name)
                 staging.remove()
-            with suppress(OSError):
-                folder.parent.rmdir()  # Of a group, such as those of one TensorFlow.
+    remove_empty_groups(staging_root)
     with suppress(OSError):  # It stays while another dataset is being made in it.
         os.rmdir(staging_root)
 

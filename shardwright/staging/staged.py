@@ -38,6 +38,13 @@ def staged_folders(staging_root: str) -> Iterator[Path]:
             yield from (Path(staging_root, one) for one in below if _is_ours(one))
 
 
+def remove_empty_groups(staging_root: str) -> None:
+    """Deletes the folders of groups, such as those of one TensorFlow, in which no dataset is staged any more."""
+    for name in filter(_GROUPS.fullmatch, _folders(staging_root)):
+        with suppress(OSError):  # It stays while something is in it.
+            os.rmdir(f"{staging_root}/{name}")
+
+
 def is_in_use(folder: Path) -> bool:
     """Returns whether another process is at work in a folder, writing a dataset or training, or it is not ours."""
     try:
@@ -64,9 +71,7 @@ def clear(staging_root: str) -> list[str]:
             remove_tree(folder)
             if folder.exists():
                 raise StorageError(f"{folder}: cannot be deleted. Delete it yourself, then do this again.")
-            if _GROUPS.fullmatch(folder.parent.name):
-                with suppress(OSError):
-                    folder.parent.rmdir()
+        remove_empty_groups(staging_root)
         if folders:
             # After a power failure they do not come back: they may contain images that a user wants forgotten.
             durable.flush([staging_root])

@@ -14,7 +14,7 @@ import pytest
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.staging.commit import DatasetPlan, commit, open_if_committed
+from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, remove_staged
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage.locks import lock_folder
 from shardwright.storage.whole_files import WholeFile
@@ -382,3 +382,12 @@ def test_two_attempts_at_one_file_do_not_write_into_each_other(tmp_path):
         one.write(b"ne")
     assert (tmp_path / "f").read_bytes() == b"one"
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.mark.parametrize("group", ["", "tensorflow-2.16.2", "training"])
+def test_nothing_stays_of_a_staging_folder_whose_dataset_is_published(tmp_path, group):
+    the_plan, out = plan(max_rejects=0.5), tmp_path / "out"
+    root = tmp_path / ".out.staging"
+    commit(staged(root / group, the_plan), the_plan, out, {"runner": "test"})
+    remove_staged(str(root), out)
+    assert [place.name for place in tmp_path.iterdir()] == ["out"]
