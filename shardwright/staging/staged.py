@@ -23,7 +23,7 @@ from shardwright.storage.paths import split_url
 # Names of staged folders: datasets by fingerprint, those of a TensorFlow, checkpoints; and folders that `clean` had
 # begun to delete. Other names are not ours.
 _OURS = re.compile(rf"({SET_ASIDE.pattern})?([0-9a-f]{{64}}|[0-9a-f]{{32}})", re.ASCII)
-_GROUPS = re.compile(r"tensorflow-[^/]+|training", re.ASCII)
+_GROUPS = re.compile(r"tensorflow-[0-9][^/]*|training", re.ASCII)
 # In a staging folder, the cache of probed files (`shardwright.ingest.known_files`), which all datasets share.
 PROBED = "probed"
 

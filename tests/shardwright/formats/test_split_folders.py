@@ -46,7 +46,6 @@ def test_the_folders_below_splits_are_the_classes(splits, label_format):
     assert labels == {key: key.split("/")[1] for key in keys}
     (note,) = [note for note in survey.notes if "splits" in note]
     assert all(split in note for split in splits)
-    assert "split.method: predefined" in note
 
 
 def test_splits_below_an_images_folder_and_images_folders_below_splits():
