@@ -74,7 +74,7 @@ def measure(mask: MaskImage) -> MaskPixels:
     if WHITE in shown and len(shown[(shown > 0) & (shown < WHITE)]):
         near, far, rim = _around_white(mask.values)
     edge = np.concatenate([mask.values[0], mask.values[-1], mask.values[:, 0], mask.values[:, -1]])
-    frame = (int(np.count_nonzero(edge % COLOR)), edge.size)
+    frame = (int(np.count_nonzero(edge.astype(np.int64) % COLOR)), edge.size)
     return MaskPixels(shown.astype(np.int64), pixels[present], areas[present], soft, near, far, rim, frame)
 
 
