@@ -162,7 +162,7 @@ MUTATIONS = {
     "a stray pixel": (GRAYS, lambda base, number: with_pixel(base, number, 7)),
     "0/255 for 0/1 and back": (
         ONE,
-        lambda base, number: png((drawn(number, 1) * np.uint16(256 - base.values[1])).astype(np.uint8)),
+        lambda base, number: png((drawn(number, 1) * np.uint16(256 - int(base.values[1]))).astype(np.uint8)),
     ),
     "1 bit": (ONE, lambda base, number: png(drawn(number, 1) > 0)),
     "16 bits": (ONE, lambda base, number: png((drawn(number, 1) > 0) * np.uint16(65535))),
