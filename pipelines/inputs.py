@@ -32,6 +32,7 @@ from shardwright.ingest import (
 from shardwright.ingest.baseline import push_directory_of, resolve_baseline, run_root, uses_baseline, without_baseline
 from shardwright.ingest.spans import becomes_input
 from shardwright.lineage.blessing import read_blessing
+from shardwright.storage import read_bytes
 from shardwright.storage.durable import write_file
 
 
@@ -98,7 +99,7 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
     rendered = _render(config, surveyed)
     schema_file = schema_file_for(config_file)
     if schema_file.exists():
-        schema_text = schema_file.read_text(encoding="utf-8")
+        schema_text = _schema_text(schema_file)
         check_schema(schema_text, rendered, str(schema_file))
     else:
         schema_text = rendered
@@ -158,10 +159,19 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
     _check_values(config)
     rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
     if file.exists() and not force:
-        check_schema(file.read_text(encoding="utf-8"), rendered, str(file))
+        check_schema(_schema_text(file), rendered, str(file))
         raise UsageError(f"{file}: exists already and fits. Use --force to replace it; curated changes would be lost.")
     _write_schema(rendered, file)
     return file
+
+
+def _schema_text(file: Path) -> str:
+    """Returns the text of a curated schema; a pipe in its place is not waited for."""
+    try:
+        return read_bytes(str(file)).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{file}: cannot be read ({why}). Write it again with `shardwright schema render`.") from None
 
 
 def _check_root(root: str, images: str) -> None:

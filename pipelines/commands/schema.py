@@ -72,11 +72,12 @@ def _infer(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     from shardwright.dataset.schema import schema_difference
     from shardwright.errors import UsageError
+    from shardwright.storage import read_bytes
 
     texts = []
     for name in (options.one, options.other):
         try:
-            texts.append(Path(name).read_text(encoding="utf-8"))
+            texts.append(read_bytes(name).decode("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or error
             raise UsageError(f"{name}: cannot be read ({why}). Give a file that `schema render` wrote.") from None
