@@ -68,7 +68,7 @@ def _noted(key: str, words: int) -> bytes:
 
 def _masked(key: str, size: tuple[int, int]) -> bytes:
     from shardwright.masks import rle
-    from shardwright.tfrecords.encode import encode_example, ints
+    from shardwright.tfrecords.encode import byte_strings, encode_example, ints
 
     height, width = size
     random = np.random.default_rng([ord(c) for c in key])
@@ -85,6 +85,9 @@ def _masked(key: str, size: tuple[int, int]) -> bytes:
         runs = rle.encode(mask)
         features[f"image/segmentation/{name}/rle"] = ints(runs.reshape(-1))
         features[f"image/segmentation/{name}/area"] = rle.area(runs)
+    shown = [label for label, mask in enumerate((disc, bar)) if mask.any()]
+    features["image/class/label"] = ints(shown)
+    features["image/class/text"] = byte_strings([SHAPES[label].encode() for label in shown])
     return encode_example(features)
 
 
