@@ -295,6 +295,7 @@ def parse_untrusted_json(text: str | bytes, **hooks: Any) -> Any:
     """
     # A shorter one cannot have as many.
     if len(text) > JSON_BUDGET.objects:
+        # Both bytes or both text, which a type checker cannot see.
         marks = [mark.encode() for mark in _MARKS] if isinstance(text, bytes) else _MARKS
         JSON_BUDGET.check_objects(sum(map(text.count, marks)), len(text))  # type: ignore[arg-type]
     try:

@@ -388,39 +388,40 @@ def captions_lists(folder: Path, size: int) -> Input:
     return in_file(folder, "a.json", "captions")
 
 
+def in_line(folder: Path, start: bytes, size: int, form: str) -> Input:
+    """A line of JSON that ends in many objects."""
+    repeat(folder / "a.jsonl", start, b'{"a":{}},', size // 9, b"0]}\n")
+    return in_file(folder, "a.jsonl", form)
+
+
 @bomb("captions", 1 << 20, 64 << 20)
 def captions_line(folder: Path, size: int) -> Input:
     start = b'{"file_name":"0.png","caption":"x"}\n{"file_name":"1.png","caption":"x","y":['
-    repeat(folder / "a.jsonl", start, b'{"a":{}},', size // 9, b"0]}\n")
-    return in_file(folder, "a.jsonl", "captions")
+    return in_line(folder, start, size, "captions")
 
 
 @bomb("numbers", 1 << 20, 60 << 20)
 def numbers_line(folder: Path, size: int) -> Input:
     start = b'{"file_name":"0.png","n":1}\n{"file_name":"1.png","n":2,"y":['
-    repeat(folder / "a.jsonl", start, b'{"a":{}},', size // 9, b"0]}\n")
-    return in_file(folder, "a.jsonl", "numbers")
+    return in_line(folder, start, size, "numbers")
 
 
 @bomb("label_jsonl", 1 << 20, 60 << 20)
 def label_line(folder: Path, size: int) -> Input:
     start = b'{"file_name":"0.png","label":"a"}\n{"file_name":"1.png","label":"a","y":['
-    repeat(folder / "a.jsonl", start, b'{"a":{}},', size // 9, b"0]}\n")
-    return in_file(folder, "a.jsonl", "label_jsonl")
+    return in_line(folder, start, size, "label_jsonl")
 
 
 @bomb("vertex_jsonl", 1 << 20, 60 << 20)
 def vertex_line(folder: Path, size: int) -> Input:
     start = b'{"imageGcsUri":"gs://b/0.png","classificationAnnotation":{"displayName":"cat"},"y":['
-    repeat(folder / "a.jsonl", start, b'{"a":{}},', size // 9, b"0]}\n")
-    return in_file(folder, "a.jsonl", "vertex_jsonl")
+    return in_line(folder, start, size, "vertex_jsonl")
 
 
 @bomb("labelbox", 1 << 20, 60 << 20)
 def labelbox_line(folder: Path, size: int) -> Input:
     start = b'{"data_row":{"external_id":"0.png"},"projects":{"p":{"labels":[]}},"y":['
-    repeat(folder / "a.jsonl", start, b'{"a":{}},', size // 9, b"0]}\n")
-    return in_file(folder, "a.jsonl", "labelbox")
+    return in_line(folder, start, size, "labelbox")
 
 
 @bomb("via_json", 1 << 20, 60 << 20, **SEGMENTATION)

@@ -92,6 +92,7 @@ def _run(call: Sequence[str], folder: Path, log: Path, memory: int, seconds: int
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for number in (1, 2):
         os.dup2(descriptor, number)
+    # Open until the process ends.
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     os.chdir(folder)
     # The peak begins anew.

@@ -10,7 +10,7 @@ import pytest
 
 from shardwright.components.image_trainer.models.encoders import load_encoder_weights
 from shardwright.components.image_trainer.training.warm_start import begin_with
-from shardwright.components.model_files.keras_file import check_hdf5, load_keras_model
+from shardwright.components.model_files.keras_file import check_hdf5, check_keras_file, load_keras_model
 from shardwright.errors import DatasetError
 
 
@@ -153,3 +153,27 @@ def _nothing():
     import contextlib
 
     return contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_archive_is_refused_with_a_message(plain, compression):
+    """However the members are packed, and wherever the damage is."""
+    whole = rewritten(plain, compression=compression).read_bytes()
+    random = np.random.default_rng(compression)
+    refused = 0
+    for place in random.integers(0, len(whole), 150):
+        damaged = bytearray(whole)
+        damaged[place : place + 8] = random.bytes(len(damaged[place : place + 8]))
+        for data in (bytes(damaged), whole[:place]):
+            plain.write_bytes(data)
+            try:
+                check_keras_file(plain)
+            except (ValueError, DatasetError):
+                refused += 1
+    assert refused > 200
+
+
+@pytest.mark.parametrize("keys", [{"class_name": ["Dense"]}, {"class_name": {}}, {"module": ["keras.layers"]}])
+def test_a_name_that_is_no_text_is_refused(plain, keys):
+    with pytest.raises(DatasetError, match="which may run code"):
+        check_keras_file(rewritten(plain, named(**keys)))

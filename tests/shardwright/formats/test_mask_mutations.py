@@ -308,13 +308,19 @@ def sampled(cases):
     return [pytest.param(*case, marks=[pytest.mark.slow] if i % 5 else []) for i, case in enumerate(cases)]
 
 
-@pytest.mark.parametrize(("mutation", "base", "count"), sampled(CASES))
-def test_no_mutation_gives_another_dataset(tmp_path, images, mutation, base, count):
+def mutated(folder, mutation, base, count):
+    """Writes the masks, of which the last `count` are mutated, and returns what each of them means."""
     numbers = range(FILES)[-count:]
-    write(tmp_path, BASES[base], MUTATIONS[mutation][1], numbers)
+    write(folder, BASES[base], MUTATIONS[mutation][1], numbers)
     truth = [BASES[base].truth(number) for number in range(FILES)]
     if "soft" in mutation:
         truth = [(soft(n) >= 128).astype(np.uint8) if n in numbers else one for n, one in enumerate(truth)]
+    return truth
+
+
+@pytest.mark.parametrize(("mutation", "base", "count"), sampled(CASES))
+def test_no_mutation_gives_another_dataset(tmp_path, images, mutation, base, count):
+    truth = mutated(tmp_path, mutation, base, count)
     kind, message = outcome(configuration(images, tmp_path), truth, mutation in LOSSY)
     assert kind in (RIGHT, QUESTION, REFUSAL), (kind, message)
     if mutation == "none":
@@ -326,11 +332,7 @@ STATED = [case for case in CASES if case[0] not in LOSSY and case[1] != "rgb" an
 
 @pytest.mark.parametrize(("mutation", "base", "count"), sampled(STATED))
 def test_no_mutation_gives_another_dataset_where_the_numbers_are_stated(tmp_path, images, mutation, base, count):
-    numbers = range(FILES)[-count:]
-    write(tmp_path, BASES[base], MUTATIONS[mutation][1], numbers)
-    truth = [BASES[base].truth(number) for number in range(FILES)]
-    if "soft" in mutation:
-        truth = [(soft(n) >= 128).astype(np.uint8) if n in numbers else one for n, one in enumerate(truth)]
+    truth = mutated(tmp_path, mutation, base, count)
     stated = {
         f"c{label}": int(value) for label, value in enumerate(BASES[base].values[: BASES[base].classes + 1]) if label
     }
