@@ -7,10 +7,8 @@ other graphs (`TFSMLayer`) or read files that the JSON names (`StringLookup`). H
 
 from __future__ import annotations
 
-import lzma
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,17 +24,6 @@ _MOST_BYTES = 64 * 2**20
 # Keras packs nothing; a packed archive of zeros could fill the memory.
 _MOST_UNPACKED = 100
 _SHOWN = 3
-# What `zipfile`, its decoders and HDF5 raise for a file that is cut, damaged, packed in an unknown way or encrypted.
-_DAMAGE = (
-    OSError,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    RuntimeError,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 # The layers that compute on what they are given, and on their weights. Not among them: `Lambda`, `TFSMLayer`,
 # `JaxLayer`, `FlaxLayer` and `TorchModuleWrapper`, which run code; `IntegerLookup`, `StringLookup` and
 # `TextVectorization`, which read files.
@@ -118,7 +105,10 @@ def check_keras_file(file: str | os.PathLike[str], name: str | os.PathLike[str] 
             architecture = parse_untrusted_json(archive.read(_ARCHITECTURE))
             with archive.open(_WEIGHTS) as weights:
                 check_hdf5(weights, shown)
-    except _DAMAGE as error:
+    except DatasetError:
+        raise
+    # `zipfile`, its decoders and h5py raise errors of any kind for damaged bytes, a SystemError among them.
+    except Exception as error:
         raise ValueError(f"not a whole .keras file: {error}") from None
     found = list(dict.fromkeys(_unknown(architecture)))
     if found:

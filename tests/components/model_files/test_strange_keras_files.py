@@ -30,6 +30,7 @@ def model(*layers):
 
 @pytest.fixture
 def plain(tmp_path):
+    keras.utils.set_random_seed(0)
     made = model(keras.layers.Dense(3, activation="relu", kernel_regularizer="l2"))
     made.save(tmp_path / "plain.keras")
     return tmp_path / "plain.keras"
@@ -45,7 +46,7 @@ def rewritten(file, change=lambda config: None, members=(), compression=zipfile.
                 config = json.loads(data)
                 change(config)
                 data = json.dumps(config).encode()
-            after.writestr(name, data)
+            after.writestr(zipfile.ZipInfo(name), data, compression)
         for name, data in members:
             after.writestr(name, data)
     return target
