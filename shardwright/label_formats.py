@@ -253,6 +253,17 @@ FORMATS = (
         sizes=True,
     ),
     LabelFormat(
+        name="datumaro",
+        reader="datumaro:Datumaro",
+        constructor="Datumaro",
+        meaning="Datumaro's JSON, which CVAT exports, too: polygons, masks, boxes, ellipses, labels",
+        page="annotation-tools.md#datumaro",
+        masks="polygons, masks, ellipses",
+        boxes=True,
+        classes="`label`",
+        sizes=True,
+    ),
+    LabelFormat(
         name="label_studio",
         reader="label_studio:LabelStudio",
         constructor="LabelStudio",

@@ -430,6 +430,13 @@ def via_objects(folder: Path, size: int) -> Input:
     return in_file(folder, "a.json", "via_json")
 
 
+@bomb("datumaro", 1 << 20, 60 << 20, **SEGMENTATION)
+def datumaro_objects(folder: Path, size: int) -> Input:
+    start = b'{"categories":{"label":{"labels":[{"name":"a"}]}},"items":[{"id":"0","annotations":['
+    repeat(folder / "a.json", start, b'{"a":{}},', size // 9, b"0]}]}")
+    return in_file(folder, "a.json", "datumaro")
+
+
 @bomb("label_studio", 1 << 20, 60 << 20, **SEGMENTATION)
 def label_studio_objects(folder: Path, size: int) -> Input:
     start = b'[{"data":{"image":"0.png"},"annotations":[{"result":['

@@ -41,7 +41,7 @@ TOOLS = [
     ("annotations.xml", CVAT, "CVAT"),
     ("a.txt", YOLO, "YOLO"),
     ("data.yaml", "train: ../train\nnc: 2\nnames: [cat, dog]\n", "YOLO"),
-    ("default.json", json.dumps(DATUMARO), "datumaro"),
+    ("default.json", json.dumps(DATUMARO), "Datumaro"),
     ("createml.json", json.dumps(CREATE_ML), "CreateML"),
     ("export.json", json.dumps(LABELBOX_V1), "from before its JSON lines"),
     ("import.json", json.dumps(LABELBOX_IMPORT), "import file of Labelbox"),
@@ -56,7 +56,7 @@ TOOLS = [
     ("unsplit.csv", "gs://bucket/a.jpg,car,0.1,0.2,,,0.5,0.6,,\n", "Vertex AI or AutoML"),
 ]
 NOT_READ = (
-    *("datumaro", "CreateML", "from before its JSON lines", "import file of Labelbox", "JSON-MIN", "VoTT", "BDD100K"),
+    *("CreateML", "from before its JSON lines", "import file of Labelbox", "JSON-MIN", "VoTT", "BDD100K"),
     *("KITTI", "DOTA", "VisDrone", "Vertex AI or AutoML"),
 )
 
