@@ -28,7 +28,7 @@ class LabelFormat:
     Attributes:
         name: its name in `input.labels.format`.
         reader: module and class in `shardwright.formats`.
-        constructor: name of the function in `shardwright.components`.
+        constructor: name of the function in `shardwright.components`; by default that of the class.
         meaning: what the annotations are, after "labels that are".
         page: page in `docs/formats`, and the place on it.
         reads: what the path is: `KEYS`, `RECORDS`, `TABLE`, `FILE`, `FILES` or `MASKS`.
@@ -45,9 +45,9 @@ class LabelFormat:
 
     name: str
     reader: str
-    constructor: str
     meaning: str
     page: str
+    constructor: str = ""
     reads: str = FILE
     path: str = "file or folder of the tool"
     options: tuple[str, ...] = _OBJECTS
@@ -58,6 +58,11 @@ class LabelFormat:
     sizes: bool = False
     attached: bool = False
     exports: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """Returns the name of the function in `shardwright.components`."""
+        return self.constructor or self.reader.partition(":")[2]
 
     def takes(self, option: str) -> bool:
         """Returns whether a key of `input.labels`, such as `columns.image`, means something to it."""
@@ -83,7 +88,6 @@ FORMATS = (
     LabelFormat(
         name="class_folders",
         reader="class_folders:ClassFolders",
-        constructor="ClassFolders",
         meaning="the names of the folders in which the images are",
         page="class-folders.md",
         reads=KEYS,
@@ -96,7 +100,6 @@ FORMATS = (
     LabelFormat(
         name="file_name",
         reader="class_folders:FileNames",
-        constructor="FileNames",
         meaning="in the names of the images: before the last `_<number>`, or a regex's group `label`",
         page="file-names.md",
         reads=KEYS,
@@ -107,7 +110,6 @@ FORMATS = (
     LabelFormat(
         name="label_csv",
         reader="label_csv:LabelCsv",
-        constructor="LabelCsv",
         meaning="classes in a CSV, one or several for each image",
         page="label-csv.md",
         reads=TABLE,
@@ -119,7 +121,6 @@ FORMATS = (
     LabelFormat(
         name="rle_csv",
         reader="rle_csv:RleCsv",
-        constructor="RleCsv",
         meaning="run lengths in a CSV, a row for each mask",
         page="rle-csv.md",
         reads=TABLE,
@@ -144,7 +145,6 @@ FORMATS = (
     LabelFormat(
         name="mask_images",
         reader="mask_images:MaskImages",
-        constructor="MaskImages",
         meaning="mask images in a folder: indices, palettes, colors, or a file for each class",
         page="mask-images.md",
         reads=MASKS,
@@ -158,7 +158,6 @@ FORMATS = (
     LabelFormat(
         name="pascal_voc",
         reader="pascal_voc:PascalVoc",
-        constructor="PascalVoc",
         meaning="a folder of Pascal VOC: masks, boxes and lists of splits",
         page="pascal-voc.md",
         reads=MASKS,
@@ -184,7 +183,6 @@ FORMATS = (
     LabelFormat(
         name="numbers",
         reader="numbers:Numbers",
-        constructor="Numbers",
         meaning="numbers for each image and no classes, in a CSV or JSONL file",
         page="numbers.md",
         reads=TABLE,
@@ -194,7 +192,6 @@ FORMATS = (
     LabelFormat(
         name="none",
         reader="base:Unlabeled",
-        constructor="Unlabeled",
         meaning="absent: every image belongs to the dataset, without a class",
         page="index.md",
         reads=KEYS,
@@ -219,7 +216,6 @@ FORMATS = (
     LabelFormat(
         name="yolo",
         reader="yolo:Yolo",
-        constructor="Yolo",
         meaning="YOLO's text files of boxes or polygons: their folder, or the YAML file of the set",
         page="annotation-tools.md#yolo",
         reads=FILES,
@@ -230,7 +226,6 @@ FORMATS = (
     LabelFormat(
         name="labelme",
         reader="labelme:LabelMe",
-        constructor="LabelMe",
         meaning="LabelMe's JSON files, one for each image, in a folder",
         page="annotation-tools.md#labelme",
         reads=FILES,
@@ -243,7 +238,6 @@ FORMATS = (
     LabelFormat(
         name="cvat_xml",
         reader="cvat:Cvat",
-        constructor="Cvat",
         meaning="one XML file, 'CVAT for images 1.1'",
         page="annotation-tools.md#cvat",
         masks="polygons, ellipses, masks",
@@ -255,7 +249,6 @@ FORMATS = (
     LabelFormat(
         name="datumaro",
         reader="datumaro:Datumaro",
-        constructor="Datumaro",
         meaning="Datumaro's JSON, which CVAT exports, too: polygons, masks, boxes, ellipses, labels",
         page="annotation-tools.md#datumaro",
         masks="polygons, masks, ellipses",
@@ -266,7 +259,6 @@ FORMATS = (
     LabelFormat(
         name="label_studio",
         reader="label_studio:LabelStudio",
-        constructor="LabelStudio",
         meaning="Label Studio's JSON: polygons, boxes, ellipses, brush strokes, choices",
         page="annotation-tools.md#label-studio",
         masks="polygons, ellipses, brush strokes",
@@ -288,7 +280,6 @@ FORMATS = (
     LabelFormat(
         name="voc_boxes",
         reader="voc_xml:VocBoxes",
-        constructor="VocBoxes",
         meaning="a folder of Pascal VOC's XML files, boxes without masks",
         page="annotation-tools.md#boxes-of-pascal-voc",
         reads=FILES,
@@ -298,7 +289,6 @@ FORMATS = (
     LabelFormat(
         name="supervisely",
         reader="supervisely:Supervisely",
-        constructor="Supervisely",
         meaning="a project of Supervisely: bitmaps, polygons, rectangles and tags",
         page="annotation-tools.md#supervisely",
         reads=FILES,
@@ -310,7 +300,6 @@ FORMATS = (
     LabelFormat(
         name="open_images",
         reader="open_images:OpenImages",
-        constructor="OpenImages",
         meaning="a CSV of Open Images: boxes, classes of images, or masks in PNG files next to it",
         page="annotation-tools.md#open-images",
         masks="PNG files",
@@ -320,7 +309,6 @@ FORMATS = (
     LabelFormat(
         name="box_csv",
         reader="box_csv:BoxCsv",
-        constructor="BoxCsv",
         meaning="a CSV with a row for each box: image, class, and four edges or a corner and a size",
         page="box-csv.md",
         options=(*_COLUMNS, *_OBJECTS),
@@ -330,7 +318,6 @@ FORMATS = (
     LabelFormat(
         name="panoptic",
         reader="panoptic:Panoptic",
-        constructor="Panoptic",
         meaning="a COCO panoptic file; its PNGs are in the folder of the same name next to it",
         page="annotation-tools.md#coco-panoptic",
         masks="PNG files",
@@ -341,7 +328,6 @@ FORMATS = (
     LabelFormat(
         name="vertex_jsonl",
         reader="json_lines:VertexJsonl",
-        constructor="VertexJsonl",
         meaning="JSON lines of Vertex AI: classes or boxes",
         page="annotation-tools.md#json-lines",
         boxes=True,
@@ -351,7 +337,6 @@ FORMATS = (
     LabelFormat(
         name="labelbox",
         reader="json_lines:Labelbox",
-        constructor="Labelbox",
         meaning="Labelbox's export as JSON lines: polygons, boxes and classifications",
         page="annotation-tools.md#json-lines",
         masks="polygons",
@@ -362,7 +347,6 @@ FORMATS = (
     LabelFormat(
         name="label_jsonl",
         reader="json_lines:LabelJsonl",
-        constructor="LabelJsonl",
         meaning="JSON lines with the class of each image, or with boxes, as Hugging Face writes them",
         page="annotation-tools.md#json-lines",
         options=(*_COLUMNS, *_OBJECTS),

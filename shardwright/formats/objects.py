@@ -118,12 +118,14 @@ class ObjectInput(FormatInput):
         names: how they name images.
         options: `input.labels`.
         masks: whether masks are read.
+        content: the bytes of the file, where they were read already.
     """
 
     path: str
     names: NameIndex
     options: LabelsConfig
     masks: bool
+    content: bytes | None = None
 
 
 class _Kept(NamedTuple):
