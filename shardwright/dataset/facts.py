@@ -22,6 +22,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,7 @@ from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json
 from shardwright.images.quality import Quality
 from shardwright.masks.rle import RleError, Runs, from_flat
-from shardwright.tfrecords.encode import FeatureValue
+from shardwright.tfrecords.encode import FeatureValue, TypedList
 from shardwright.tfrecords.lazy_example import ExampleFeatures, FeatureValues, LazyExample
 from shardwright.tfrecords.wire import WireError, unpack_int64
 from shardwright.untrusted import MOST, parse_untrusted_json
@@ -55,6 +56,7 @@ _NUMBERS = tuple(_MOST)
 _NAMES = {*_NUMBERS, "records", "formats", "format", "content", "labels", "areas", "quality", "hashes", "masks"}
 _HEX = frozenset("0123456789abcdef")
 _HEX_DIGITS = 16
+_CONTENT = re.compile(rb"[0-9a-f]{16}")
 
 
 class FactsCollector:
@@ -93,6 +95,8 @@ class FactsCollector:
             RecordError: it is not an Example.
         """
         if features is not None:
+            if self._quality is None and self._hashes is None and self._add_plain(key, features):
+                return
             example: ExampleFeatures = FeatureValues(features)
         else:
             example = LazyExample(payload if isinstance(payload, bytes) else b"".join(payload))
@@ -119,6 +123,41 @@ class FactsCollector:
                 hashes.append(f"{value:016x}")
         if self._sample is not None:
             self._sample.offer(view, record, self._reader.runs or [])
+
+    def _add_plain(self, key: str, features: Mapping[str, FeatureValue]) -> bool:
+        """Adds a record whose features have the types that the ingest makes, in a fifth of the time of a view.
+
+        Returns:
+            Whether they have.
+        """
+        reader, get = self._reader, features.get
+        image, kind, height, width, channels, orientation, label = map(get, reader.names.values())
+        content, names = get(reader.checksum), reader.areas or ()
+        areas = [area for name in names if type(area := get(name)) is int]
+        if not (
+            type(image) is type(kind) is type(content) is bytes
+            and type(height) is type(width) is type(channels) is type(orientation) is int
+            and (height > 0 and width > 0 and 1 <= orientation < _MOST["orientation"])
+            and type(label) is TypedList
+            and len(areas) == len(names)
+            and kind.isascii()
+            and _CONTENT.match(content)
+        ):
+            return False
+        record = len(self._format)
+        for name, value in zip(_NUMBERS, (len(image), height, width, channels, orientation), strict=True):
+            self._numbers[name].append(value)
+        self._format.append(self._formats.setdefault(kind.decode(), len(self._formats)))
+        text = content[:_HEX_DIGITS].decode()
+        self._content.append("" if text == "0" * _HEX_DIGITS else text)
+        self._labels.append([value for value in map(int, label.values) if 0 <= value < len(reader.classes)])
+        for (records, pixels), area in zip(self._areas, areas, strict=True):
+            if area:
+                records.append(record)
+                pixels.append(area)
+        if self._sample is not None and sampling_hash(key) <= self._sample.limit:
+            self._sample.offer(ExampleView(reader, key, FeatureValues(features)), record, reader.runs or [])
+        return True
 
     @property
     def unlabeled(self) -> int:
