@@ -23,8 +23,9 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,14 @@ class FactsCollector:
 
     def encode(self) -> bytes:
         """Returns the content of the file."""
-        facts = {
+        facts = self.columns()
+        if self._sample is not None:
+            facts["masks"] = [row[1:] for row in sorted(facts["masks"], key=itemgetter(1))]
+        return canonical_json(facts).encode("utf-8") + b"\n"
+
+    def columns(self) -> dict[str, Any]:
+        """Returns the facts as plain values, for `join`; each row of `masks` begins with the hash of its key."""
+        return {
             "records": len(self._format),
             **self._numbers,
             "formats": list(self._formats),
@@ -183,7 +191,24 @@ class FactsCollector:
             "hashes": None if self._hashes is None else list(self._hashes),
             "masks": None if self._sample is None else self._sample.rows(),
         }
-        return canonical_json(facts).encode("utf-8") + b"\n"
+
+    def join(self, columns: Mapping[str, Any]) -> None:
+        """Adds the `columns` of the records that follow, which another collector has made."""
+        before = len(self._format)
+        for name, values in self._numbers.items():
+            values += columns[name]
+        places = [self._formats.setdefault(name, len(self._formats)) for name in columns["formats"]]
+        self._format += [places[number] for number in columns["format"]]
+        self._content += columns["content"]
+        self._labels += columns["labels"]
+        for (records, pixels), (further, more) in zip(self._areas, columns["areas"] or (), strict=True):
+            records += [before + record for record in further]
+            pixels += more
+        lists: list[list[Any]] = [*(self._quality or ()), *(self._hashes or ())]
+        for values, more in zip(lists, [*(columns["quality"] or ()), *(columns["hashes"] or ())], strict=True):
+            values += more
+        if self._sample is not None:
+            self._sample.keep((drawn, before + record, masks) for drawn, record, masks in columns["masks"])
 
 
 @dataclass
@@ -191,7 +216,7 @@ class _LowestMasks:
     """The masks of the records whose keys have the lowest hashes."""
 
     count: int
-    kept: list[tuple[float, int, list[tuple[int, bytes]]]] = field(default_factory=list)
+    kept: list[tuple[float, int, list[list[Any]]]] = field(default_factory=list)
     limit: float = math.inf
 
     def offer(self, view: ExampleView, record: int, names: Sequence[str]) -> None:
@@ -206,19 +231,20 @@ class _LowestMasks:
             # A mask without pixels, and one in another layout or left out for its size, both have no packed numbers.
             elif data is None and view.areas is not None and view.areas[label]:
                 return
-        if sum(len(data) for _, data in masks) > _MOST_MASK_BYTES:
-            return
-        self.kept.append((drawn, record, masks))
+        if sum(len(data) for _, data in masks) <= _MOST_MASK_BYTES:
+            texts = [[label, base64.b64encode(data).decode("ascii")] for label, data in masks]
+            self.keep([(drawn, record, texts)])
+
+    def keep(self, rows: Iterable[tuple[float, int, list[list[Any]]]]) -> None:
+        """Takes records: hash, number, masks."""
+        self.kept += rows
         if len(self.kept) >= 2 * self.count + 16:
             self._prune()
 
     def rows(self) -> list[list[Any]]:
+        """Returns those with the lowest hashes."""
         self._prune()
-        rows = sorted(self.kept, key=lambda row: row[1])
-        return [
-            [record, [[label, base64.b64encode(data).decode("ascii")] for label, data in masks]]
-            for _, record, masks in rows
-        ]
+        return [list(row) for row in self.kept]
 
     def _prune(self) -> None:
         self.kept = sorted(self.kept, key=lambda row: row[:2])[: self.count]
