@@ -37,7 +37,7 @@ from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json
 from shardwright.images.quality import Quality
 from shardwright.masks.rle import RleError, Runs, from_flat
-from shardwright.tfrecords.encode import FeatureValue, TypedList
+from shardwright.tfrecords.encode import FeatureValue
 from shardwright.tfrecords.lazy_example import ExampleFeatures, FeatureValues, LazyExample
 from shardwright.tfrecords.wire import WireError, unpack_int64
 from shardwright.untrusted import MOST, parse_untrusted_json
@@ -96,11 +96,11 @@ class FactsCollector:
             RecordError: it is not an Example.
         """
         if features is not None:
-            if self._quality is None and self._hashes is None and self._add_plain(key, features):
-                return
             example: ExampleFeatures = FeatureValues(features)
         else:
             example = LazyExample(payload if isinstance(payload, bytes) else b"".join(payload))
+        if self._quality is None and self._hashes is None and self._add_plain(key, example):
+            return
         view = ExampleView(self._reader, key, example)
         record = len(self._format)
         height, width = view.size
@@ -125,39 +125,38 @@ class FactsCollector:
         if self._sample is not None:
             self._sample.offer(view, record, self._reader.runs or [])
 
-    def _add_plain(self, key: str, features: Mapping[str, FeatureValue]) -> bool:
-        """Adds a record whose features have the types that the ingest makes, in a fifth of the time of a view.
+    def _add_plain(self, key: str, example: ExampleFeatures) -> bool:
+        """Adds a record whose features have the types that the ingest makes, in a third of the time of a view.
 
         Returns:
             Whether they have.
         """
-        reader, get = self._reader, features.get
-        image, kind, height, width, channels, orientation, label = map(get, reader.names.values())
-        content, names = get(reader.checksum), reader.areas or ()
-        areas = [area for name in names if type(area := get(name)) is int]
+        reader, first = self._reader, example.first
+        encoded, *names, label = reader.names.values()
+        kind, height, width, channels, orientation = map(first, names)
+        content, areas = first(reader.checksum), [first(name) for name in reader.areas or ()]
         if not (
-            type(image) is type(kind) is type(content) is bytes
+            type(kind) is type(content) is bytes
             and type(height) is type(width) is type(channels) is type(orientation) is int
             and (height > 0 and width > 0 and 1 <= orientation < _MOST["orientation"])
-            and type(label) is TypedList
-            and len(areas) == len(names)
+            and all(type(area) is int for area in areas)
             and kind.isascii()
             and _CONTENT.match(content)
         ):
             return False
         record = len(self._format)
-        for name, value in zip(_NUMBERS, (len(image), height, width, channels, orientation), strict=True):
+        for name, value in zip(_NUMBERS, (example.length(encoded), height, width, channels, orientation), strict=True):
             self._numbers[name].append(value)
         self._format.append(self._formats.setdefault(kind.decode(), len(self._formats)))
         text = content[:_HEX_DIGITS].decode()
         self._content.append("" if text == "0" * _HEX_DIGITS else text)
-        self._labels.append([value for value in map(int, label.values) if 0 <= value < len(reader.classes)])
+        self._labels.append([value for value in example.integers(label) if 0 <= value < len(reader.classes)])
         for (records, pixels), area in zip(self._areas, areas, strict=True):
             if area:
                 records.append(record)
-                pixels.append(area)
-        if self._sample is not None and sampling_hash(key) <= self._sample.limit:
-            self._sample.offer(ExampleView(reader, key, FeatureValues(features)), record, reader.runs or [])
+                pixels.append(int(area))
+        if self._sample is not None:
+            self._sample.offer(ExampleView(reader, key, example), record, reader.runs or [])
         return True
 
     @property

@@ -90,11 +90,14 @@ class LazyExample(ExampleFeatures):
         place = self._places.get(name)
         return None if place is None else feature_values(self._data, place)
 
-    def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | EncodedFeature]:
-        """Returns all features: some parsed as by `get`, the others checked and encoded, to be written again.
+    def carry(
+        self, parsed: Callable[[str], bool], kept: Callable[[str], bool] | None = None
+    ) -> dict[str, DecodedFeature | EncodedFeature]:
+        """Returns the features: some parsed as by `get`, the others checked and encoded, to be written again.
 
         Args:
             parsed: returns for a name whether the feature is parsed.
+            kept: returns for a name whether there is a use for the feature; by default for all.
 
         Raises:
             RecordError: the bytes are not an Example.
@@ -102,6 +105,8 @@ class LazyExample(ExampleFeatures):
         found: dict[str, DecodedFeature | EncodedFeature] = {}
         numbers: dict[str, memoryview | bytes] = {}
         for name, place in self._places.items():
+            if kept is not None and not kept(name):
+                continue
             if not parsed(name):
                 check_feature(self._data, place)
                 found[name] = EncodedFeature(self._data[place[0] : place[1]])
@@ -180,6 +185,13 @@ class FeatureValues(ExampleFeatures):
             return None
         first = values[0]
         return first if isinstance(first, bytes) else first.item()
+
+    def integers(self, name: str) -> list[int]:
+        """See `ExampleFeatures.integers`."""
+        value = self._features.get(name)
+        if type(value) is TypedList and value.kind == "int64" and type(value.values) is list:
+            return [int(number) for number in value.values]
+        return super().integers(name)
 
     def length(self, name: str) -> int:
         """See `ExampleFeatures.length`."""
