@@ -32,6 +32,7 @@ from shardwright.images.boxes import AnnotationError
 from shardwright.images.header import MOST_PIXELS
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
+from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, subtract, union
 from shardwright.progress import counted
 from shardwright.staging.staging import RecordResult
@@ -289,7 +290,7 @@ class _Writer:
         if key in self._rejected:
             return RecordResult(key, None, REJECTED, *self._rejected[key])
         example = LazyExample(payload)
-        features: dict[str, FeatureValue] = {**example.carry(lambda name: False, _is_kept)}
+        features: dict[str, FeatureValue] = {**example.encoded(_is_kept)}
         rows = self._rows.get(key, [])
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
@@ -305,7 +306,8 @@ class _Writer:
                 features[mask_feature(name, AREA)] = area(runs)
         features["image/class/label"] = ints(labels)
         features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
-        return RecordResult(key, encode_pieces(pack_arrays(features)))
+        features = pack_arrays(features)
+        return RecordResult(key, encode_pieces(features), values=features)
 
     def _masks(self, rows: list[_Row], height: int, width: int) -> list[Runs]:
         parts: list[list[Runs]] = [[] for _ in self._names]
@@ -317,4 +319,5 @@ class _Writer:
                     # `IGNORE` is -1: the last one.
                     elif drawn != IGNORE or self._survey.ignore:
                         parts[drawn].append(runs)
-        return [union(runs) for runs in parts]
+        plain = isinstance(self._source.dialect, Dialect)  # Then the runs of a row are sorted and merged already.
+        return [runs[0] if plain and len(runs) == 1 else union(runs) for runs in parts]

@@ -132,6 +132,10 @@ def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
         if type(value) is bytes:
             start = (_short_start if len(value) <= _SHORT else _bytes_start)(name, len(value))
             pieces += (start + value,) if len(value) < _WORTH_A_PIECE else (start, value)
+        elif type(value) is EncodedFeature:
+            feature = value.feature
+            start = (_short_feature if len(feature) <= _SHORT else _feature_start)(name, len(feature))
+            pieces += (start + feature,) if len(feature) < _WORTH_A_PIECE else (start, feature)
         else:
             pieces += _encode_entry(name, value)
     pieces[0] = delimited_start(1, sum(map(len, pieces)))
@@ -148,11 +152,16 @@ def _bytes_start(name: str, length: int) -> bytes:
     """Encodes all of an entry of one value of bytes that stands before the value."""
     start = delimited_start(1, length)
     start = delimited_start(BYTES_LIST, len(start) + length) + start
-    start = _named(name) + delimited_start(2, len(start) + length) + start
+    return _feature_start(name, len(start) + length) + start
+
+
+def _feature_start(name: str, length: int) -> bytes:
+    """Encodes all of an entry that stands before its Feature."""
+    start = _named(name) + delimited_start(2, length)
     return delimited_start(1, len(start) + length) + start
 
 
-_short_start = lru_cache(maxsize=4096)(_bytes_start)
+_short_start, _short_feature = (lru_cache(maxsize=4096)(of) for of in (_bytes_start, _feature_start))
 
 
 def encode_entry(name: str, value: FeatureValue) -> bytes:
@@ -212,8 +221,7 @@ def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
         if len(few) == len(value.values):
             return [_int_entry(name, *few)]
     if type(value) is EncodedFeature:
-        start = _named(name) + delimited_start(2, len(value.feature))
-        return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
+        return [_feature_start(name, len(value.feature)), value.feature]
     return _entry(name, *_encode_feature(name, value))
 
 
