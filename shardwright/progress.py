@@ -72,7 +72,7 @@ class _Lines:
             parts = [f"  {self._label}: {self._done}/{self._total}"]
             if self._size:
                 parts.append(f"{self._done_size / _MB:,.0f} of {self._size / _MB:,.0f} MB")
-            if self._done:
+            if 0 < self._done < self._total:
                 left = (now - self._began) * (self._total - self._done) / self._done
                 parts.append(f"{left:,.0f} s left")
             print(", ".join(parts), file=sys.stderr, flush=True)
