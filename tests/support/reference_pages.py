@@ -78,12 +78,6 @@ VARIABLES: Table = {
     "SHARDWRIGHT_ENCODER_WEIGHTS": "location of the weights of the encoder; `run` sets it",
     "SHARDWRIGHT_TRUST_MODELS": "`1`: models are your own and are opened unchecked; as `--trust-model`",
 }
-EXIT_CODES: Table = {
-    "0": "the command is done",
-    "1": "the data, the run or the model failed a check, or a dataset is damaged",
-    "2": "the call or the configuration is wrong",
-    "130": "the command was interrupted with Ctrl-C",
-}
 COMPETITIONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Understanding Clouds", "`Image_Label`, `EncodedPixels`", "`absolute`", "`column`", "1"),
     ("Severstal Steel Defect Detection", "`ImageId`, `ClassId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
@@ -386,16 +380,6 @@ Credentials for buckets are found by the clients of Google Cloud and AWS, with t
 """
 
 
-def exit_codes() -> str:
-    return f"""# Exit codes
-
-All commands end with one of these codes. An error is one line on the standard error, and ends with the
-[page](messages.md) about it. {GENERATED}
-
-{table("code, meaning", coded(EXIT_CODES))}
-"""
-
-
 def _default(kind: str, value: Any) -> str:
     """KFP writes a whole number as 0.0."""
     return f"`{json.dumps(int(value) if kind == 'integer' else value)}`"
@@ -490,7 +474,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "rle-layouts": rle_layouts,
     "dataset-files": dataset_files,
     "environment-variables": environment,
-    "exit-codes": exit_codes,
     "tpu-machines": tpu_machines,
 }
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
