@@ -23,6 +23,7 @@ TERMS: dict[str, str] = {
     "parse segmentation TFRecord": "reference/tfrecord-features.html#parse-a-segmentation-tfrecord-with-tensorflow",
     "parquet": "formats/parquet.html",
     "yolo": "formats/annotation-tools.html#yolo",
+    "add a format": "how-to/add-a-format.html",
     "webdataset": "formats/tfrecords.html#webdatasets-tar-files",
     "bounding boxes": "formats/box-csv.html",
     "image classification": "tutorials/image-folders.html",

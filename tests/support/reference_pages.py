@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import shardwright
+from shardwright import label_formats
 from shardwright.components import __all__ as public_components
 from shardwright.config.dataset import PRESETS
-from shardwright.config.input import LABEL_FORMATS
 from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation import submission
@@ -311,7 +311,7 @@ for image, mask in tf.data.TFRecordDataset(shards).map(parse).take(1):
 
 ## Label formats that are read
 
-`input.labels.format` takes {", ".join(f"`{name}`" for name in LABEL_FORMATS)}. [Annotation
+`input.labels.format` takes {", ".join(f"`{name}`" for name in label_formats.NAMES)}. [Annotation
 formats](../formats/index.md) describes each. """
 
 
