@@ -329,7 +329,7 @@ def coco_objects(folder: Path, size: int) -> Input:
     return in_file(folder, "a.json", "coco_json")
 
 
-@bomb("coco_json", 1 << 20, 48 << 20, **SEGMENTATION)
+@bomb("coco_json", 1 << 20, 24 << 20, **SEGMENTATION)
 def coco_keys(folder: Path, size: int) -> Input:
     """As many different keys as the budget allows: Python takes 18 bytes of memory for each byte."""
     keys = b",".join(b'"%x":1' % i for i in range(size // 10))
