@@ -203,8 +203,10 @@ def _one_row(lines: Iterable[str], delimiter: str) -> Iterator[str]:
         size += len(line)
         if size > limits.LONGEST_LINE:
             raise csv.Error(f"a row of more than {limits.LONGEST_LINE:,} characters; is a quote not closed?")
-        ends_quoted = quoted ^ (line.count('"') % 2 == 1)
-        if quoted or ends_quoted or line.count(delimiter) >= BUDGET.objects:
+        quotes = line.count('"')
+        ends_quoted = quoted ^ (quotes % 2 == 1)
+        # A line without a quote within quotes has no end of a field.
+        if (quotes and (quoted or ends_quoted)) or (not quoted and line.count(delimiter) >= BUDGET.objects):
             # Delimiters within quotes do not count.
             closed = '"' * quoted + line + '"' * ends_quoted
             fields += _QUOTED.sub("", closed).count(delimiter)
