@@ -38,8 +38,9 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes, special_label
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.object_values import ObjectError, json_problem, read_id, read_text_size
-from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
+from shardwright.formats.listed_boxes import misread
+from shardwright.formats.object_values import ObjectError, check_pixels, json_problem, read_id, read_text_size
+from shardwright.images.boxes import AnnotationError, BeyondImageError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
 from shardwright.storage import Refusal, limits, open_table
@@ -183,6 +184,20 @@ class CocoJson(AnnotationFormat):
                 self._box(image, category, instance)
             except AnnotationError as error:
                 self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
+        if any(refusal.code == BeyondImageError.code for refusal in survey.rejected.values()):
+            self._check_meaning()
+
+    def _check_meaning(self) -> None:
+        used = [(image, entry.box) for _, image, _, entry in self._sound_ones if _is_box(entry.box)]
+        meaning = misread(
+            (Box(x, y, x + width, y + height), image.size or self._images.size_of(image.position or 0))
+            for image, (x, y, width, height) in used
+        )
+        if meaning:
+            raise UsageError(
+                f"{self._path}: as [x, y, width, height], which COCO's bbox are, its boxes leave their images, and as "
+                f"{meaning} they fit. Write them as COCO does, and area too."
+            )
 
     def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
         if image.position is not None and image.position not in survey.rejected:
@@ -289,6 +304,10 @@ class CocoJson(AnnotationFormat):
                     f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
                     f"{_shown(categories)}. Add it or fix the annotation."
                 )
+            try:
+                check_pixels(entry.segmentation if self._masks else None, entry.box if _is_box(entry.box) else None)
+            except ObjectError as error:
+                self._reject(survey, images[number], error.code, f"annotations[{i}]: {error}")
             if category:
                 yield i, images[number], category, entry
                 continue

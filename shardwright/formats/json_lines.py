@@ -90,7 +90,7 @@ class _Lines(ObjectTable):
 class LabelJsonl(_Lines):
     """See `ObjectFormat`."""
 
-    format, tool = "label_jsonl", "the label table"
+    format, tool, finds_unit = "label_jsonl", "the label table", True
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

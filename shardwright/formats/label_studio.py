@@ -27,7 +27,9 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Survey
 from shardwright.formats.object_values import (
+    BoxUnit,
     ObjectError,
     load_json,
     read_list,
@@ -37,7 +39,17 @@ from shardwright.formats.object_values import (
     read_points,
     read_side,
 )
-from shardwright.formats.objects import Content, Entry, ObjectTable, Thing, ellipse, polygon, rectangle, shape
+from shardwright.formats.objects import (
+    Content,
+    Entry,
+    ObjectInput,
+    ObjectTable,
+    Thing,
+    ellipse,
+    polygon,
+    rectangle,
+    shape,
+)
 from shardwright.images.boxes import Box
 from shardwright.images.header import IMAGE_ENDINGS
 
@@ -76,6 +88,20 @@ class LabelStudio(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "label_studio", "Label Studio"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._unit = BoxUnit()
+
+    def survey(self) -> Survey:
+        """See `ObjectFormat.survey`; coordinates must be percents."""
+        survey = super().survey()
+        if self._unit.fractions:
+            raise UsageError(
+                f"{self._path}: {self._unit.fractional} of its regions have coordinates below 1 alone, so they are "
+                "fractions of the image, and Label Studio's are percents. Multiply them by 100."
+            )
+        return survey
 
     def _entries(self) -> Iterator[Entry]:
         tasks = load_json(self._path, self.tool)
@@ -212,6 +238,16 @@ def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: 
         return ellipse(label, x, y, number("radiusX", x_of), number("radiusY", y_of), turn)
     # A box is turned around its first corner.
     return rectangle(label, Box(x, y, x + number("width", x_of), y + number("height", y_of)), turn, (x, y))
+
+
+def _coordinates(value: Mapping[str, Any]) -> list[float]:
+    """Returns the numbers of a region that are percents."""
+    points = value.get("points")
+    listed = (
+        [number for point in points if isinstance(point, list) for number in point] if isinstance(points, list) else []
+    )
+    found = [*listed, *(value.get(name) for name in ("x", "y", "width", "height", "radiusX", "radiusY"))]
+    return [float(number) for number in found if type(number) in (int, float)]
 
 
 def _is_of(part: _Part, result: Mapping[str, Any], where: str) -> bool | None:

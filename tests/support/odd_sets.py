@@ -15,7 +15,7 @@ import layouts
 import numpy as np
 import tool_files as tools
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, mask
-from mutated_sets import QUESTION, REFUSAL, RIGHT, STOPS, Truth
+from mutated_sets import QUESTION, RIGHT, STOPS, Truth
 from PIL import Image
 from tool_files import car, filled, names, points, square, write
 
@@ -84,7 +84,7 @@ def yolo_over_one(root):
 
 
 def yolo_pixels(root):
-    truth = tools.yolo(root, boxes=True)
+    tools.yolo(root, boxes=True)
     for file in root.glob("labels/*/*.txt"):
         rows = [line.split() for line in file.read_text().splitlines()]
         sides = [WIDTH, HEIGHT, WIDTH, HEIGHT]
@@ -314,7 +314,13 @@ def twice_as_large(row):
 def rectangles(number):
     edges = {"car": car(number), "road": square(number)}
     return [
-        {"label": name, "points": [list(p) for p in points(edge)], "shape_type": "polygon", "group_id": None, "flags": {}}
+        {
+            "label": name,
+            "points": [list(p) for p in points(edge)],
+            "shape_type": "polygon",
+            "group_id": None,
+            "flags": {},
+        }
         for name, edge in edges.items()
     ]
 
@@ -434,7 +440,7 @@ def voc_reversed(text, number):
 
 def voc_renamed(text, number):
     """The name of before in <filename>, which another image has now."""
-    return text.replace("<annotation>", f"<annotation><filename>i{(number + 1) % COUNT}.jpg</filename>")
+    return text.replace("<annotation>", f"<annotation><filename>i{number + 1}.jpg</filename>")
 
 
 def voc_float(text, number):
@@ -450,7 +456,9 @@ def voc_swapped_size(text, number):
 
 def rle_rows(root, text, header="ImageId,ClassId,EncodedPixels"):
     keys = names(root)
-    rows = [f'{key},{name},"{text(layouts.runs(i, k))}"' for i, key in enumerate(keys) for k, name in enumerate(CLASSES)]
+    rows = [
+        f'{key},{name},"{text(layouts.runs(i, k))}"' for i, key in enumerate(keys) for k, name in enumerate(CLASSES)
+    ]
     layouts.lines(root / "train.csv", header, *rows)
     return {key: {name: mask(i, k) for k, name in enumerate(CLASSES)} for i, key in enumerate(keys)}
 
@@ -495,7 +503,7 @@ def sartorius(root):
         for k in range(2)
     ]
     layouts.lines(root / "train.csv", "id,annotation,width,height,cell_type", *rows)
-    return {f"i{i}.jpg": {("cort", "shsy5y")[i % 2]: mask(i, 0) | mask(i, 1)} for i in range(COUNT)}
+    return {f"i{i}.jpg": {"mask": mask(i, 0) | mask(i, 1)} for i in range(COUNT)}
 
 
 def carvana(root):
@@ -521,7 +529,9 @@ def salt(root):
 
 def airbus(root):
     keys = names(root, "train_v2")
-    rows = [f"{key},{layouts.runs(i, k) if i % 3 else ''}" for i, key in enumerate(keys) for k in range(2 if i % 3 else 1)]
+    rows = [
+        f"{key},{layouts.runs(i, k) if i % 3 else ''}" for i, key in enumerate(keys) for k in range(2 if i % 3 else 1)
+    ]
     layouts.lines(root / "train_ship_segmentations_v2.csv", "ImageId,EncodedPixels", *rows)
     return {key: {"mask": mask(i, 0) | mask(i, 1)} if i % 3 else {} for i, key in enumerate(keys)}
 
@@ -647,15 +657,13 @@ def folder_empty(root):
 
 
 def wheat(root):
-    """Global Wheat: a list in one field."""
+    """Global Wheat: a list in one field, and no class."""
     keys = names(root, "train")
-    rows = [
-        f'i{i},{WIDTH},{HEIGHT},"[{left}.0, {top}.0, {right - left}.0, {bottom - top}.0]",usask_1'
-        for i in range(COUNT)
-        for left, top, right, bottom in (car(i), square(i))
-    ]
+    edges = (car(i) for i in range(COUNT))
+    boxes = (f"[{left}.0, {top}.0, {right - left}.0, {bottom - top}.0]" for left, top, right, bottom in edges)
+    rows = (f'i{i},{WIDTH},{HEIGHT},"{box}",usask_1' for i, box in enumerate(boxes))
     layouts.lines(root / "train.csv", "image_id,width,height,bbox,source", *rows)
-    return {key: {"car": filled(*car(i)), "wheat": filled(*square(i))} for i, key in enumerate(keys)}
+    return {key: {"object": filled(*car(i))} for i, key in enumerate(keys)}
 
 
 def rsna(root):
@@ -677,7 +685,7 @@ def vindr(root):
         edges = ",".join(map(str, car(i)))
         rows.append(f"i{i},Mass,1,R9,{edges}" if i % 2 else f"i{i},No finding,14,R9,,,,")
     layouts.lines(root / "train.csv", "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max", *rows)
-    return {key: {"Mass": filled(*car(i))} if i % 2 else {} for i, key in enumerate(keys)}
+    return {key: {"1": filled(*car(i))} if i % 2 else {} for i, key in enumerate(keys)}
 
 
 def box_edges_as_sizes(root):
@@ -783,16 +791,6 @@ def via_checkbox(document):
             region["region_attributes"] = {"kind": {region["region_attributes"]["kind"]: True}}
 
 
-def mask_one_inverted(root):
-    """One mask of all has its object in black."""
-    keys = names(root)
-    (root / "masks").mkdir()
-    for i in range(COUNT):
-        drawn = mask(i, 0) * np.uint8(255)
-        Image.fromarray(255 - drawn if i == 3 else drawn).save(root / f"masks/i{i}.png")
-    return {key: {"mask": mask(i, 0)} for i, key in enumerate(keys)}
-
-
 _U = f"{GITHUB}ultralytics/"
 _CVAT, _LS = f"{GITHUB}cvat-ai/cvat/issues/", f"{GITHUB}HumanSignal/label-studio/issues/"
 _LM = f"{GITHUB}wkentaro/labelme/issues/"
@@ -803,12 +801,20 @@ ODD: dict[str, Odd] = {
     "YOLO predictions": Odd("", yolo_predictions, "boxes", STOPS),
     "YOLO classes from 1": Odd("", yolo_from_one, "masks", STOPS),
     "YOLO two orders of classes": Odd(f"{_LS}6416", yolo_two_orders, "masks", STOPS),
-    "YOLO two lists of classes": Odd(f"{GITHUB}HumanSignal/labelImg/issues/707", yolo_two_lists, "masks", STOPS | ANSWERED),
+    "YOLO two lists of classes": Odd(
+        f"{GITHUB}HumanSignal/labelImg/issues/707", yolo_two_lists, "masks", STOPS | ANSWERED
+    ),
     "YOLO nc": Odd("", yolo_count, "masks", STOPS | ANSWERED),
     "YOLO a name twice": Odd(f"{GITHUB}roboflow/supervision/issues/615", yolo_twice, "masks", STOPS),
     "YOLO capitals": Odd(f"{GITHUB}roboflow/roboflow-python/pull/421", yolo_capital),
     "YOLO same stem": Odd("", yolo_same_stem, "masks", STOPS),
-    "COCO edges for sizes": Odd(f"{GITHUB}Megvii-BaseDetection/YOLOX/issues/969", coco_with(of_annotations(edges_for_sizes), True, True), "boxes", STOPS, BOXES),
+    "COCO edges for sizes": Odd(
+        f"{GITHUB}Megvii-BaseDetection/YOLOX/issues/969",
+        coco_with(of_annotations(edges_for_sizes), True, True),
+        "boxes",
+        STOPS,
+        BOXES,
+    ),
     "COCO edges, no area": Odd("", coco_with(of_annotations(edges_without_area), True, True), "boxes", STOPS, BOXES),
     "COCO edges and outlines": Odd("", coco_with(of_annotations(edges_for_sizes), False, True), "boxes", STOPS, BOXES),
     "COCO centers": Odd("", coco_with(of_annotations(centers), True, True), "boxes", STOPS, BOXES),
@@ -819,11 +825,15 @@ ODD: dict[str, Odd] = {
     "COCO half": Odd("", coco_with(of_annotations(twice_as_large), False, True), "masks", STOPS),
     "COCO y before x": Odd("", coco_with(of_annotations(y_before_x), False, True), "masks", STOPS),
     "COCO no outline": Odd("", coco_with(of_annotations(no_outline)), "masks", ANSWERED | STOPS),
-    "COCO swapped sides": Odd(f"{GITHUB}yiminglin-ai/widerface-coco-convertor/issues/1", coco_with(swap_sides), "masks", ANSWERED | STOPS),
+    "COCO swapped sides": Odd(
+        f"{GITHUB}yiminglin-ai/widerface-coco-convertor/issues/1", coco_with(swap_sides), "masks", ANSWERED | STOPS
+    ),
     "COCO ids as text": Odd("", coco_with(text_ids)),
     "COCO category 0": Odd("", coco_with(category_from_zero)),
     "COCO Roboflow's category 0": Odd("", coco_with(roboflow_zero)),
-    "COCO categories from 0": Odd(f"{GITHUB}Tony607/voc2coco/issues/9", coco_with(off_by_one, False, True), "masks", STOPS),
+    "COCO categories from 0": Odd(
+        f"{GITHUB}Tony607/voc2coco/issues/9", coco_with(off_by_one, False, True), "masks", STOPS
+    ),
     "COCO backslashes": Odd(f"{GITHUB}eriklindernoren/PyTorch-YOLOv3/issues/582", coco_with(backslashes)),
     "COCO image twice": Odd("", coco_with(two_entries), "masks", ANSWERED | STOPS),
     "COCO images twice": Odd("", coco_with(two_entries_of_all), "masks", ANSWERED | STOPS),
@@ -871,7 +881,7 @@ ODD: dict[str, Odd] = {
     "checkpoints": Odd("", checkpoints, "classes"),
     "folders in spellings": Odd("", folder_spellings, "classes", ANSWERED | STOPS),
     "an empty folder": Odd("", folder_empty, "classes"),
-    "Wheat": Odd("", wheat, "boxes", STOPS, BOXES),
+    "Wheat": Odd("", wheat, "boxes", ANSWERED, BOXES),
     "RSNA": Odd("", rsna, "boxes", ANSWERED, BOXES),
     "VinDr": Odd("", vindr, "boxes", ANSWERED, BOXES),
     "edges as sizes": Odd("", box_edges_as_sizes, "boxes", STOPS, BOXES),
@@ -885,5 +895,4 @@ ODD: dict[str, Odd] = {
     "Label Studio fractions": Odd("", studio_with(studio_fractions, True), "masks", STOPS),
     "VIA sizes": Odd("", via_with(via_sizes)),
     "VIA checkboxes": Odd("", via_with(via_checkbox)),
-    "one mask inverted": Odd("", mask_one_inverted, "masks", ANSWERED | STOPS),
 }
