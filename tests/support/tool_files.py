@@ -7,6 +7,7 @@ ellipse, or a polygon of upright and level edges where the tool has nothing else
 import base64
 import io
 import json
+import zlib
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -261,6 +262,28 @@ def via(root: Path):
     return truth(keys, roads.__getitem__)
 
 
+# --- Supervisely
+
+
+def supervisely(root: Path):
+    """A project of one dataset: bitmaps and polygons."""
+    keys = names(root, "ds/img")
+    write(root / "meta.json", {"classes": [{"title": name, "shape": "any"} for name in CLASSES], "tags": []})
+    for number, key in enumerate(keys):
+        road = mask(number, 1)
+        left, top, right, bottom = within(road)
+        packed = zlib.compress(base64.b64decode(png(road[top:bottom, left:right] * np.uint8(255))))
+        bitmap = {"origin": [left, top], "data": base64.b64encode(packed).decode()}
+        outline = {"exterior": [list(point) for point in points(car(number))], "interior": []}
+        things = [
+            {"classTitle": "car", "geometryType": "polygon", "points": outline, "tags": []},
+            {"classTitle": "road", "geometryType": "bitmap", "bitmap": bitmap, "tags": []},
+        ]
+        size = {"height": HEIGHT, "width": WIDTH}
+        write(root / f"ds/ann/{key}.json", {"description": "", "size": size, "tags": [], "objects": things})
+    return truth([f"ds/img/{key}" for key in keys])
+
+
 # --- boxes of Pascal VOC
 
 
@@ -457,6 +480,7 @@ TOOLS = {
     "CVAT": (cvat, "cvat_xml", "masks"),
     "Label Studio": (label_studio, "label_studio", "masks"),
     "VIA": (via, "via_json", "masks"),
+    "Supervisely": (supervisely, "supervisely", "masks"),
     "VOC boxes": (voc_boxes, "voc_boxes", "boxes"),
     "labels as JSON lines": (label_lines, "label_jsonl", "classes"),
     "imagefolder": (image_folder, "label_jsonl", "boxes"),
