@@ -28,6 +28,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Survey
+from shardwright.formats.head import Head
 from shardwright.formats.object_values import (
     BoxUnit,
     ObjectError,
@@ -88,6 +89,11 @@ class LabelStudio(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "label_studio", "Label Studio"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "Label Studio JSON" if head.has("data", "annotations") else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
@@ -209,8 +215,8 @@ class LabelStudio(ObjectTable):
                     raise ObjectError(f"{where}: was drawn on a picture turned by {one['image_rotation']} degrees")
                 separate = named.get(str(one.get("id")), one).get("value")
                 classes = value if kind in value else read_mapping(separate, f"{where}: its classes")
-                labels = read_list(classes.get(kind, classes.get(_LABELS)), f"{where}: its classes")
-                names = [read_name(label, where) for label in labels]
+                labels = classes.get(kind, classes.get(_LABELS))
+                names = [read_name(label, where) for label in read_list(labels or [], f"{where}: its classes")]
                 if not names:
                     raise ObjectError(f"{where}: the region has no class")
                 things += [_thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names]

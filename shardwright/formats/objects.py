@@ -18,7 +18,7 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -54,6 +54,7 @@ from shardwright.storage.limits import TooLarge
 # A file of one image; LabelMe puts the whole picture into it.
 MOST_FILE_BYTES = 64 << 20
 _SHOWN = 60
+_REPEATED = "objects that another one of the image repeats"
 
 
 class Thing(NamedTuple):
@@ -213,6 +214,8 @@ class ObjectFormat(AnnotationFormat):
                 self._reject(survey, position, entry.where, "annotated_twice", reason)
             else:
                 first[position] = entry.where
+                content, repeated = _without_repeats(content) if self._boxes else (content, 0)
+                left_out[_REPEATED] += repeated
                 self._kept.append(_Kept(position, content))
                 survey.listed[position] = 1
                 if content.split:
@@ -231,7 +234,7 @@ class ObjectFormat(AnnotationFormat):
             self._notes += (f"{self.name}: {files} the image of another one; {rule}, by which fewer have none",)
         self._kept = [one for one in self._kept if one.position not in survey.rejected]
         self._check_any(survey)
-        notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items())]
+        notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items()) if count]
         notes += self._check_task(survey)
         self._map = self._map_classes(used)
         survey.classes = self._map.names
@@ -531,6 +534,14 @@ class ObjectFiles(ObjectFormat):
             problem = ObjectError("the file cannot be read; check its permissions")
             return Entry(self._names_in(number, b""), key, None), problem
         return Entry(self._names_in(number, data), key, None, self._other_name(number, data)), self._try(data)
+
+
+def _without_repeats(content: Content) -> tuple[Content, int]:
+    """Returns an image's annotations without objects that are exactly another one, and how many these are."""
+    things: dict[tuple[Any, ...], Thing] = {}
+    for thing in content.things:
+        things.setdefault((thing.label, thing.shape, thing.box, thing.file), thing)
+    return replace(content, things=list(things.values())), len(content.things) - len(things)
 
 
 def polygon(points: Iterable[tuple[float, float]]) -> str:

@@ -13,7 +13,7 @@ from ingesting import examples, ledger
 from mutated_sets import COMBINATIONS, MUTATIONS, QUESTION, REFUSAL, RIGHT, SETS
 from odd_sets import ODD
 
-from shardwright.config.input import LABEL_FORMATS
+from shardwright.label_formats import FORMATS
 from shardwright.pipelines.cli import main
 
 SAMPLE = 24
@@ -138,7 +138,7 @@ def check(here, name, mutation, capsys):
 
 
 def test_every_format_has_a_set():
-    assert {drawn_set.format for drawn_set in SETS.values()} == set(LABEL_FORMATS) - {"auto"}
+    assert {drawn_set.format for drawn_set in SETS.values()} == {row.name for row in FORMATS}
 
 
 def ids(value):
