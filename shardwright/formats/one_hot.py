@@ -92,8 +92,8 @@ def detect_one_hot(
     counted = "every row has one 1" if one_each else "not every row has one 1"
     if table.headless and classes is None:
         raise UsageError(
-            f"{table.path}: its first line is a row, and its columns of 0 and 1 may be a class each, which only a header "
-            "names. Write the header above it: image, and the names of the classes."
+            f"{table.path}: its first line is a row, and its columns of 0 and 1 may be a class each, which only a "
+            "header names. Write the header above it: image, and the names of the classes."
         )
     reason = f"the columns {'of input.classes' if named else 'hold 0 and 1 only'}; {counted}"
     several = not one_each if multi is None else multi

@@ -135,7 +135,6 @@ _CAPTION = "image/caption/text"
 _FRACTIONS = ("YOLO segments", "YOLO boxes", "YOLO of Roboflow", "YOLO next to images", "Vertex AI boxes")
 _FRACTIONS += ("Open Images boxes",)
 _SIZED = ("LabelMe", "CVAT", "Label Studio", "VOC boxes", "boxes in a CSV", "COCO panoptic", "Open Images masks")
-_SIZED += ("Supervisely",)
 SETS: dict[str, Drawn] = {
     "Severstal": Drawn(_severstal, "masks", "rle_csv"),
     "Clouds": Drawn(_clouds, "masks", "rle_csv"),
@@ -167,6 +166,7 @@ SETS: dict[str, Drawn] = {
         _of_layout("images alone", _by_image(lambda i: {}, "IMGi{}.jpg")), "classes", "none", named=_without_classes
     ),
     "TFRecords": Drawn(_records, "classes", "tfrecord"),
+    "Supervisely": Drawn(tool_files.supervisely, "masks", "supervisely", states_size=True),
     **{
         name: Drawn(
             draw,
@@ -375,9 +375,10 @@ def _is_of_image(path: Path, root: Path) -> bool:
 def _header_gone(root: Path, truth: Truth, chance: random.Random) -> Truth:
     for path in texts(root):
         first, _, rest = path.read_text(encoding="utf-8").partition("\n")
-        if path.suffix == ".csv" and ".jpg" not in first and rest:
+        if path.suffix == ".csv" and not re.search(r"\d", first):
             path.write_text(rest, encoding="utf-8")
-    return truth
+    # The names of numbers were there alone.
+    return {} if any("image/meta/" in name for one in truth.values() for name in one) else truth
 
 
 def _rows_shuffled(root: Path, truth: Truth, chance: random.Random) -> Truth:
@@ -447,7 +448,7 @@ MUTATIONS: dict[str, Mutation] = {
     "previews": Mutation(_previews, pictures=True, aside=True),
     "a picture of the README": Mutation(_overview, aside=True),
     "results": Mutation(_results, aside=True),
-    "files of a project": Mutation(_stray_files, lambda drawn: ALWAYS),
+    "files of a project": Mutation(_stray_files, lambda drawn: STOPS if drawn.format == "tfrecord" else ALWAYS),
     "one image gone": Mutation(_image_gone, pictures=True),
     "the annotations of one image gone": Mutation(_one_file_gone),
     "annotations cut off": Mutation(_cut_off),

@@ -480,7 +480,6 @@ TOOLS = {
     "CVAT": (cvat, "cvat_xml", "masks"),
     "Label Studio": (label_studio, "label_studio", "masks"),
     "VIA": (via, "via_json", "masks"),
-    "Supervisely": (supervisely, "supervisely", "masks"),
     "VOC boxes": (voc_boxes, "voc_boxes", "boxes"),
     "labels as JSON lines": (label_lines, "label_jsonl", "classes"),
     "imagefolder": (image_folder, "label_jsonl", "boxes"),
