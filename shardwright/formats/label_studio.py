@@ -88,7 +88,7 @@ class _Part(NamedTuple):
 class LabelStudio(ObjectTable):
     """See `ObjectFormat`."""
 
-    format, tool = "label_studio", "Label Studio"
+    format, tool, finds_unit = "label_studio", "Label Studio", True
 
     @staticmethod
     def sniff(head: Head) -> str:

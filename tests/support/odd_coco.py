@@ -147,10 +147,7 @@ def twice_as_large(row):
     row["segmentation"] = [[x / 2 for x in row["segmentation"][0]]]
 
 
-_U = f"{GITHUB}ultralytics/"
-_CVAT, _LS = f"{GITHUB}cvat-ai/cvat/issues/", f"{GITHUB}HumanSignal/label-studio/issues/"
-_KAGGLE = "https://www.kaggle.com/competitions/"
-_LM = f"{GITHUB}wkentaro/labelme/issues/"
+_LS = f"{GITHUB}HumanSignal/label-studio/issues/"
 ODD: dict[str, Odd] = {
     "COCO edges for sizes": Odd(
         f"{GITHUB}Megvii-BaseDetection/YOLOX/issues/969",

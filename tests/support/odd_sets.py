@@ -386,7 +386,6 @@ def via_checkbox(document):
 
 _U = f"{GITHUB}ultralytics/"
 _CVAT, _LS = f"{GITHUB}cvat-ai/cvat/issues/", f"{GITHUB}HumanSignal/label-studio/issues/"
-_KAGGLE = "https://www.kaggle.com/competitions/"
 _LM = f"{GITHUB}wkentaro/labelme/issues/"
 ODD: dict[str, Odd] = {
     "YOLO boxes among polygons": Odd(f"{_U}ultralytics/issues/1008", yolo_mixed),

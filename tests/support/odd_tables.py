@@ -259,9 +259,7 @@ def box_edges_as_sizes(root):
     return {}
 
 
-_CVAT, _LS = f"{GITHUB}cvat-ai/cvat/issues/", f"{GITHUB}HumanSignal/label-studio/issues/"
 _KAGGLE = "https://www.kaggle.com/competitions/"
-_LM = f"{GITHUB}wkentaro/labelme/issues/"
 ODD: dict[str, Odd] = {
     "runs doubled": Odd(
         f"{_KAGGLE}airbus-ship-detection/overview/evaluation", rle_with(rle_doubled), "masks", ANSWERED | STOPS
@@ -319,7 +317,7 @@ ODD: dict[str, Odd] = {
         f"{GITHUB}penny4860/tf2-eager-yolo3/issues/11", label_spellings, "classes", ANSWERED | STOPS
     ),
     "classes in conflict": Odd(
-        f"{GITHUB}Andrewsher/X-Net/issues/3", label_conflict, "classes", STOPS, cause="an image has one class"
+        f"{GITHUB}Andrewsher/X-Net/issues/3", label_conflict, "classes", STOPS, cause="conflicting_labels"
     ),
     "classes twice": Odd("https://github.com/Andrewsher/X-Net/issues/3", label_same_twice, "classes"),
     "names in NFD": Odd(f"{GITHUB}llmsresearch/paperbanana/pull/240", label_nfd, "classes"),

@@ -24,8 +24,10 @@ ODD = ODD_TOOLS | ODD_COCO | ODD_TABLES
 NO_ANSWER = r"input\.labels\.format=none|for which an ingest stops"
 # A question that names the true cause, and has no answer for it yet.
 UNANSWERED = {
-    *((name, "the header gone") for name in ("boxes in a CSV", "Open Images boxes")),
-    *(("class folders", mutation) for mutation in ("results",)),
+    *((name, "the header gone") for name in ("boxes in a CSV", "Open Images boxes", "Open Images masks")),
+    *((name, "results") for name in ("class folders", "file names", "TFRecords")),
+    *((name, "a picture of the README") for name in ("mask files", "TFRecords")),
+    ("file names", "previews"),
 }
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
