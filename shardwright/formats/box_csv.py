@@ -47,7 +47,7 @@ from shardwright.formats.tables import (
     shown_header,
     size_columns,
 )
-from shardwright.images.boxes import BeyondImageError, Box
+from shardwright.images.boxes import BEYOND_IMAGE, Box
 from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.progress import counted
 
@@ -211,7 +211,7 @@ class BoxCsv(ObjectTable):
         if none := {label: count for label, count in self._without.items() if label not in self._with}:
             shown = ", ".join(f"{label!r} ({counted(count, 'row')})" for label, count in none.items())
             survey.notes = (*survey.notes, f"{self.name}: no objects where the class is {shown}, which has no edges")
-        beyond = any(refusal.code == BeyondImageError.code for refusal in survey.rejected.values())
+        beyond = any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values())
         if beyond and self._columns.form == _CORNER_FORM and not self._fractions:
             self._check_meaning()
         return survey

@@ -43,7 +43,7 @@ from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, che
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_values import ObjectError, check_pixels, json_problem, read_id, read_text_size
-from shardwright.images.boxes import AnnotationError, BeyondImageError, Box, BoxError, box_features, box_values
+from shardwright.images.boxes import BEYOND_IMAGE, AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
 from shardwright.storage import Refusal, limits, open_table
@@ -192,7 +192,7 @@ class CocoJson(AnnotationFormat):
                 self._box(image, category, instance)
             except AnnotationError as error:
                 self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
-        if any(refusal.code == BeyondImageError.code for refusal in survey.rejected.values()):
+        if any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values()):
             self._check_meaning()
 
     def _check_meaning(self) -> None:
