@@ -206,6 +206,7 @@ class LabelStudio(ObjectTable):
                 left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
                 continue
             value = read_mapping(one.get("value"), f"{where}: value")
+            self._unit.add(_coordinates(value))
             if kind == _CHOICES:
                 tags += [read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)]
             elif kind.removesuffix(_LABELS) in _SHAPES:
