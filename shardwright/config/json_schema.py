@@ -15,6 +15,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
+from shardwright import label_formats
 from shardwright.config import input as labels
 from shardwright.config.config import Config
 from shardwright.config.options import Option, Pattern, declared
@@ -26,7 +27,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # What the sections of `input` check, by path.
 _INPUT: dict[str, Option] = {
-    "input.labels.format": Option("", choices=labels.LABEL_FORMATS),
+    "input.labels.format": Option("", choices=label_formats.NAMES),
     "input.labels.rle.encoding": Option("", choices=("auto", "absolute", "relative", "counts")),
     "input.labels.rle.order": Option("", choices=("auto", "column", "row")),
     "input.labels.rle.start": Option("", choices=(0, 1)),
