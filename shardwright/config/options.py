@@ -183,8 +183,8 @@ def option(
 
 
 def declared(of: dataclasses.Field[Any]) -> Option:
-    """Returns what a field was declared with."""
-    return cast(Option, of.metadata.get(_OPTION)) or Option("")
+    """Returns what a field was declared with; one that is no option has no limits."""
+    return cast(Option, of.metadata.get(_OPTION, Option("")))
 
 
 class Section:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from shardwright.config.options import NO_UNIT, Option, Unit, declared
-from shardwright.config.options import one_of as one_of  # for input.py
 from shardwright.errors import ConfigError
 from shardwright.redaction import has_credentials, redact
 from shardwright.untrusted import is_text
