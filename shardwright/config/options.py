@@ -92,7 +92,7 @@ class Option:
         help: one sentence for the reference page.
         choices: all values; with a range, all texts that may take the place of a number.
         least: smallest number.
-        most: largest number.
+        most: largest number; only together with `least`.
         form: refuses texts that are not well formed; or the units of a number.
     """
 
@@ -109,8 +109,8 @@ class Option:
 
     @property
     def has_range(self) -> bool:
-        """True if its numbers have a limit."""
-        return self.least is not None or self.most is not None
+        """True if its numbers have limits."""
+        return self.least is not None
 
     def check(self, value: object, path: str) -> None:
         """Refuses a value that is not allowed.
@@ -138,16 +138,13 @@ class Option:
                 raise ConfigError(path, f"{value!r} is not a number", fix)
         elif self.choices and not self.has_range and value is not None:
             one_of(path, value, self.choices)
-        elif isinstance(value, (int, float)):
-            self._check_range(value, path)
+        elif isinstance(value, (int, float)) and self.least is not None:
+            if self.most is None:
+                at_least(path, value, self.least)
+            else:
+                between(path, value, self.least, self.most)
         elif callable(self.form) and isinstance(value, str):
             self.form(path, value)
-
-    def _check_range(self, value: float, path: str) -> None:
-        if self.least is not None and self.most is not None:
-            between(path, value, self.least, self.most)
-        elif self.least is not None:
-            at_least(path, value, self.least)
 
 
 def option(

@@ -156,15 +156,11 @@ def _suggest(key: str, value: object, known: list[str], path: str, cls: type[Any
     named = close or [name for name in known if name in words]
     if len(named) == 1:
         return f"Did you mean {prefix}{named[0]}?"
-    elsewhere = [] if path else [f"{name}.{key}" for name, hint in keys_of(cls).items() if _has(hint, key)]
+    sections = {} if path else {name: section_of(hint) for name, hint in keys_of(cls).items()}
+    elsewhere = [f"{name}.{key}" for name, section in sections.items() if section and key in keys_of(section)]
     if len(elsewhere) == 1:
         return f"Did you mean {elsewhere[0]}?"
     return f"Known here: {', '.join(known)}."
-
-
-def _has(hint: Any, key: str) -> bool:
-    section = section_of(hint)
-    return section is not None and key in keys_of(section)
 
 
 def _value(hint: Any, value: object, path: str, unit: Unit) -> Any:
