@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from shardwright.config.config import Config
-from shardwright.config.options import Option, Pattern, declared
+from shardwright.config.options import Option, Pattern, options_of
 from shardwright.config.parsing import NUMBER, keys_of, plain_value, section_of
 
 SCHEMA_FILE = "shardwright.schema.json"
@@ -51,23 +51,23 @@ def leaves(section: type[Any] = Config, path: str = "") -> Iterator[tuple[str, d
 
     `*` in a path stands for any name or number.
     """
-    for of, hint in _fields(section):
+    for of, hint, option in _fields(section):
         here = f"{path}.{of.name}" if path else of.name
         inner = _inner_section(hint)
         if inner is None:
-            yield here, _option(of, hint), _default(of)
+            yield here, _option(of, hint, option), _default(of)
         else:
             yield from leaves(inner, here + _marks(hint))
 
 
-def _fields(section: type[Any]) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """Yields the fields that are keys of the file, with their types."""
-    hints = keys_of(section)
-    yield from ((of, hints[of.name]) for of in dataclasses.fields(section) if of.name in hints)
+def _fields(section: type[Any]) -> Iterator[tuple[dataclasses.Field[Any], Any, Option]]:
+    """Yields the fields that are keys of the file, with their types and options."""
+    hints, options = keys_of(section), options_of(section)
+    yield from ((of, hints[of.name], options[of.name]) for of in dataclasses.fields(section) if of.name in hints)
 
 
-def _option(of: dataclasses.Field[Any], hint: Any) -> dict[str, Any]:
-    return dict(of.metadata["schema"]) if "schema" in of.metadata else _value(hint, declared(of))
+def _option(of: dataclasses.Field[Any], hint: Any, option: Option) -> dict[str, Any]:
+    return dict(of.metadata["schema"]) if "schema" in of.metadata else _value(hint, option)
 
 
 def _inner_section(hint: Any) -> type[Any] | None:
@@ -90,14 +90,14 @@ def _default(of: dataclasses.Field[Any]) -> Any:
 
 def _section(section: type[Any]) -> dict[str, Any]:
     properties, required = {}, []
-    for of, hint in _fields(section):
-        described: dict[str, Any] = {"description": declared(of).help}
+    for of, hint, option in _fields(section):
+        described: dict[str, Any] = {"description": option.help}
         default = _default(of)
         if default is dataclasses.MISSING:
             required.append(of.name)
         elif not dataclasses.is_dataclass(default) and default is not None:
             described["default"] = plain_value(default)
-        properties[of.name] = {**described, **_option(of, hint)}
+        properties[of.name] = {**described, **_option(of, hint, option)}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     # A section without a value, such as one whose keys are all comments, has its defaults.
     return {**schema, "required": required} if required else {**schema, "type": ["object", "null"]}

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from shardwright.config.options import BYTES, PIXELS, Pattern, Section, declared, option
+from shardwright.config.options import BYTES, PIXELS, Pattern, Section, option, options_of
 from shardwright.config.parsing import option_at, parse_section
 from shardwright.errors import ConfigError
 
@@ -81,7 +81,7 @@ def test_a_section_made_in_python_is_checked_and_described():
         Machine("m", boot=Disk(1, "x"))
     text = Machine.__doc__
     assert text.startswith("A machine.\n\nIt has disks.\n\nAttributes:\n    name: Its name.\n    share: Share")
-    assert declared(Machine.__dataclass_fields__["boot"]).help == "The first disk."
+    assert options_of(Machine)["boot"].help == "The first disk."
 
 
 def test_an_option_is_found_by_its_path():
