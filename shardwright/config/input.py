@@ -332,7 +332,7 @@ class InputConfig(Section):
         help="Folder or glob of images, also `gs://` and `s3://`. It may name spans: `{SPAN}`, `{YYYY}-{MM}-{DD}`, "
         "`{VERSION}`.",
     )
-    labels: LabelsConfig = option(factory=LabelsConfig, help="The annotations.")
+    labels: LabelsConfig = option(factory=LabelsConfig)
     classes: Mapping[str, int | None] | None = option(
         None,
         ordered=True,
