@@ -57,19 +57,19 @@ def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
     described_options = {**options_of(RleConfig), **options_of(LabelsConfig)}
 
     def make(*values: Any, **given: Any) -> LabelsConfig:
-        options = {k: v for k, v in bind(signature, row.constructor, values, given).arguments.items() if v is not None}
+        options = {k: v for k, v in bind(signature, row.function, values, given).arguments.items() if v is not None}
         form = {name: options.pop(name) for name in runs if name in options}
         if form and isinstance(options.setdefault("rle", {}), Mapping):
             options["rle"] = {**options["rle"], **form}
         return labels_of({"format": row.name, **options})
 
-    make.__name__ = make.__qualname__ = row.constructor
+    make.__name__ = make.__qualname__ = row.function
     make.__signature__ = signature  # type: ignore[attr-defined]
     described = "".join(f"\n    {name}: {described_options[name].help}" for name in names)
     make.__doc__ = f"Returns labels that are {row.meaning}.\n" + (f"\nArgs:{described}\n" if described else "")
     return make
 
 
-CONSTRUCTORS = {row.constructor: _constructor(row) for row in FORMATS}
+CONSTRUCTORS = {row.function: _constructor(row) for row in FORMATS}
 globals().update(CONSTRUCTORS)
 __all__ = ["labels_of", *CONSTRUCTORS]

@@ -264,11 +264,11 @@ class LabelsConfig(Section):
                 names += [one.name] if (bool(value) if isinstance(value, Mapping) else value != one.default) else []
         return names
 
-    def _not_used(self, option: str, meant: Sequence[LabelFormat]) -> ConfigError:
+    def _not_used(self, name: str, meant: Sequence[LabelFormat]) -> ConfigError:
         """Returns the error for an option that none of the formats uses which may be meant."""
-        section, path = option.partition(".")[0], f"{self.PATH}.{option}"
-        problem = _MEANT_FOR.get(option) or _MEANT_FOR[section]
-        if section == "columns" and not any(name.startswith(section) for row in meant for name in row.options):
+        section, path = name.partition(".")[0], f"{self.PATH}.{name}"
+        problem = _MEANT_FOR.get(name) or _MEANT_FOR[section]
+        if section == "columns" and not any(one.startswith(section) for row in meant for one in row.options):
             problem = "{format} has no columns"
         kind = "a COCO file" if self.format == "coco_json" else self.format
         fix = f"Remove {path}, or give their CSV." if section == "rle" else f"Remove {path}."
