@@ -528,11 +528,11 @@ class ObjectFiles(ObjectFormat):
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
         numbers = range(len(self._files.keys))
         threads = readers(self._files.root)
-        yield from map_threads(self._read_file, numbers, threads, self._weight)
-
-    def _weight(self, number: int) -> int:
-        """Returns the bytes of memory that reading a file takes, with its text and its values."""
-        return _MEMORY_EACH * min(self._files.sizes[number], MOST_FILE_BYTES)
+        sizes = self._files.sizes
+        # The bytes of memory that reading a file takes, with its text and its values.
+        yield from map_threads(
+            self._read_file, numbers, threads, lambda number: _MEMORY_EACH * min(sizes[number], MOST_FILE_BYTES)
+        )
 
     def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
         key = self._files.keys[number]
