@@ -113,45 +113,24 @@ def _annotations(texts: list[str]) -> str | list[str] | dict[str, str] | None:
     return files
 
 
-def _call(options: argparse.Namespace, *more: str) -> str:
+def _call(options: argparse.Namespace) -> str:
     """Returns the command with its options as the user gave them, to be pasted."""
     given = [*(["--task", options.task] if options.task else []), *(f"--set={text}" for text in options.set)]
-    return shlex.join(["shardwright", "init", options.folder, *options.labels, *given, *more])
-
-
-def _raising_call(options: argparse.Namespace, resolved: ResolvedInput) -> str:
-    """Returns the command that writes the file again, with a limit that allows all rejects; or nothing."""
-    if resolved.too_many is None:
-        return ""
-    out = [f"--out={options.out}"] if options.out else []
-    # A later value of a key counts.
-    share = f"--set=rejects.max_fraction={resolved.too_many.share:g}"
-    return _call(options, share, *out, *([] if options.out == _STDOUT else ["--force"]))
+    return shlex.join(["shardwright", "init", options.folder, *options.labels, *given])
 
 
 def _print(options: argparse.Namespace, resolved: ResolvedInput, out: str, text: str) -> None:
-    raising = _raising_call(options, resolved)
     if options.json:
         from shardwright.pipelines.commands.validate import plain_values
 
         found = {"file": None if out == _STDOUT else out, "detected": list(resolved.notes)}
-        rejects = None if resolved.too_many is None else {**vars(resolved.too_many), "command": raising}
-        print_json({**found, "too_many_rejects": rejects, "configuration": plain_values(resolved.config)})
+        print_json({**found, "configuration": plain_values(resolved.config)})
         return
     stream = sys.stderr if out == _STDOUT else sys.stdout
     for note in resolved.notes if not options.quiet else ():
         print(f"  {escape(note)}", file=stream)
     if out == _STDOUT:
         print(text, end="")
-    if resolved.too_many is not None:
-        written = "" if out == _STDOUT else f"{out}: written. "
-        limit = resolved.config.rejects.max_fraction
-        print(
-            f"{written}But {escape(resolved.too_many.text)}.\nrejects.max_fraction is {limit:g}, so an ingest would "
-            f"end with an error. Fix or remove these files, or allow them:\n  {raising}",
-            file=stream,
-        )
-        return
     if out == _STDOUT:
         return
     dataset = f"shardwright ingest {shlex.quote(out)} --out DIR"

@@ -26,6 +26,7 @@ from shardwright.pipelines.init.choose_split import ChosenSplit, choose_split
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
 from shardwright.pipelines.init.hypotheses import propose
+from shardwright.pipelines.init.image_sample import ImageSample, try_input
 from shardwright.pipelines.init.inventory import Inventory, is_place
 from shardwright.pipelines.init.question import ask
 from shardwright.pipelines.init.scope import FailedFile, limit_to_set
@@ -57,10 +58,12 @@ class Decision(NamedTuple):
     Attributes:
         input: it, read.
         split: how its images are divided.
+        sample: some of its images, tried.
     """
 
     input: DetectedInput
     split: ChosenSplit
+    sample: ImageSample
 
 
 def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) -> Decision:
@@ -73,15 +76,16 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
 
     Raises:
         UsageError: there are no images, or the annotations cannot be read. With `readings` where several fit.
-        CheckFailed: nothing matched, or images without annotations. With `readings`.
+        CheckFailed: nothing matched, images without annotations, or an ingest would stop for its rejects. With
+            `readings`.
     """
     labels = options.get(PATH, labels)
     inventory = Inventory.of(folder)
 
     def detect(further: Mapping[str, Any]) -> Decision:
         chosen = {**options, **further}
-        found = _detect(folder, inventory, chosen.get(PATH, labels), chosen)
-        return Decision(found, choose_split(found, inventory))
+        found, sample = try_input(_detect(folder, inventory, chosen.get(PATH, labels), chosen))
+        return Decision(found, choose_split(found, inventory), sample)
 
     try:
         return detect({})

@@ -28,6 +28,7 @@ def outcome(here, name, mutation, capsys):
     if code == 0:
         code = main(["ingest", str(here / "c.yaml"), "--out", str(here / "out")])
         printed += "".join(capsys.readouterr())
+        assert code == 0, f"init wrote a configuration that an ingest stops for\n{printed}"
     assert "Traceback" not in printed
     assert code in (0, 1, 2)
     if code:
