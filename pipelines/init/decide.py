@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from shardwright.config.input import TFRECORD
 from shardwright.config.split import stated_split
@@ -22,13 +22,13 @@ from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
 from shardwright.formats.detect import WITHOUT_PATH
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
-from shardwright.pipelines.init.choose_split import ChosenSplit, choose_split
+from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
 from shardwright.pipelines.init.hypotheses import propose
-from shardwright.pipelines.init.image_sample import ImageSample, try_input
+from shardwright.pipelines.init.image_sample import try_input
 from shardwright.pipelines.init.inventory import Inventory, is_place
-from shardwright.pipelines.init.question import ask
+from shardwright.pipelines.init.question import Decision, ask
 from shardwright.pipelines.init.scope import FailedFile, limit_to_set
 from shardwright.pipelines.init.trial import (
     CLASSES,
@@ -50,20 +50,6 @@ _MOST_ERRORS = 2
 _NEXT_TO_NOTHING = 100
 # Files that no ingest reads and nobody misses: descriptions, code, settings.
 _NO_DATA = (".md", ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".cfg", ".html", ".pdf", ".rst")
-
-
-class Decision(NamedTuple):
-    """The hypothesis that is right.
-
-    Attributes:
-        input: it, read.
-        split: how its images are divided.
-        sample: some of its images, tried.
-    """
-
-    input: DetectedInput
-    split: ChosenSplit
-    sample: ImageSample
 
 
 def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) -> Decision:

@@ -30,6 +30,7 @@ from shardwright.ingest.survey import SurveyedInput
 from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
 from shardwright.pipelines.init.trial import DetectedInput
+from shardwright.progress import counted
 from shardwright.staging.commit import allowed_rejects, needed_share
 from shardwright.storage import Refusal, map_threads, read_bytes, readers
 
@@ -118,7 +119,7 @@ def try_input(found: DetectedInput) -> tuple[DetectedInput, ImageSample]:
         sample.sizes.update([image.displayed] if image.displayed else [])
         sample.formats |= {image.converted} - {""}
         sample.turned |= image.turned
-        sample.classes.update(image.classes)
+        sample.classes.update(set(image.classes))
         if image.refusal is not None:
             sample.refused[image.position] = image.refusal
         sample.pixels += math.prod(image.size)
@@ -164,7 +165,7 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
         ]
     if good > unread and not 2 * misfits > len(seen) > total / 2:
         share = min(1.0, needed_share(rejects, total) + (_OF_A_SAMPLE if unread else 0))
-        what = f"{about}{rejects:,} inputs are rejected"
+        what = f"{about}{counted(rejects, 'input is', 'inputs are')} rejected"
         readings.append(Reading(what, {_MAX_REJECTS: round(share, 4)}))
     raise error.with_readings(*readings)
 

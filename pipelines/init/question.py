@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from shardwright.errors import Reading, ShardwrightError
 from shardwright.formats.base import ClassesInText
 from shardwright.formats.detect import SEGMENTATION
+from shardwright.pipelines.init.choose_split import ChosenSplit
+from shardwright.pipelines.init.image_sample import ImageSample
+from shardwright.pipelines.init.trial import DetectedInput
 from shardwright.progress import counted
-
-if TYPE_CHECKING:
-    from shardwright.pipelines.init.decide import Decision
 
 _MOST_ANSWERS, _MOST_CLASSES, _MOST_DEPTH = 3, 5, 2
 _LIMITS = ("rejects.",)
 
-Detect = Callable[[Mapping[str, Any]], "Decision"]
+
+class Decision(NamedTuple):
+    """The hypothesis that is right.
+
+    Attributes:
+        input: it, read.
+        split: how its images are divided.
+        sample: some of its images, tried.
+    """
+
+    input: DetectedInput
+    split: ChosenSplit
+    sample: ImageSample
+
+
+Detect = Callable[[Mapping[str, Any]], Decision]
 
 
 def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
@@ -59,7 +74,7 @@ def describe(decision: Decision) -> str:
     parts = [counted(len(surveyed.listing.keys) - len(surveyed.rejected), "image")]
     by_class = _by_class(decision)
     if by_class:
-        shown = [f"{name} {by_class[name]}" for name in list(by_class)[:_MOST_CLASSES]]
+        shown = [f"{name}: {by_class[name]:,}" for name in list(by_class)[:_MOST_CLASSES]]
         more = len(by_class) - len(shown)
         parts.append(", ".join(shown) + (f" and {more} more classes" if more > 0 else ""))
     if found.config.task == SEGMENTATION and sample.pixels:

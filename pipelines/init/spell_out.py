@@ -10,8 +10,8 @@ from shardwright.config import Config, InputConfig
 from shardwright.formats.classes import as_integer
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.choose_split import ChosenSplit
-from shardwright.pipelines.init.decide import Decision
 from shardwright.pipelines.init.image_sample import ImageSample
+from shardwright.pipelines.init.question import Decision
 from shardwright.pipelines.init.trial import DetectedInput
 from shardwright.progress import counted
 

@@ -38,6 +38,7 @@ from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
+from shardwright.formats.table_values import class_readings, describes_object
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, area, perimeter, read_numbers
@@ -526,13 +527,20 @@ def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int |
             f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
             "input.labels.columns.label, or only one class."
         )
-    unknown = [name for name in table.header if name not in known and reduce_header(name) not in _DESCRIBING]
+    unknown = [
+        name
+        for i, name in enumerate(table.header)
+        if name not in known and reduce_header(name) not in _DESCRIBING and not describes_object(table, i)
+    ]
     if unknown:
+        taken = {i for i, name in enumerate(table.header) if name not in unknown}
+        readings = class_readings(table, taken)
+        likely = str(readings[0].options["input.labels.columns.label"]) if readings else unknown[0]
         raise UsageError(
-            f"{table.path}: no column of classes was found; is it {unknown[0]!r}? Name it by "
+            f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
             "input.labels.columns.label, or write the only class there is into input.classes."
         ).with_readings(
-            Reading(f"the column {unknown[0]!r} has the classes", {"input.labels.columns.label": unknown[0]}),
+            *(readings or [Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely})]),
             Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
         )
     return _ONE_CLASS

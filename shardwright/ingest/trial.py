@@ -15,7 +15,7 @@ import numpy as np
 from shardwright.config.images import FULL
 from shardwright.dataset.stored_image import prepare
 from shardwright.formats.base import IGNORE, ImageSample
-from shardwright.images.boxes import XMAX, XMIN, YMAX, YMIN
+from shardwright.images.boxes import LABEL, XMAX, XMIN, YMAX, YMIN
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.orientation import transposes
@@ -88,9 +88,9 @@ class TriedImage:
         return tuple(text.decode("utf-8") for text in self._values("image/class/text"))
 
     @property
-    def boxes(self) -> list[tuple[float, ...]]:
-        """Left, top, right and bottom edge of each box in the stored frame, as fractions of the image."""
-        return list(zip(*(self._values(side) for side in (XMIN, YMIN, XMAX, YMAX)), strict=True))
+    def boxes(self) -> dict[str, list[Any]]:
+        """Edges and classes (from 1) of its boxes in the stored frame, by feature; empty where it has none."""
+        return {name: values for name in (XMIN, YMIN, XMAX, YMAX, LABEL) if (values := self._values(name))}
 
     def runs(self, label: int) -> Runs:
         """Returns the mask of a class, or of `IGNORE`, in the stored frame, int64 (n, 2)."""
