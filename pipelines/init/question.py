@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from shardwright.errors import Reading, ShardwrightError
 from shardwright.formats.base import ClassesInText
-from shardwright.formats.detect import SEGMENTATION
+from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.trial import DetectedInput
