@@ -18,6 +18,7 @@ from shardwright.progress import counted
 # The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
 _STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
 _CLASSIFICATION = "classification"
+_BOXES = "boxes become features; `shardwright run` trains on the classes of whole images, and detects no objects"
 _FORMATS = "images.unsupported_formats"
 
 
@@ -53,6 +54,8 @@ def resolve_input(decision: Decision) -> ResolvedInput:
     trainable = bool(survey.classes)
     notes = [*found.notes, _counted(found.surveyed, sample)]
     notes += [comments[_FORMATS]] if sample.formats else []
+    if config.input.labels.boxes:
+        notes.append(_BOXES)
     if split.stated or config.split.method != "hash":
         notes.append(f"split: {split.comment}")
     return ResolvedInput(config, comments, tuple(notes), trainable)

@@ -386,7 +386,9 @@ class RleCsv(CsvFormat):
     def _look(self, image: int, annotation: RawAnnotation) -> None:
         if annotation.row is not None:
             super()._look(image, annotation)
-        text = annotation.text or ""
+        text = annotation.text
+        if not text or self.dialect.runs == COUNTS:
+            return
         # All but a few texts have no 0 at all: no need to read their numbers.
         if (" 0 " in text or text[:2] == "0 ") and self.dialect.runs == ABSOLUTE:
             numbers = read_numbers(text)
@@ -394,7 +396,7 @@ class RleCsv(CsvFormat):
                 self._starts_at_0.append(annotation.line)
         # Pairs of numbers, as they are nearly always written, need not be read.
         pairs = text.count(" ") % 2 and text[0].isdecimal() and text[-1].isdecimal()
-        if text and not pairs and self.dialect.runs != COUNTS:
+        if not pairs:
             numbers = read_numbers(text)
             self._other_texts += numbers is None or len(numbers) % 2
 
@@ -435,7 +437,10 @@ class RleCsv(CsvFormat):
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         text = row.fields[self._columns[MASK]].strip()
-        if self.dialect.is_empty(text):
+        # Nearly all texts are longer than any word.
+        if len(text) > _LONGEST_WORD and text[0] != "[":
+            pass
+        elif self.dialect.is_empty(text):
             text = ""
         elif len(text) <= _LONGEST_WORD and "".join(text.lower().split()) in self._words:
             self._lines_of_words.setdefault(text, row.line)
