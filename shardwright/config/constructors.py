@@ -14,7 +14,7 @@ from typing import Any
 
 from shardwright.config.calls import bind
 from shardwright.config.input import LabelsConfig, RleConfig
-from shardwright.config.json_schema import field_docs
+from shardwright.config.json_schema import documented
 from shardwright.config.load import label_options
 from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
 from shardwright.label_formats import FORMATS, LabelFormat
@@ -54,7 +54,7 @@ def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
         for i, name in enumerate(names)
     ]
     signature = Signature(parameters, return_annotation=LabelsConfig)
-    docs = {**field_docs(RleConfig), **field_docs(LabelsConfig)}
+    docs = {name: documented(RleConfig if name in _OF_RUNS else LabelsConfig, name) for name in names}
 
     def make(*values: Any, **given: Any) -> LabelsConfig:
         options = {k: v for k, v in bind(signature, row.constructor, values, given).arguments.items() if v is not None}
