@@ -23,6 +23,7 @@ from tfx.dsl.io import fileio
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.runtime.artifacts import fetch_folder
 from shardwright.components.runtime.beam import in_process_beam
+from shardwright.components.runtime.heartbeat import watched
 from shardwright.components.runtime.jobset import Cluster, JobSetTask, run_as_jobset
 from shardwright.components.runtime.mounts import (
     AS_THEY_ARE,
@@ -41,6 +42,7 @@ from shardwright.components.runtime.page_outputs import fill_page_outputs, take_
 from shardwright.components.runtime.tfx_compat import run_task
 from shardwright.errors import ShardwrightError
 from shardwright.escaping import escape_message, escaped_streams
+from shardwright.processes import sigterm_raises
 from shardwright.storage.mirror import put_folder
 
 _INVOCATION = "--json_serialized_invocation_args"
@@ -62,7 +64,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--shared", help="with --jobset: folder of a volume that its pods and this one mount")
     options, rest = parser.parse_known_args(list(arguments))
     try:
-        with escaped_streams(), in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+        with (
+            watched(os.environ),
+            sigterm_raises(),
+            escaped_streams(),
+            in_process_beam(),
+            tempfile.TemporaryDirectory(prefix="shardwright-") as scratch,
+        ):
             _run(rest, options.artifacts, scratch, _work(options, list(rest)))
     except ShardwrightError as error:
         print(f"shardwright: {escape_message(str(error))}", file=sys.stderr, flush=True)

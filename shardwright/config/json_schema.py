@@ -142,6 +142,7 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "kubeflow.trainer.gpus": (0, None),
     "kubeflow.pods.*.timeout_hours": (0.01, 8760),
     "kubeflow.pods.*.shared_memory": (2**20, None),
+    "kubeflow.jobset.heartbeat_minutes": (5, 1440),
     "kubeflow.jobset.max_restarts": (0, 100),
 }
 # Path of a mapping -> its keys.

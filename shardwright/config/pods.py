@@ -99,6 +99,8 @@ class JobSetConfig:
         max_restarts: how often it starts again after a failure. After a preemption it always starts again.
         privileged: whether its containers are privileged, which some TPU drivers need to open `/dev/vfio`.
         host_network: whether its pods use the network of their nodes, which is faster between the hosts of a v6e slice.
+        heartbeat_minutes: minutes after which the hosts stop a training whose task was killed, with a checkpoint.
+        owned: whether Kubernetes deletes it with the pod of its task, where a cluster keeps pods no longer than runs.
     """
 
     queue: str | None = None
@@ -106,6 +108,8 @@ class JobSetConfig:
     max_restarts: int = 3
     privileged: bool = False
     host_network: bool = False
+    heartbeat_minutes: float = 10
+    owned: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,8 @@ def check_jobset(path: str, jobset: JobSetConfig) -> None:
         problem = f"{jobset.queue!r} has {len(jobset.queue)} characters, and the value of a label at most 63"
         raise ConfigError(f"{path}.queue", problem, "Name a queue with a shorter name.")
     between(f"{path}.max_restarts", jobset.max_restarts, 0, 100)
+    # The task may wait four minutes for a busy API server.
+    between(f"{path}.heartbeat_minutes", jobset.heartbeat_minutes, 5, 24 * 60)
 
 
 def check_secret_names(path: str, names: tuple[str, ...]) -> None:

@@ -67,6 +67,8 @@ VARIABLES: Table = {
     "SHARDWRIGHT_COORDINATOR": "`HOST:PORT` of host 0, if several hosts train together",
     "SHARDWRIGHT_HOSTS": "number of hosts that train together",
     "SHARDWRIGHT_HOST": "number of this host, from 0",
+    "SHARDWRIGHT_HEARTBEAT": "file that a waiting task renews, and the hosts of its JobSet watch; the task sets it",
+    "SHARDWRIGHT_HEARTBEAT_SECONDS": "seconds without a renewal after which they end; compiled pipelines set it",
     "SHARDWRIGHT_CPU_DEVICES": "number of virtual devices that JAX makes of one CPU",
     "SHARDWRIGHT_SILENT_SECONDS": "seconds after which an unchanged lease counts as abandoned (default 60)",
     "SHARDWRIGHT_KUBERNETES": "address of a `kubectl proxy`, if a JobSet is started from outside the cluster",
@@ -83,6 +85,7 @@ EXIT_CODES: Table = {
     "1": "the data, the run or the model failed a check, or a dataset is damaged",
     "2": "the call or the configuration is wrong",
     "130": "the command was interrupted with Ctrl-C",
+    "143": "the training received SIGTERM and saved its state; run it again to continue",
 }
 COMPETITIONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Understanding Clouds", "`Image_Label`, `EncodedPixels`", "`absolute`", "`column`", "1"),
