@@ -38,6 +38,7 @@ from shardwright.components.runtime.mounts import (
     output_folders,
     url_of,
 )
+from shardwright.components.runtime.packed import unpack_parameters
 from shardwright.components.runtime.page_outputs import fill_page_outputs, take_page_outputs
 from shardwright.components.runtime.tfx_compat import run_task
 from shardwright.errors import ShardwrightError
@@ -80,12 +81,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[str]], None]:
     """Returns the task, called with TFX's arguments and paths that can be opened; `arguments` are the service's."""
-    if options.jobset is None:
-        return run_task
     place = arguments.index(_INVOCATION) + 1
+    if options.jobset is None:
+        return lambda changed: run_task(_with_whole_parameters(changed, place))
     cluster = Cluster.of_this_pod(os.environ)
     task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared, cluster.namespace))
     return lambda changed: run_as_jobset(task, json.loads(changed[place]), cluster)
+
+
+def _with_whole_parameters(arguments: list[str], place: int) -> list[str]:
+    return [*arguments[:place], json.dumps(unpack_parameters(json.loads(arguments[place]))), *arguments[place + 1 :]]
 
 
 def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:

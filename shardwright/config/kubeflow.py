@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -36,6 +37,8 @@ from shardwright.config.pods import (
 )
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES, scheme_of
+
+_VERSION = re.compile(r"2\.\d{1,3}(\.\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class KubeflowConfig:
 
     Attributes:
         image: Shardwright's image.
+        version: of Kubeflow Pipelines' backend, such as `"2.5"`, if it is older than 2.14; by default a current one.
         retries: how often a task that fails is run again.
         image_parameter: whether a run may be given another image, which Kubeflow's backend takes from 2.4 on.
         pipeline_root: folder of all artifacts; by default the cluster's own.
@@ -110,6 +114,7 @@ class KubeflowConfig:
     PATH: ClassVar[str] = "kubeflow"
 
     image: str | None = None
+    version: str | None = None
     retries: int = RETRIES
     image_parameter: bool = False
     pipeline_root: str | None = None
@@ -127,6 +132,12 @@ class KubeflowConfig:
 
     def __post_init__(self) -> None:
         check_image("kubeflow.image", self.image)
+        if self.version is not None and not _VERSION.fullmatch(self.version):
+            problem = f"{self.version!r} is not a version of Kubeflow Pipelines 2"
+            raise ConfigError("kubeflow.version", problem, 'Write e.g. "2.5", in quotes.')
+        if self.image_parameter and not self.is_at_least(4):
+            problem = f"Kubeflow Pipelines {self.version} takes no image of the run"
+            raise ConfigError("kubeflow.image_parameter", problem, "Remove it, or use a backend from 2.4 on.")
         between("kubeflow.retries", self.retries, 0, MOST_RETRIES)
         if self.pipeline_root is not None and not any(
             scheme.is_folder_url(self.pipeline_root) for scheme in MOUNTED_SCHEMES
@@ -166,6 +177,10 @@ class KubeflowConfig:
         check_secret_names("kubeflow.image_pull_secrets", self.image_pull_secrets)
         check_jobset("kubeflow.jobset", self.jobset)
         check_notify("kubeflow.notify", self.notify)
+
+    def is_at_least(self, minor: int) -> bool:
+        """Returns whether the backend is Kubeflow Pipelines 2.`minor` or later."""
+        return self.version is None or int(self.version.split(".")[1]) >= minor
 
     def pod_of(self, component: str) -> PodConfig:
         """Returns the settings of a component's pods: its own over those of all."""

@@ -20,6 +20,7 @@ from shardwright.pipelines.kubeflow import (
     _add_accelerator,
     _add_notification,
     _add_variables,
+    _notifies,
     add_image_parameter,
     platform_document,
 )
@@ -84,6 +85,11 @@ ROWS: dict[str, Row] = {
     "kubeflow.image_parameter": pipeline(
         "deploymentSpec.executors.Pusher_executor.container.image", "driver/driver.go:441",
         "{{$.inputs.parameters['image']}}", image_parameter=True,
+    ),
+    # The tasks stay in the outermost graph: earlier versions take no exit task with a state.
+    "kubeflow.version": pipeline(
+        "root.dag.tasks.Pusher.taskInfo.name", "compiler/argocompiler/dag.go:72", "Pusher",
+        version="2.5", notify={"webhook": "chat/url"},
     ),
     "kubeflow.retries": pipeline(f"{TASK}.retryPolicy.maxRetryCount", "compiler/argocompiler/container.go:628", 2),
     "kubeflow.pipeline_root": pipeline(
@@ -231,7 +237,7 @@ def made(row: Row) -> Any:
     _add_accelerator(config, {"pipelineSpec": spec})
     if config.kubeflow.image_parameter:
         add_image_parameter(spec, IMAGE)
-    if config.kubeflow.notify.webhook is not None:
+    if _notifies(config.kubeflow):
         _add_notification(config, spec)
     return spec
 

@@ -261,6 +261,10 @@ def test_the_example_of_the_page_is_a_configuration():
         ({"pods": {"all": {"scratch": [{"path": "/models", "size": "1GB"}]}}}, "a path of kubeflow.volumes, too"),
         ({"image_pull_secrets": ["My Secret"]}, "'My Secret' is not the name of a Secret"),
         ({"jobset": {"queue": "a b"}}, r"jobset\.queue: 'a b' is not a name"),
+        ({"jobset": {"heartbeat_minutes": 1}}, r"heartbeat_minutes: 1"),
+        ({"version": "1.8"}, r"kubeflow\.version: '1\.8' is not a version .*in quotes"),
+        ({"version": 2.5}, r"kubeflow\.version: 2\.5"),
+        ({"version": "2.3", "image_parameter": True}, "Pipelines 2.3 takes no image"),
         ({"jobset": {"max_restarts": -1}}, r"jobset\.max_restarts"),
     ],
 )
