@@ -251,7 +251,7 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
             "vertex.dataflow.components.Evaluator",
             "the Evaluator works on folders of its machine, where TFMA's workers would look for the model",
             "Give it a large machine (vertex.resources.Evaluator) and processes on it "
-            "(`shardwright docs deploy/dataflow`).",
+            "(`shardwright docs deploy/beam-runners`).",
         )
     check_components("vertex.dataflow.components", dataflow.components, ON_DATAFLOW)
     _matches("vertex.dataflow.machine", dataflow.machine, MACHINE, "Write a machine type such as n2-standard-4.")

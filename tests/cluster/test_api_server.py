@@ -228,7 +228,7 @@ def test_jobsets_definition_refuses_other_actions(server, tmp_path):
 )
 @pytest.mark.parametrize("traffic", [100, 10])
 def test_no_field_of_the_inference_service_is_dropped(server, traffic):
-    made = yaml.safe_load(kserve_manifest(config(), traffic))
+    made = yaml.safe_load(kserve_manifest(config(), traffic, "17"))
     assert kept(made, create(server, made, dry_run=True)) == []
 
 
