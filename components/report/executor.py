@@ -32,7 +32,7 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class."""
+        """Writes the report and its pages."""
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
         dataset = open_all(input_dict["examples"], self._get_tmp_dir)
         seen = collect_page(dataset)

@@ -46,12 +46,6 @@ class MaskFileError(RleError):
     code = "bad_mask"
 
 
-class UnknownValueError(MaskFileError):
-    """A mask image contains a number or a color that is not a class."""
-
-    code = "unknown_class"
-
-
 class MaskImage(NamedTuple):
     """A decoded mask.
 
@@ -196,7 +190,7 @@ def label_runs(
         Label -> runs, for the labels that occur.
 
     Raises:
-        UnknownValueError: a value is not in `labels`; names it and how many pixels have it.
+        MaskFileError: a value is not in `labels` (code `unknown_class`); names it and how many pixels have it.
     """
     found, runs = value_runs(mask.values)
     values, inverse = np.unique(found, return_inverse=True)
@@ -206,9 +200,10 @@ def label_runs(
         further = f" and {counted(len(unknown) - 1, 'other value')}" if len(unknown) > 1 else ""
         known = [show_value(value) for value in labels]
         shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
-        raise UnknownValueError(
+        raise MaskFileError(
             f"{counted(pixels, 'pixel is', 'pixels are')} {show_value(unknown[0])}{further}, which is not a class; "
-            f"known are {shown}"
+            f"known are {shown}",
+            "unknown_class",
         )
     label_of = [labels.get(value, others) for value in values.tolist()]
     masks = {}
