@@ -20,9 +20,9 @@ import control_plane
 import pytest
 import yaml
 from api_server import until
+from cluster_objects import KUBEFLOW, NAMESPACE, config, create, of_the_pages
 from control_plane import MERGE, Kubelet
 from kubernetes.client import ApiException
-from test_api_server import KUBEFLOW, NAMESPACE, config, create, of_the_pages
 
 from shardwright.components.runtime import jobset
 from shardwright.components.runtime.heartbeat import HEARTBEAT, SECONDS
