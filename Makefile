@@ -45,7 +45,7 @@ test-full: setup ## the base installation, the other stack, data sets compared b
 cluster-test: setup ## manifests and rights on a real Kubernetes API server, built from Debian's sources (root; CRDS=DIR: definitions of JobSet and KServe)
 	@$(TIMED) 'cluster' env SHARDWRIGHT_CRDS=$(abspath $(CRDS)) tools/cluster.sh
 
-engines: setup ## JobSet, Kueue, KServe's definitions and Beam's Prism, built from their Go modules: our documents on a real control plane
+engines: setup ## JobSet, KServe's definitions and Beam's Prism, built from their Go modules: our documents on a real control plane
 	@$(TIMED) 'engines' tools/engines.sh
 
 soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, power cuts on ext4 and xfs (root), memory over a hundred thousand images, mistakes that tests must find
