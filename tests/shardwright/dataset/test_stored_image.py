@@ -237,17 +237,17 @@ def test_where_cores_are_left_threads_decode_the_images_of_a_shard(tmp_path, mon
         Image.fromarray(random.integers(0, 256, (16, 24, 3), np.uint8)).save(file)
     # One is damaged: it is rejected in its place.
     file.write_bytes(file.read_bytes()[:-40])
-    prepared, found = write._prepared, {}
+    prepared, found = write.prepare, {}
     raw = {"input": {"images": str(tmp_path / "in"), "labels": {"format": "none"}}, "task": "classification"}
     for cores in (1, 4):
         callers = set()
 
-        def noted(checked, options, callers=callers):
+        def noted(*arguments, callers=callers):
             callers.add(threading.get_ident())
-            return prepared(checked, options)
+            return prepared(*arguments)
 
         monkeypatch.setattr(ingest_run, "usable_cores", lambda cores=cores: cores)
-        monkeypatch.setattr(write, "_prepared", noted)
+        monkeypatch.setattr(write, "prepare", noted)
         run({**raw, "images": images}, tmp_path / f"out{cores}")
         found[cores] = tree(tmp_path / f"out{cores}")
         assert (threading.get_ident() in callers) == (cores == 1 or not images)
