@@ -22,6 +22,8 @@ _ROWS_SEEN, _MOST_VALUES = 1000, 1000
 # Columns that divide the images, and are not their classes.
 _DIVIDING = frozenset(("split", "subset", "set", "partition", "fold", "kfold", "usage"))
 _LABEL_OPTION = "input.labels.columns.label"
+# A table of more columns than these holds more than classes, which nothing names without a header.
+_MOST_UNNAMED = 4
 # No name of a file is that long, and masks are.
 _LONGEST = 1000
 
@@ -69,7 +71,7 @@ def headless_roles(table: Table, image: int) -> dict[str, str]:
     classes = class_readings(table, {image, *runs})
     if len(runs) == 1:
         roles[MASK] = table.header[runs[0]]
-    if len(classes) == 1 and len(runs) < 2:
+    if len(classes) == 1 and len(runs) < 2 and len(table.header) <= _MOST_UNNAMED:
         roles[LABEL] = str(classes[0].options[_LABEL_OPTION])
     return roles
 

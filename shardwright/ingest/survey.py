@@ -29,8 +29,10 @@ from shardwright.formats.base import (
     Survey,
     counted_endings,
 )
+from shardwright.formats.classes import check_spellings
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
+from shardwright.formats.exported import Exported
 from shardwright.formats.head import Head
 from shardwright.formats.image_or_mask import without_masks
 from shardwright.formats.record_listing import holds_records
@@ -240,6 +242,8 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in known]
     if not any(survey.listed):
         raise _nothing_matched(listing, opened.not_images, survey, source)
+    if recipe.input.classes is None and not isinstance(source, Exported):
+        check_spellings(survey.classes, source.name or listing.root)
     rejected = {**opened.not_images, **survey.rejected}
     rest = _unlisted_images(listing, survey, rejected, source.name, unlisted, may_be_empty)
     if unlisted == "reject":

@@ -89,10 +89,12 @@ def read_within(
     """
     with open_regular(path, buffered=False) as file:
         end = os.fstat(file.fileno()).st_size
-        check_size(path, (end if stop is None else min(stop, end)) - start, most)
+        size = (end if stop is None else min(stop, end)) - start
+        check_size(path, size, most)
         if start:
             file.seek(start)
-        data = file.read() if stop is None else _read_part(file, stop - start)
+        # Memory is taken for all bytes that are asked for.
+        data = file.read() if stop is None else _read_part(file, size)
         if check is not None:
             check(file.fileno())
         return data
