@@ -95,7 +95,9 @@ class NameIndex:
         return self._last[1]
 
     def _find(self, name: str) -> int | None:
-        found = next((at for folder in self._first if (at := self._at(f"{folder}/{name}")) is not None), None)
+        found = None
+        if self._first:
+            found = next((at for folder in self._first if (at := self._at(f"{folder}/{name}")) is not None), None)
         found = self._at(name) if found is None else found
         if found is not None or self._exact:
             return found

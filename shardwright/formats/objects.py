@@ -522,13 +522,9 @@ class ObjectFiles(ObjectFormat):
         return ""
 
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
-        numbers = range(len(self._files.keys))
-        threads = readers(self._files.root)
-        yield from map_threads(self._read_file, numbers, threads, self._weight)
-
-    def _weight(self, number: int) -> int:
-        """Returns the bytes of memory that reading a file takes, with its text and its values."""
-        return _MEMORY_EACH * min(self._files.sizes[number], MOST_FILE_BYTES)
+        # The bytes of memory that reading each file takes, with its text and its values.
+        memory = [_MEMORY_EACH * min(size, MOST_FILE_BYTES) for size in self._files.sizes]
+        yield from map_threads(self._read_file, range(len(memory)), readers(self._files.root), memory.__getitem__)
 
     def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
         key = self._files.keys[number]

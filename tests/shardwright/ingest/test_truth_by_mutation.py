@@ -57,6 +57,7 @@ def run(here, arguments, truth, drawn_set, capsys):
     if code == 0:
         code, more = call(["ingest", str(here / "c.yaml"), "--out", str(here / "out")], capsys)
         printed += more
+        assert code == 0, f"init wrote a configuration that an ingest stops for\n{printed}"
     if code:
         assert not (here / "out").exists()
         return Result(REFUSAL, (), printed)
