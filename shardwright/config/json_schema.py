@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import json
 import re
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
-from shardwright import label_formats
 from shardwright.config import input as labels
 from shardwright.config.config import Config
 from shardwright.config.options import Option, Pattern, declared
@@ -25,20 +23,6 @@ from shardwright.storage.spans import ALL, NEWEST
 SCHEMA_FILE = "shardwright.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
-# What the sections of `input` check, by path.
-_INPUT: dict[str, Option] = {
-    "input.labels.format": Option("", choices=label_formats.NAMES),
-    "input.labels.rle.encoding": Option("", choices=("auto", "absolute", "relative", "counts")),
-    "input.labels.rle.order": Option("", choices=("auto", "column", "row")),
-    "input.labels.rle.start": Option("", choices=(0, 1)),
-    "input.labels.orientation": Option("", choices=("auto", "stored", "displayed")),
-    "input.labels.unlisted_values": Option("", choices=labels.OTHERS),
-    "input.labels.values": Option("", choices=labels.MASK_VALUES),
-    "input.labels.polygons": Option("", choices=labels.POLYGONS),
-    "input.labels.beyond_image": Option("", choices=labels.BEYOND_IMAGE),
-    "input.unlisted_images": Option("", choices=labels.UNLISTED),
-    "input.on_conflict": Option("", choices=labels.ON_CONFLICT),
-}
 # Path of a mapping -> its keys.
 _KEYS: dict[str, tuple[str, ...]] = {"input.labels.columns": labels.ROLES}
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
@@ -160,7 +144,7 @@ def _default(of: dataclasses.Field[Any]) -> Any:
 def _section(section: type[Any], path: str) -> dict[str, Any]:
     properties, required = {}, []
     for of, here in _fields(section, path):
-        described: dict[str, Any] = {"description": declared(of).help or documented(section, of.name)}
+        described: dict[str, Any] = {"description": declared(of).help}
         default = _default(of)
         if default is dataclasses.MISSING:
             required.append(of.name)
@@ -172,18 +156,12 @@ def _section(section: type[Any], path: str) -> dict[str, Any]:
     return {**schema, "required": required} if required else {**schema, "type": ["object", "null"]}
 
 
-def documented(section: type[Any], name: str) -> str:
-    """Returns the description of a field in the docstring."""
-    entry = re.search(rf"^    {name}: (.*(?:\n     .*)*)", inspect.cleandoc(section.__doc__ or ""), re.MULTILINE)
-    return " ".join(entry[1].split()) if entry else ""
-
-
 def _option(of: dataclasses.Field[Any], hint: Any, path: str) -> dict[str, Any]:
     if path in _FORMS:
         return {"anyOf": _FORMS[path]}
     if "schema" in of.metadata:
         return dict(of.metadata["schema"])
-    return _value(hint, _INPUT.get(path, declared(of)), path)
+    return _value(hint, declared(of), path)
 
 
 def _value(hint: Any, option: Option, path: str) -> dict[str, Any]:

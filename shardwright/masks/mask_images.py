@@ -152,7 +152,7 @@ def read_mask(data: bytes, *, max_pixels: int, lossy: bool = False) -> MaskImage
         return _colored(pixels)
     if image.mode == "L" and bits in _SPREAD:
         pixels = pixels // np.uint8(_SPREAD[bits])
-    if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:
+    if pixels.dtype.kind not in "iu" or pixels.min() < 0 or int(pixels.max()) > 0xFFFF:
         raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")
     if pixels.dtype != np.uint8:
         # Pillow turns the gray of 8 bits only.

@@ -46,7 +46,7 @@ from shardwright.storage import buckets, durable, in_groups, is_remote, map_thre
 from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import lock_file, locked_folder
 from shardwright.storage.mirror import Mirror, working_folder
-from shardwright.storage.own_names import make_working_folder, remove_tree, set_aside
+from shardwright.storage.own_names import make_own_folder, make_working_folder, remove_tree, set_aside
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.records import RecordWriter
 from shardwright.untrusted import inside
@@ -55,6 +55,8 @@ __all__ = ["STAGING_VARIABLE", "PlannedShard", "RecordResult", "ShardResult", "S
 
 # Names the folder of staging folders; it is part of no fingerprint.
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+# Its folder on a volume, where a compiled pipeline is told no other: a name that anybody can know.
+VOLUME_STAGING = ".shardwright-staging"
 
 _DEFAULT_NAMES = ShardNames()
 _DONE = "done/"
@@ -62,6 +64,18 @@ _DONE = "done/"
 _PART = ".json"
 # To start threads takes longer than to read the results of so many shards from a disk of this machine.
 _FEW = 16
+
+
+def given_staging() -> str | None:
+    """Returns the folder that `SHARDWRIGHT_STAGING` names, if it does.
+
+    Raises:
+        UsageError: it is the one that we name on a volume, and something that is not ours is there.
+    """
+    given = os.environ.get(STAGING_VARIABLE)
+    if given and not is_remote(given) and os.path.basename(given) == VOLUME_STAGING:
+        make_own_folder(given)
+    return given
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ REFUSED = [
     ),
     (
         {"input": {"images": "x", "labels": {"rle": {"start": 2}, "path": "t"}}},
-        r"input\.labels\.rle\.start: 2 is not a first position",
+        r"input\.labels\.rle\.start: 2 is not known",
     ),
     (
         {"input": {"images": "x", "labels": {"rle": {"start": 1, "encoding": "relative"}, "path": "t"}}},
