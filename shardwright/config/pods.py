@@ -81,8 +81,10 @@ class ScratchVolume(Section):
         form=check_mount,
         help="Where it is mounted, such as `/gcs`, where Kubeflow's launcher puts copies of artifacts.",
     )
-    size: int = option(least=1 << 20, form=BYTES, help="Bytes.")
-    storage_class: str | None = option(None, form=check_name, help="Of the claim; by default that of the cluster.")
+    size: int = option(least=1 << 20, form=BYTES, help="Size in bytes.")
+    storage_class: str | None = option(
+        None, form=check_name, help="Storage class of the claim; by default the cluster's."
+    )
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,17 @@ class JobSetConfig(Section):
     )
     host_network: bool = option(
         False, help="Whether its pods use the network of their nodes, which is faster between the hosts of a v6e slice."
+    )
+    # The task may wait four minutes for a busy API server.
+    heartbeat_minutes: float = option(
+        10,
+        least=5,
+        most=24 * 60,
+        help="Minutes after which the hosts stop a training whose task was killed, with a checkpoint.",
+    )
+    owned: bool = option(
+        False,
+        help="Whether Kubernetes deletes it with the pod of its task, where a cluster keeps pods no longer than runs.",
     )
 
     def check(self, path: str) -> None:
