@@ -132,6 +132,8 @@ def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
         if type(value) is bytes:
             start = (_short_start if len(value) <= _SHORT else _bytes_start)(name, len(value))
             pieces += (start + value,) if len(value) < _WORTH_A_PIECE else (start, value)
+        elif type(value) is int and _fits(value):
+            pieces.append(_int_entry(name, value))
         elif type(value) is EncodedFeature:
             feature = value.feature
             start = (_short_feature if len(feature) <= _SHORT else _feature_start)(name, len(feature))

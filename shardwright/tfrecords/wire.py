@@ -28,6 +28,8 @@ TOO_LONG = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
 # Fewer numbers are written one by one, and fewer bytes read so.
 _WORTH_A_TABLE = 64
 _WORTH_ARRAYS = 12
+# Varints below this are looked up.
+_SMALL = 1 << 12
 # Bytes of numbers that are treated as words of 32 bits.
 _IN_A_WORD = 4
 # By the number of bytes: the bits of such a word that are not continuation bits.
@@ -52,12 +54,19 @@ def delimited_start(field: int, length: int) -> bytes:
 
 def varint(value: int) -> bytes:
     """Writes a number from 0 to 2**64 - 1."""
+    return _SMALL_VARINTS[value] if value < _SMALL else _varint(value)
+
+
+def _varint(value: int) -> bytes:
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+_SMALL_VARINTS = tuple(map(_varint, range(_SMALL)))
 
 
 def pack_int64(values: npt.NDArray[np.int64]) -> bytes:
