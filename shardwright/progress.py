@@ -48,10 +48,16 @@ class Progress(Protocol):
     def advance(self, amount: int = 1) -> None:
         """Counts `amount` more units as done."""
 
+    def describe(self, text: str) -> None:
+        """Shows what is being done now, beside the bar of a terminal."""
+
 
 class _Silent:
     def advance(self, amount: int = 1) -> None:
         del amount
+
+    def describe(self, text: str) -> None:
+        del text
 
 
 class _Lines:
@@ -69,13 +75,19 @@ class _Lines:
             self._due = time.monotonic() + _SECONDS_BETWEEN_LINES
             print(f"  {self._label}: {self._done}/{self._total}", file=sys.stderr, flush=True)
 
+    def describe(self, text: str) -> None:
+        del text
+
 
 class _Bar:
-    def __init__(self, step: Callable[[int], None]) -> None:
-        self._step = step
+    def __init__(self, step: Callable[[int], None], describe: Callable[[str], None]) -> None:
+        self._step, self._describe = step, describe
 
     def advance(self, amount: int = 1) -> None:
         self._step(amount)
+
+    def describe(self, text: str) -> None:
+        self._describe(escape(text))
 
 
 SILENT: Progress = _Silent()
@@ -104,6 +116,7 @@ def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progres
         # own; text that other code prints goes through ours first.
         console = Console(file=unescaped(sys.stderr))
         with bars.Progress(*columns, console=console, transient=True) as shown, escaped_streams():
-            yield _Bar(partial(shown.advance, shown.add_task(label, total=total)))
+            task = shown.add_task(label, total=total)
+            yield _Bar(partial(shown.advance, task), lambda text: shown.update(task, description=text))
     else:
         yield _Lines(label, total)

@@ -96,6 +96,8 @@ def _strength(text: str, kind: _Kind, value: str | None) -> float:
     return strength
 
 
+# What fits the data: see `components.image_trainer.defaults`.
+AUTO_AUGMENT = ("auto",)
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
 ORDERS = ("fast", "exact")
 
@@ -126,7 +128,8 @@ class LoaderConfig:
     Attributes:
         normalize: How pixels become floats: 0 to 1 (`unit`), as ImageNet models of PyTorch or Caffe expect, by the
             statistics of the dataset, or not at all.
-        augment: Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`.
+        augment: Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`. `auto`:
+            those that photographs bear; `[]`: none.
         order: `fast`, or `exact`: the same order on any number of hosts, which a training can continue at a step.
         shuffle_buffer: Number of examples that `order: fast` shuffles.
     """
@@ -134,14 +137,14 @@ class LoaderConfig:
     PATH: ClassVar[str] = "loader"
 
     normalize: str = "imagenet_torch"
-    augment: tuple[str, ...] = ()
+    augment: tuple[str, ...] = AUTO_AUGMENT
     order: str = "fast"
     shuffle_buffer: int = 1024
 
     def __post_init__(self) -> None:
         one_of("loader.normalize", self.normalize, NORMALIZATIONS)
         try:
-            read_augmentations(self.augment)
+            read_augmentations(() if self.augment == AUTO_AUGMENT else self.augment)
         except ConfigError as error:
             raise ConfigError("loader.augment", error.problem, error.fix) from None
         one_of("loader.order", self.order, ORDERS)

@@ -17,7 +17,7 @@ from shardwright.errors import ConfigError
 LOSSES_OF_MASKS = ("bce_dice", "bce", "dice", "focal", "tversky")
 LOSSES_OF_LABELS = ("cross_entropy", "focal")
 LOSSES_OF_CLASSES = ("bce", "focal")
-CLASS_WEIGHTS = ("none", "balanced")
+CLASS_WEIGHTS = ("auto", "none", "balanced")
 COMPACT = "compact"
 ENCODERS = (
     COMPACT,
@@ -127,6 +127,16 @@ ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
 OPTIMIZERS = ("adamw", "adam", "sgd")
 SCHEDULES = ("cosine", "linear", "constant")
 PRECISIONS = ("float32", "bfloat16")
+# By which rule the learning rate follows the batch size, relative to `RATE_BATCH` images.
+NO_SCALING, LINEAR, SQUARE_ROOT = "none", "linear", "square_root"
+RATE_RULES = (NO_SCALING, LINEAR, SQUARE_ROOT)
+RATE_BATCH = 16
+# From random weights, and with weights or layers that are not ours.
+_RATE, _RATE_OF_OTHERS = 3e-3, 1e-3
+# A training from random weights needs updates, however few images there are; more than so many epochs only cost time.
+_UPDATES, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 10, 100
+# What an own model returns.
+OUTPUTS = ("auto", "logits", "probabilities")
 FRESH, BLESSED = "none", "blessed"
 # Begins what replaces the path of a file in a recipe: its checksum in hex follows.
 DIGEST = "blake3:"
@@ -152,23 +162,51 @@ class CheckpointConfig:
 
 
 @dataclass(frozen=True)
+class ProfileConfig:
+    """A trace of some steps, for TensorBoard.
+
+    Attributes:
+        steps: The first step of the trace and the one after its last: `[100, 110]`.
+    """
+
+    PATH: ClassVar[str] = "trainer.profile"
+
+    steps: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.steps and (len(self.steps) != 2 or not 1 <= self.steps[0] < self.steps[1]):
+            raise ConfigError(
+                "trainer.profile.steps", f"{list(self.steps)} is no range of steps", "Write e.g. [100, 110]."
+            )
+
+
+@dataclass(frozen=True)
 class TrainerConfig:
     """The model and how it learns.
 
     Attributes:
         model: `auto` is `unet` for segmentation and `cnn` for classification; `package.module:function` is a function
             of your own.
-        epochs: Times that the split train is read.
+        epochs: Times that the split train is read; by default as many as 1,500 updates take, from 10 to 100.
         batch_size: Images of a step, on all devices and hosts together.
-        learning_rate: Learning rate after the warm-up.
+        learning_rate: Learning rate after the warm-up; by default 0.003, and 0.001 with an encoder or your own model.
         base_filters: Filters of the first layers of a model; deeper layers have multiples.
         seed: Seed of the initial weights and of the order.
         loss: Loss; `auto` fits the task.
-        class_weights: `balanced` weights classes by their frequency.
+        label_smoothing: Share of the truth that is spread over all classes, or for masks moved towards a half.
+        outputs: What your own model returns: `logits`, `probabilities`, or `auto`, by its last activation.
+        class_weights: `balanced` weights classes by their frequency; `auto` does so if one is far rarer than another.
         encoder: Encoder of the model.
         weights: File of weights of the encoder; by default they are random.
+        encoder_rate: Factor of the learning rate for the weights of the encoder; 0 keeps them as they are.
+        encoder_trainable_from: Epoch from which the encoder learns; before, only the rest of the model does.
         optimizer: Optimizer.
         weight_decay: Weight decay of `adamw`; the default is 0.001.
+        decayed: Patterns of the names of weights that decay, such as `*kernel`; the others (biases, scales of
+            normalizations) do not.
+        clip_norm: Global norm to which the gradient of an update is clipped; null: not at all.
+        rate_rule: How the learning rate follows the batch: `linear` multiplies it by `batch_size / 16`, `square_root`
+            by the square root of that.
         schedule: Course of the learning rate after the warm-up.
         warm_up: Share of the steps in which the learning rate rises.
         patience: Epochs without a better one after which a training ends; by default it never does.
@@ -176,9 +214,12 @@ class TrainerConfig:
         warm_start: Initial weights: `none`, those of the `blessed` model, or the path of a model. A compiled pipeline
             needs a file on a bucket.
         text: Columns of `transform.text` that the model reads with the image.
-        ema: Momentum of a running mean of the weights, which is kept in their place.
+        ema: Momentum of a running mean of the weights over the updates, which is kept in their place.
         accumulate: Batches whose gradients make one update.
         callbacks: Import path of a function that returns Keras callbacks.
+        evaluate_every: Epochs between two evaluations on the split eval; the last one is always evaluated.
+        log_every: Steps between two lines of the log: loss, learning rate, gradient norm, speed, memory.
+        profile: A trace of some steps.
         accelerator: Devices that the training must run on.
         hosts: Number of machines that train together.
         checkpoint: The saved state.
@@ -187,17 +228,24 @@ class TrainerConfig:
     PATH: ClassVar[str] = "trainer"
 
     model: str = "auto"
-    epochs: int = 10
+    epochs: int | None = None
     batch_size: int = 16
-    learning_rate: float = 1e-3
+    learning_rate: float | None = None
     base_filters: int = 16
     seed: int = 1
     loss: str = "auto"
-    class_weights: str = "none"
+    label_smoothing: float = 0.0
+    outputs: str = "auto"
+    class_weights: str = "auto"
     encoder: str = COMPACT
     weights: str | None = None
+    encoder_rate: float = 1.0
+    encoder_trainable_from: int = 1
     optimizer: str = "adamw"
     weight_decay: float | None = None
+    decayed: tuple[str, ...] = ("*kernel",)
+    clip_norm: float | None = 1.0
+    rate_rule: str = NO_SCALING
     schedule: str = "cosine"
     warm_up: float = 0.05
     patience: int | None = None
@@ -207,6 +255,9 @@ class TrainerConfig:
     ema: float | None = None
     accumulate: int = 1
     callbacks: str | None = None
+    evaluate_every: int = 1
+    log_every: int = field(default=50, metadata={"place": True})
+    profile: ProfileConfig = field(default_factory=ProfileConfig, metadata={"place": True})
     accelerator: str = field(default="auto", metadata={"place": True})
     hosts: int = field(default=1, metadata={"place": True})
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata={"place": True})
@@ -214,9 +265,11 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         check_model(self.model, self.encoder, self.weights)
         one_of("trainer.class_weights", self.class_weights, CLASS_WEIGHTS)
-        at_least("trainer.epochs", self.epochs, 1)
+        if self.epochs is not None:
+            at_least("trainer.epochs", self.epochs, 1)
         at_least("trainer.batch_size", self.batch_size, 1)
-        between("trainer.learning_rate", self.learning_rate, 1e-8, 10)
+        if self.learning_rate is not None:
+            between("trainer.learning_rate", self.learning_rate, 1e-8, 10)
         between("trainer.base_filters", self.base_filters, 4, 256)
         at_least("trainer.seed", self.seed, 0)
         one_of("trainer.optimizer", self.optimizer, OPTIMIZERS)
@@ -232,10 +285,28 @@ class TrainerConfig:
                     f"{self.optimizer} has none",
                     "Remove trainer.weight_decay, or use optimizer: adamw.",
                 )
+        between("trainer.label_smoothing", self.label_smoothing, 0, 0.9)
+        one_of("trainer.outputs", self.outputs, OUTPUTS)
+        if self.outputs != "auto" and not is_import_path(self.model):
+            raise ConfigError("trainer.outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
+        if self.clip_norm is not None:
+            between("trainer.clip_norm", self.clip_norm, 1e-6, 1e6)
+        one_of("trainer.rate_rule", self.rate_rule, RATE_RULES)
+        between("trainer.encoder_rate", self.encoder_rate, 0, 10)
+        at_least("trainer.encoder_trainable_from", self.encoder_trainable_from, 1)
+        for option in ("encoder_rate", "encoder_trainable_from"):
+            if self.encoder == COMPACT and getattr(self, option) != getattr(TrainerConfig, option):
+                raise ConfigError(
+                    f"trainer.{option}",
+                    f"{getattr(self, option)}, and trainer.encoder is compact: all weights learn from the start",
+                    f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
+                )
         if self.patience is not None:
             at_least("trainer.patience", self.patience, 1)
         if self.ema is not None:
             between("trainer.ema", self.ema, 0.5, 0.99999)
+        at_least("trainer.evaluate_every", self.evaluate_every, 1)
+        at_least("trainer.log_every", self.log_every, 1)
         between("trainer.accumulate", self.accumulate, 1, 1024)
         check_import_path("trainer.callbacks", self.callbacks, "mine.training:callbacks")
         for column in self.text:
@@ -259,6 +330,23 @@ class TrainerConfig:
                 f"Use {-(-self.batch_size // self.hosts) * self.hosts}.",
             )
 
+    def epochs_of(self, images: int) -> int:
+        """Returns the number of epochs: a small set is read more often, so that as many updates are made.
+
+        Args:
+            images: images of the split train.
+        """
+        if self.epochs is not None:
+            return self.epochs
+        updates = max(1, images // min(self.batch_size, max(images, 1)) // self.accumulate)
+        return min(max(-(-_UPDATES // updates), _FEWEST_EPOCHS), _MOST_EPOCHS)
+
+    def rate_of(self) -> float:
+        """Returns the learning rate: weights and layers that are not ours get a lower one by default."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return _RATE if self.encoder == COMPACT and not is_import_path(self.model) else _RATE_OF_OTHERS
+
     def effective(self, task: str) -> TrainerConfig:
         """Returns the section with the model that `auto` means, and without options that do not shape the model.
 
@@ -271,4 +359,6 @@ class TrainerConfig:
             accelerator=TrainerConfig.accelerator,
             hosts=TrainerConfig.hosts,
             checkpoint=CheckpointConfig(),
+            log_every=TrainerConfig.log_every,
+            profile=ProfileConfig(),
         )

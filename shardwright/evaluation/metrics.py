@@ -209,16 +209,25 @@ class ClassSums:
         return values
 
 
+# Begins the name of a metric at the best of several thresholds for each class.
+TUNED = "tuned_"
+
+
 def headline(task: str, *, multi: bool = False) -> str:
     """Returns the metric that selects models: `mean_dice` for masks, `accuracy`, or `mean_f1` for several labels."""
     return "mean_dice" if task == "segmentation" else "mean_f1" if multi else "accuracy"
 
 
 def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] | None, *, multi: bool = False) -> bool:
-    """Returns whether metrics are better than the best so far: by the headline, then by the lower loss."""
+    """Returns whether metrics are better than the best so far: by the headline, then by the lower loss.
+
+    Where both have the headline at tuned thresholds, as the model will be exported, that one decides.
+    """
     if best is None:
         return True
     name = headline(task, multi=multi)
+    if TUNED + name in candidate and TUNED + name in best:
+        name = TUNED + name
     return (candidate[name], -candidate["loss"]) > (best[name], -best["loss"])
 
 

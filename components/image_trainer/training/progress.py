@@ -26,12 +26,14 @@ class Rate:
         input_bound: share of that time in which the devices waited for images, at most.
         seconds: of the epoch, evaluation and checkpoints included.
         training_seconds: of its steps alone, checkpoints between them included.
+        idle: share of the time of the steps in which the devices had nothing to do, for any reason.
     """
 
     images_per_second: float
     input_bound: float
     seconds: float
     training_seconds: float
+    idle: float = 0.0
 
 
 @dataclass

@@ -109,7 +109,7 @@ def config(**trainer):
             "trainer.loss: 'cross_entropy' is not for segmentation. Use one of: auto, bce_dice",
         ),
         ({"loss": "hinge"}, "trainer.loss: 'hinge' is not for segmentation"),
-        ({"class_weights": "rare"}, "trainer.class_weights: 'rare' is not known. Use one of: none, balanced"),
+        ({"class_weights": "rare"}, "trainer.class_weights: 'rare' is not known. Use one of: auto, none, balanced"),
     ],
 )
 def test_wrong_options_are_refused(trainer, message):
