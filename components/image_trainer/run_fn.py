@@ -218,16 +218,7 @@ def spec_of(
     """
     opened = ImageDataset.open(dataset)
     manifest = opened.manifest
-    if manifest.kind != "transform":
-        raise UsageError(
-            f"ImageTrainer: examples: {dataset} is not transformed. "
-            'Give the output of ImageTransform: transform.outputs["transformed_examples"].'
-        )
-    _check_task(recipe, manifest.task)
-    if manifest.labels == NONE:
-        raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")
-    if not opened.num_records(_TRAIN):
-        raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
+    _check_dataset(opened, dataset, recipe)
     height, width = loader.image_size(opened)
     mean = std = None
     if recipe.loader.normalize == "dataset":
@@ -265,6 +256,21 @@ def spec_of(
         class_weights=weights,
         ingested=_ingested(dataset),
     )
+
+
+def _check_dataset(opened: ImageDataset, dataset: Path, recipe: TrainRecipe) -> None:
+    """Refuses a dataset that a recipe cannot be trained on."""
+    manifest = opened.manifest
+    if manifest.kind != "transform":
+        raise UsageError(
+            f"ImageTrainer: examples: {dataset} is not transformed. "
+            'Give the output of ImageTransform: transform.outputs["transformed_examples"].'
+        )
+    _check_task(recipe, manifest.task)
+    if manifest.labels == NONE:
+        raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")
+    if not opened.num_records(_TRAIN):
+        raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
 
 
 def _check_task(recipe: TrainRecipe, task: str) -> None:

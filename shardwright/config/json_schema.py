@@ -113,7 +113,7 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "trainer.weight_decay": (0, 1),
     "trainer.warm_up": (0, 0.9),
     "trainer.label_smoothing": (0, 0.9),
-    "trainer.clip_norm": (1e-6, 1e6),
+    "trainer.clip_norm": (0, 1e6),
     "trainer.encoder_rate": (0, 10),
     "trainer.encoder_trainable_from": (1, None),
     "trainer.patience": (1, None),

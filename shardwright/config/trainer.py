@@ -204,7 +204,7 @@ class TrainerConfig:
         weight_decay: Weight decay of `adamw`; the default is 0.001.
         decayed: Patterns of the names of weights that decay, such as `*kernel`; the others (biases, scales of
             normalizations) do not.
-        clip_norm: Global norm to which the gradient of an update is clipped; null: not at all.
+        clip_norm: Global norm to which the gradient of an update is clipped; 0: not at all.
         rate_rule: How the learning rate follows the batch: `linear` multiplies it by `batch_size / 16`, `square_root`
             by the square root of that.
         schedule: Course of the learning rate after the warm-up.
@@ -244,7 +244,7 @@ class TrainerConfig:
     optimizer: str = "adamw"
     weight_decay: float | None = None
     decayed: tuple[str, ...] = ("*kernel",)
-    clip_norm: float | None = 1.0
+    clip_norm: float = 1.0
     rate_rule: str = NO_SCALING
     schedule: str = "cosine"
     warm_up: float = 0.05
@@ -264,6 +264,7 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         check_model(self.model, self.encoder, self.weights)
+        self._check_encoder()
         one_of("trainer.class_weights", self.class_weights, CLASS_WEIGHTS)
         if self.epochs is not None:
             at_least("trainer.epochs", self.epochs, 1)
@@ -289,18 +290,8 @@ class TrainerConfig:
         one_of("trainer.outputs", self.outputs, OUTPUTS)
         if self.outputs != "auto" and not is_import_path(self.model):
             raise ConfigError("trainer.outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
-        if self.clip_norm is not None:
-            between("trainer.clip_norm", self.clip_norm, 1e-6, 1e6)
+        between("trainer.clip_norm", self.clip_norm, 0, 1e6)
         one_of("trainer.rate_rule", self.rate_rule, RATE_RULES)
-        between("trainer.encoder_rate", self.encoder_rate, 0, 10)
-        at_least("trainer.encoder_trainable_from", self.encoder_trainable_from, 1)
-        for option in ("encoder_rate", "encoder_trainable_from"):
-            if self.encoder == COMPACT and getattr(self, option) != getattr(TrainerConfig, option):
-                raise ConfigError(
-                    f"trainer.{option}",
-                    f"{getattr(self, option)}, and trainer.encoder is compact: all weights learn from the start",
-                    f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
-                )
         if self.patience is not None:
             at_least("trainer.patience", self.patience, 1)
         if self.ema is not None:
@@ -329,6 +320,17 @@ class TrainerConfig:
                 f"{self.batch_size} images cannot be split over {self.hosts} hosts equally",
                 f"Use {-(-self.batch_size // self.hosts) * self.hosts}.",
             )
+
+    def _check_encoder(self) -> None:
+        between("trainer.encoder_rate", self.encoder_rate, 0, 10)
+        at_least("trainer.encoder_trainable_from", self.encoder_trainable_from, 1)
+        for option in ("encoder_rate", "encoder_trainable_from"):
+            if self.encoder == COMPACT and getattr(self, option) != getattr(TrainerConfig, option):
+                raise ConfigError(
+                    f"trainer.{option}",
+                    f"{getattr(self, option)}, and trainer.encoder is compact: all weights learn from the start",
+                    f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
+                )
 
     def epochs_of(self, images: int) -> int:
         """Returns the number of epochs: a small set is read more often, so that as many updates are made.

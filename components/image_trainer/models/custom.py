@@ -17,6 +17,7 @@ it imports (`components/runtime/user_code.py`), so the model is trained again af
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,14 @@ def checked_own_model(
         )
     if not masks and not multi and np.abs(answer.sum(-1) - 1).max() > 1e-3:
         refuse("its probabilities do not add up to 1; end in a softmax")
+    _check_saved(model, batch, answer, refuse)
+    return model
+
+
+def _check_saved(model: Any, batch: Any, answer: Any, refuse: Callable[[str], None]) -> None:
+    """Refuses a model that cannot be saved and loaded, or answers otherwise then."""
+    import numpy as np
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "model.keras")
         try:
@@ -118,4 +127,3 @@ def checked_own_model(
             refuse(f"cannot be saved and loaded again ({str(error).splitlines()[0][:200]}); {hint}")
     if np.abs(again - answer).max() > 1e-4:
         refuse("answers differently after it was saved and loaded; keep all it learns in weights of its layers")
-    return model

@@ -67,7 +67,7 @@ def build_optimizer(options: TrainerConfig, steps: int, steps_per_epoch: int = 1
         )
     common = dict[str, Any](
         learning_rate=learning_rates(options, steps),
-        global_clipnorm=options.clip_norm,
+        global_clipnorm=options.clip_norm or None,
         gradient_accumulation_steps=options.accumulate if options.accumulate > 1 else None,
     )
     if options.optimizer == "adamw":

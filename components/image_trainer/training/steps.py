@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import keras
@@ -18,27 +17,8 @@ import numpy.typing as npt
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.device_input import DeviceInput
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.errors import ShardwrightError
-
-
-@dataclass(frozen=True)
-class Learner:
-    """What a backend trains.
-
-    Attributes:
-        model: of probabilities.
-        loss: of targets and logits, and of which images count; see `losses`.
-        optimizer: built for the model.
-        prepare: turns batches into inputs and targets of the model.
-        count: turns probabilities and targets into counts of each image, [B, ...]; see `evaluate.Counting`.
-    """
-
-    model: Any
-    loss: Any
-    optimizer: Any
-    prepare: DeviceInput
-    count: Callable[[Any, Any], Any]
 
 
 class Backend(Protocol):

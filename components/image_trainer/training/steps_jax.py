@@ -23,10 +23,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
-from shardwright.components.image_trainer.models.logits import LogitModel
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.jax_compat import CoordinatorStore
-from shardwright.components.image_trainer.training.steps import Learner
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -79,7 +78,7 @@ class JaxSteps:
 
     def __init__(self, place: HostPlace, learner: Learner) -> None:
         self._place, self._learner, self._model, self._optimizer = place, learner, learner.model, learner.optimizer
-        self._logit_model = LogitModel(learner.model, getattr(learner.loss, "activation", ""))
+        self._called = learner.logit_model.model if learner.loss else learner.model
         devices = jax.devices()
         self.devices = len(devices)
         self.device = devices[0].device_kind
@@ -200,12 +199,11 @@ class JaxSteps:
     def _step(self, state: dict[str, list[Any]], images: Any, targets: Any) -> tuple[Any, dict[str, list[Any]]]:
         self.traces += 1  # Runs when the function is traced, not when it is called.
 
-        images, targets = self._learner.prepare.images(images), self._learner.prepare.targets(targets)
-        logits = self._logit_model
+        images, targets = self._learner.prepared(images, targets)
 
         def loss_of(weights: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
-            outputs, others = logits.model.stateless_call(weights, others, images, training=True)
-            return self._learner.loss(targets, logits.logits(outputs)), others
+            outputs, others = self._called.stateless_call(weights, others, images, training=True)
+            return self._learner.loss_of(outputs, targets), others
 
         weights, others = state["weights"], state["state"]
         (loss, others), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights, others)
@@ -216,10 +214,9 @@ class JaxSteps:
     def _evaluation(
         self, weights: list[Any], others: list[Any], images: Any, targets: Any, counted: Any
     ) -> tuple[Any, Any]:
-        images, targets = self._learner.prepare.images(images), self._learner.prepare.targets(targets)
-        outputs = self._logit_model.model.stateless_call(weights, others, images, training=False)[0]
-        loss = self._learner.loss(targets, self._logit_model.logits(outputs), counted)
-        return self._learner.count(self._logit_model.probabilities(outputs), targets), loss
+        images, targets = self._learner.prepared(images, targets)
+        outputs = self._called.stateless_call(weights, others, images, training=False)[0]
+        return self._learner.evaluation_of(outputs, targets, counted)
 
 
 def read_ahead(items: Iterable[_Item], count: int) -> Iterator[_Item]:

@@ -11,9 +11,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
-from shardwright.components.image_trainer.models.logits import LogitModel
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.steps import Learner
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -47,7 +46,7 @@ class TensorFlowSteps:
 
     def __init__(self, learner: Learner) -> None:
         self._learner, self._model, self._optimizer = learner, learner.model, learner.optimizer
-        self._logit_model = LogitModel(learner.model, getattr(learner.loss, "activation", ""))
+        self._called = learner.logit_model.model if learner.loss else learner.model
         self.devices = 1
         gpus = tf.config.get_visible_devices(_ONE_GPU)
         self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"] if gpus else "cpu"
@@ -117,20 +116,19 @@ class TensorFlowSteps:
     def _step(self, images: Any, targets: Any) -> Any:
         self.traces += 1  # Runs when the function is traced, not when it is called.
         _deterministic()
-        images, targets = self._learner.prepare.images(images), self._learner.prepare.targets(targets)
-        trained, logits = self._model.trainable_variables, self._logit_model
+        images, targets = self._learner.prepared(images, targets)
+        trained = self._model.trainable_variables
         with tf.GradientTape() as tape:
-            loss = self._learner.loss(targets, logits.logits(logits.model(images, training=True)))
+            loss = self._learner.loss_of(self._called(images, training=True), targets)
         gradients = tape.gradient(loss, trained)
         self._optimizer.apply(gradients, trained)
         return tf.stack([loss, tf.linalg.global_norm(gradients)])
 
     def _evaluation(self, images: Any, targets: Any, counted: Any) -> tuple[Any, Any]:
         _deterministic()
-        images, targets = self._learner.prepare.images(images), self._learner.prepare.targets(targets)
-        outputs = self._logit_model.model(images, training=False)
-        loss = self._learner.loss(targets, self._logit_model.logits(outputs), counted)
-        return self._learner.count(self._logit_model.probabilities(outputs), targets), loss
+        images, targets = self._learner.prepared(images, targets)
+        outputs = self._called(images, training=False)
+        return self._learner.evaluation_of(outputs, targets, counted)
 
 
 def _deterministic() -> None:

@@ -27,12 +27,13 @@ from shardwright.components.image_trainer.training.history import (
     write_history,
     write_summary,
 )
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.loop import TRAIN, Loop, TrainState
 from shardwright.components.image_trainer.training.losses import loss_of
 from shardwright.components.image_trainer.training.optimizers import build_optimizer, learning_rates
 from shardwright.components.image_trainer.training.progress import Preemption, waiting
 from shardwright.components.image_trainer.training.step_log import append_line
-from shardwright.components.image_trainer.training.steps import Backend, Learner, build_steps, connect
+from shardwright.components.image_trainer.training.steps import Backend, build_steps, connect
 from shardwright.components.image_trainer.training.tensorboard import CurveLog
 from shardwright.components.image_trainer.training.warm_start import begin_with
 from shardwright.components.image_trainer.training.weights import set_weights

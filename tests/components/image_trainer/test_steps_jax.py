@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.training.steps import Learner
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.steps_jax import JaxSteps, read_ahead
 
 

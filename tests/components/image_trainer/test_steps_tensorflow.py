@@ -22,7 +22,8 @@ from shardwright.components.image_trainer.training.losses import build_loss
 from shardwright.components.image_trainer.training.optimizers import build_optimizer
 from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
-from shardwright.components.image_trainer.training.steps import Learner, build_steps, connect
+from shardwright.components.image_trainer.training.learner import Learner
+from shardwright.components.image_trainer.training.steps import build_steps, connect
 
 placement = Placement("cpu", "tensorflow")
 assert connect(placement, HostPlace()) == 1
