@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shardwright.extras import missing_extra
+from shardwright.label_formats import FORMATS
 
 if TYPE_CHECKING:
     from shardwright.components.baseline_resolver.component import BaselineResolver
@@ -25,56 +26,18 @@ if TYPE_CHECKING:
     from shardwright.components.runtime.user_code import code_digest
     from shardwright.components.statistics_gen.component import StatisticsGen
     from shardwright.components.statistics_gen.stock import statistics_options
-    from shardwright.config.inline import (
-        BoxCsv,
-        Captions,
-        ClassFolders,
-        Coco,
-        Cvat,
-        Drift,
-        Duplicates,
-        Features,
-        FileNames,
-        Images,
-        Labelbox,
-        LabelCsv,
-        LabelJsonl,
-        LabelMe,
-        LabelStudio,
-        MaskImages,
-        Numbers,
-        OpenImages,
-        Panoptic,
-        PascalVoc,
-        Rejects,
-        RleCsv,
-        Shards,
-        Skew,
-        Split,
-        Supervisely,
-        Text,
-        TfRecords,
-        Unlabeled,
-        VertexJsonl,
-        Via,
-        VocBoxes,
-        Yolo,
-    )
+    from shardwright.config.constructors import *  # noqa: F403 -- one for each annotation format; the stub has them
+    from shardwright.config.inline import Drift, Duplicates, Features, Images, Rejects, Shards, Skew, Split, Text
     from shardwright.ingest.identify import IngestSource
 
+_FORMATS = [row.constructor for row in FORMATS]
 __all__ = [
     "AT_RUN",
     "BaselineResolver",
-    "BoxCsv",
-    "Captions",
-    "ClassFolders",
-    "Coco",
-    "Cvat",
     "DataGate",
     "Drift",
     "Duplicates",
     "Features",
-    "FileNames",
     "ImageEvaluator",
     "ImageExampleGen",
     "ImageTrainer",
@@ -82,37 +45,21 @@ __all__ = [
     "Images",
     "IngestSource",
     "InputResolver",
-    "LabelCsv",
-    "LabelJsonl",
-    "LabelMe",
-    "LabelStudio",
-    "Labelbox",
-    "MaskImages",
-    "Numbers",
-    "OpenImages",
-    "Panoptic",
-    "PascalVoc",
     "Predictor",
     "Pusher",
     "Rejects",
     "Report",
-    "RleCsv",
     "Shards",
     "Skew",
     "Split",
     "StatisticsGen",
-    "Supervisely",
     "Text",
-    "TfRecords",
-    "Unlabeled",
-    "VertexJsonl",
-    "Via",
-    "VocBoxes",
-    "Yolo",
     "code_digest",
     "correct_document",
     "statistics_options",
 ]
+__all__ += _FORMATS
+__all__.sort()
 
 _MODULES = {
     "AT_RUN": "components.baseline_resolver.executor",
@@ -137,7 +84,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}. It offers {', '.join(__all__)}.")
-    module = _MODULES.get(name, "config.inline")
+    module = _MODULES.get(name, "config.constructors" if name in _FORMATS else "config.inline")
     try:
         return getattr(import_module(f"shardwright.{module}"), name)
     except ModuleNotFoundError as error:

@@ -1,8 +1,8 @@
 """Shardwright's core: photographs and annotations in, sharded, checked, reproducible TFRecord datasets out.
 
 This module offers the names for notebooks and imports each on first use: `make_dataset`, `ImageDataset`, `load`,
-`steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample`. `shardwright docs
-get-started/python` describes them.
+`steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample`, `write_submission`.
+`shardwright docs get-started/python` describes them.
 
 The core imports neither TFX nor Beam, and TensorFlow only in `images/tf_ops.py` and `loader/`. The TFX components
 (`shardwright.components`) and the pipelines (`shardwright.pipelines`) import the core, never the reverse.
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
+    from shardwright.evaluation.submission import write_submission
     from shardwright.ingest.run import make_dataset
     from shardwright.loader.load import load
     from shardwright.report.page import write_report
@@ -61,6 +62,7 @@ __all__ = [
     "verify_dataset",
     "write_report",
     "write_sample",
+    "write_submission",
 ]
 
 # Name -> the module that has it, and after a colon its name there. A function cannot have the name of a package
@@ -88,6 +90,7 @@ _HOMES = {
     "verify_dataset": "verify:verify",
     "write_report": "report.page",
     "write_sample": "sample",
+    "write_submission": "evaluation.submission",
 }
 
 

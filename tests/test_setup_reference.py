@@ -10,12 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_page import EXIT_CODES
 from markdown_pages import anchors, leads_nowhere
-from reference_pages import DATASET_FILES, EXIT_CODES, FEATURES, FOLDER, PAGES, VARIABLES
+from reference_pages import DATASET_FILES, FEATURES, FOLDER, PAGES, VARIABLES
 
 from shardwright import errors
 from shardwright.config.json_schema import config_schema
 from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.label_formats import FORMATS
 from shardwright.pipelines.commands.documentation import ERROR_PAGES, page_of_error, section_anchor
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +51,34 @@ def test_a_page_is_that_of_the_code(name: str, made: dict[str, str]) -> None:
     if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
         file.write_text(made[name], encoding="utf-8")
     assert file.read_text(encoding="utf-8") == made[name], "renew it with SHARDWRIGHT_RENEW_GOLDEN=1"
+
+
+def table_of_formats() -> str:
+    rows = [
+        "| format | reads | masks | boxes | classes of images | states | in Python |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in FORMATS:
+        states = [name for name in ("splits", "sizes") if getattr(row, name)]
+        cells = [row.meaning, row.masks, "yes" if row.boxes else "", row.classes, ", ".join(states)]
+        first, last = (
+            f"[`{row.name}`]({row.page})" if row.page != "index.md" else f"`{row.name}`",
+            f"`{row.constructor}`",
+        )
+        rows.append(f"| {' | '.join([first, *(cell or '–' for cell in cells), last])} |")
+    return "\n".join(rows)
+
+
+def test_the_table_of_formats_is_that_of_the_rows() -> None:
+    page = ROOT / "docs" / "formats" / "index.md"
+    before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- formats -->\n")
+    found, end, after = rest.partition("\n<!-- end of formats -->")
+    assert begin
+    assert end
+    if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
+        page.write_text(before + begin + table_of_formats() + end + after, encoding="utf-8")
+    else:
+        assert found == table_of_formats()
 
 
 def test_every_variable_of_the_code_is_listed() -> None:

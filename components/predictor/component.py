@@ -11,7 +11,8 @@ from tfx.types.experimental import simple_artifacts
 from shardwright.components.predictor import executor
 from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
-from shardwright.config.inline import Unlabeled, inline_config
+from shardwright.config.constructors import Unlabeled
+from shardwright.config.inline import inline_config
 from shardwright.config.parsing import at_least
 from shardwright.errors import ConfigError
 from shardwright.evaluation.submission import LAYOUTS

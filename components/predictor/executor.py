@@ -12,7 +12,8 @@ from tfx.types import artifact_utils
 from shardwright.components.predictor.predict import PredictOptions, on_beam, predict
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import staging_root
-from shardwright.config.inline import Unlabeled, inline_config
+from shardwright.config.constructors import Unlabeled
+from shardwright.config.inline import inline_config
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.ingest.identify import IngestSource

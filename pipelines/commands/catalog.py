@@ -123,7 +123,7 @@ LOOK = {
         "Writes a data card from the manifest and the figures, or a model card from the evaluation and the lineage. "
         "With --croissant, writes Croissant's JSON-LD of a dataset.",
         "card datasets/photos --out CARD.md",
-        "how-to/cards.md",
+        "how-to/compare.md#write-a-card-or-croissant",
     ),
     "stats": Entry(
         "print the figures of a dataset",
@@ -219,7 +219,7 @@ MODEL = {
         "show what a model or a dataset was made of",
         "Shows all ancestors with their digests. Exit code 1 if one of them has changed.",
         "lineage runs/photos",
-        "how-to/lineage.md",
+        "how-to/compare.md#trace-the-lineage",
     ),
     "convert": Entry(
         "convert a model to LiteRT or ONNX",

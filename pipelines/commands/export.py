@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from shardwright.label_formats import EXPORTS
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 from shardwright.progress import counted
@@ -17,7 +18,7 @@ def add(commands: Commands) -> None:
     export.add_argument(
         "--to",
         default="csv",
-        choices=("csv", "arrayrecord", "coco", "imagefolder", "labelme", "parquet", "voc", "webdataset", "yolo"),
+        choices=EXPORTS,
         help="format (default csv: images, labels.csv, features.jsonl)",
     )
     export.add_argument(

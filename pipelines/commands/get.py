@@ -23,11 +23,11 @@ def add(commands: Commands) -> None:
 
 
 def _get(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import fetch
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.pipelines.commands.inspect import print_record
     from shardwright.verify.inspect import view_record
 
-    found = fetch(options.dataset, options.key)
+    found = ImageDataset.open(options.dataset).fetch(options.key)
     view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")
     if options.out is not None:
         _write(options.out, found.payload, view.image, force=options.force)

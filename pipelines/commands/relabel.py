@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from shardwright.label_formats import AUTO, FORMATS
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
 from shardwright.progress import counted, print_note
@@ -12,22 +13,7 @@ from shardwright.progress import counted, print_note
 if TYPE_CHECKING:
     from shardwright.config.input import LabelsConfig
 
-# Those of `config.input`, which the help of all commands does not import.
-FORMATS = (
-    *(
-        "auto",
-        "class_folders",
-        "file_name",
-        "label_csv",
-        "rle_csv",
-        "coco_json",
-        "mask_images",
-        "pascal_voc",
-        "captions",
-    ),
-    *("numbers", "none", "tfrecord", "yolo", "labelme", "cvat_xml", "label_studio", "via_json", "voc_boxes"),
-    *("supervisely", "open_images", "box_csv", "panoptic", "label_jsonl", "vertex_jsonl", "labelbox"),
-)
+_READ = (AUTO, *(row.name for row in FORMATS if row.relabels))
 
 
 def add(commands: Commands) -> None:
@@ -39,7 +25,7 @@ def add(commands: Commands) -> None:
     relabel.add_argument(
         "--unlisted-images", default="auto", choices=("auto", "empty", "reject", "fail"), help="images without a row"
     )
-    relabel.add_argument("--format", default="auto", choices=FORMATS, help="as input.labels.format (default: detected)")
+    relabel.add_argument("--format", default="auto", choices=_READ, help="as input.labels.format (default: detected)")
     relabel.add_argument(
         "--encoding",
         default="auto",

@@ -19,9 +19,9 @@ from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
 from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
-from shardwright.formats.detect import WITHOUT_PATH
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
+from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import ChosenSplit, choose_split
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place

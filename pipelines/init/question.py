@@ -9,7 +9,7 @@ from typing import Any
 
 from shardwright.errors import Reading, ShardwrightError
 from shardwright.formats.base import NO_LABEL, ClassesInText
-from shardwright.formats.detect import SEGMENTATION
+from shardwright.formats.request import SEGMENTATION
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
 from shardwright.masks.coordinate_frame import CoordinateFrame

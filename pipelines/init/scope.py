@@ -21,8 +21,8 @@ from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import shorten
-from shardwright.formats.detect import SEGMENTATION
 from shardwright.formats.image_names import base_stem
+from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
     MASK_WORDS,

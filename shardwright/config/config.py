@@ -11,11 +11,12 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+from shardwright import label_formats
 from shardwright.config.cloud import BeamConfig
 from shardwright.config.dataset import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import EvaluatorConfig, GateConfig
 from shardwright.config.images import FULL, KEEP, DuplicatesConfig, ImagesConfig
-from shardwright.config.input import IN_FOLDERS, WITHOUT_MASKS, InputConfig
+from shardwright.config.input import InputConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.parsing import one_of, parse_string, plain_value
@@ -148,13 +149,14 @@ class Config:
             )
 
     def _check_labels(self) -> None:
-        if self.task == "segmentation" and self.input.labels.format in WITHOUT_MASKS:
+        row = label_formats.BY_NAME.get(self.input.labels.format)
+        if self.task == "segmentation" and row is not None and not row.has_masks:
             raise ConfigError(
                 "input.labels.format",
                 f"{self.input.labels.format} contains no masks for the task segmentation",
                 "Use rle_csv, coco_json, mask_images or pascal_voc, or task: classification.",
             )
-        if self.task == "classification" and self.input.labels.format in IN_FOLDERS:
+        if self.task == "classification" and row is not None and row.reads == label_formats.MASKS:
             raise ConfigError(
                 "input.labels.format",
                 f"{self.input.labels.format} contains masks, and task is classification",
@@ -173,9 +175,9 @@ class Config:
                 f"{pattern!r} is for file_name only, without a path",
                 "Remove input.labels.regex.",
             )
-        for name in self.input.labels.code if self.task == "classification" else ():
+        for name in self.input.labels.rle.given if self.task == "classification" else ():
             raise ConfigError(
-                f"input.labels.{name}", "the task classification has no masks", f"Remove input.labels.{name}."
+                f"input.labels.rle.{name}", "the task classification has no masks", f"Remove input.labels.rle.{name}."
             )
 
     def _check_features(self) -> None:

@@ -1,7 +1,7 @@
-"""A configuration written in Python: annotation formats and options under the names that the field uses.
+"""A configuration written in Python: sections under the names that the field uses, and all of it from its values.
 
-`RleCsv("train.csv")` is what `labels: {format: rle_csv, path: train.csv}` is in YAML. The options have the names and
-the defaults of the YAML keys; `shardwright docs how-to/ingest` describes them.
+The options have the names and the defaults of the YAML keys; `shardwright docs how-to/ingest` describes them. For
+annotations see `shardwright.config.constructors`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from shardwright.config.calls import check_call, unknown_option
+from shardwright.config.calls import check_call
 from shardwright.config.config import Config
+from shardwright.config.constructors import labels_of
 from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
-from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
-from shardwright.config.load import label_options, read_classes, split_options
+from shardwright.config.input import InputConfig, LabelsConfig
+from shardwright.config.load import read_classes, split_options
 from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
 from shardwright.config.split import SplitConfig
 from shardwright.config.transform import TextConfig
@@ -28,8 +29,6 @@ from shardwright.errors import ConfigError, UsageError
 from shardwright.storage.spans import NEWEST, Choice
 
 _Section = TypeVar("_Section")
-# Keys of `input.labels` that a constructor sets itself.
-_SET = ("format", "path", "files")
 
 
 def _constructor(section: type[_Section]) -> Callable[..., _Section]:
@@ -58,192 +57,6 @@ Rejects = _constructor(RejectsConfig)
 Drift = _constructor(DriftConfig)
 Skew = _constructor(SkewConfig)
 Text = _constructor(TextConfig)
-
-
-@check_call
-def RleCsv(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are run lengths in a CSV, a row for each mask.
-
-    Args:
-        path: the CSV.
-        **options: `columns`, `orientation`, `features`, `key_regex` and `rle` of `input.labels`; the options of `rle`,
-            `encoding`, `order` and `start`, may also be given directly.
-
-    Raises:
-        ConfigError: an option is unknown or wrong.
-    """
-    direct = list(keys_of(RleConfig))
-    _check_names("rle_csv", options, [*direct, "columns", "orientation", "features", "key_regex", "rle"])
-    form = {name: options.pop(name) for name in direct if name in options}
-    return _labels("rle_csv", path, {**options, "rle": {**options.get("rle", {}), **form}} if form else options)
-
-
-@check_call
-def Coco(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are a COCO instances file: polygons, run lengths, and with `boxes=True` boxes."""
-    return _labels("coco_json", path, options)
-
-
-@check_call
-def MaskImages(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are mask images in a folder: indices, palettes, colors, or a file for each class."""
-    return _labels("mask_images", path, options)
-
-
-@check_call
-def PascalVoc(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are a folder of Pascal VOC: masks, boxes and lists of splits."""
-    return _labels("pascal_voc", path, options)
-
-
-@check_call
-def Yolo(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are YOLO's text files of boxes or polygons: their folder, or the YAML file of the set."""
-    return _labels("yolo", path, options)
-
-
-@check_call
-def LabelMe(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are LabelMe's JSON files, one for each image, in a folder."""
-    return _labels("labelme", path, options)
-
-
-@check_call
-def Cvat(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are one XML file, 'CVAT for images 1.1'."""
-    return _labels("cvat_xml", path, options)
-
-
-@check_call
-def LabelStudio(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are Label Studio's JSON: polygons, boxes, ellipses, brush strokes, choices."""
-    return _labels("label_studio", path, options)
-
-
-@check_call
-def Via(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are the JSON of VIA 2; `columns={"label": NAME}` names the attribute of the class."""
-    return _labels("via_json", path, options)
-
-
-@check_call
-def LabelJsonl(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are JSON lines with the class of each image, or with boxes, as Hugging Face writes them."""
-    return _labels("label_jsonl", path, options)
-
-
-@check_call
-def VertexJsonl(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are JSON lines of Vertex AI: classes or boxes."""
-    return _labels("vertex_jsonl", path, options)
-
-
-@check_call
-def Labelbox(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are Labelbox's export as JSON lines: polygons, boxes and classifications."""
-    return _labels("labelbox", path, options)
-
-
-@check_call
-def Supervisely(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are a project of Supervisely: bitmaps, polygons, rectangles and tags."""
-    return _labels("supervisely", path, options)
-
-
-@check_call
-def OpenImages(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are a CSV of Open Images: boxes, classes of images, or masks in PNG files next to it."""
-    return _labels("open_images", path, options)
-
-
-@check_call
-def BoxCsv(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are a CSV with a row for each box: image, class, and four edges or a corner and a size."""
-    return _labels("box_csv", path, options)
-
-
-@check_call
-def Panoptic(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are a COCO panoptic file; its PNGs are in the folder of the same name next to it."""
-    return _labels("panoptic", path, options)
-
-
-@check_call
-def VocBoxes(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks."""
-    return _labels("voc_boxes", path, options)
-
-
-@check_call
-def LabelCsv(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are classes in a CSV, one or several for each image."""
-    return _labels("label_csv", path, options)
-
-
-@check_call
-def Captions(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are texts for each image, in a CSV, JSONL or COCO captions file."""
-    return _labels("captions", path, options)
-
-
-@check_call
-def Numbers(path: str, **options: Any) -> LabelsConfig:
-    """Returns labels that are numbers for each image and no classes, in a CSV or JSONL file."""
-    return _labels("numbers", path, options)
-
-
-@check_call
-def TfRecords(columns: Mapping[str, str] | None = None, **options: Any) -> LabelsConfig:
-    """Returns labels that are in the records themselves: `images` is a folder of TFRecords, tar or ArrayRecord files.
-
-    Args:
-        columns: which feature is what, where the names are not usual ones: `{"image": "jpeg", "label": "class_id",
-            "key": "id"}`; also `mask` and `caption`.
-        **options: other keys of `input.labels`.
-
-    Raises:
-        ConfigError: an option is unknown or wrong.
-    """
-    _check_names("tfrecord", options, [name for name in keys_of(LabelsConfig) if name not in (*_SET, "columns")])
-    return _labels_of({"format": "tfrecord", "columns": {} if columns is None else columns, **options})
-
-
-@check_call
-def ClassFolders() -> LabelsConfig:
-    """Returns labels that are the names of the folders in which the images are."""
-    return LabelsConfig(format="class_folders")
-
-
-@check_call
-def FileNames(regex: str | None = None) -> LabelsConfig:
-    """Returns labels that are in the names of the images: before the last `_<number>`, or a regex's group `label`."""
-    return _labels_of({"format": "file_name", "regex": regex})
-
-
-@check_call
-def Unlabeled() -> LabelsConfig:
-    """Returns no labels: every image belongs to the dataset, without a class."""
-    return LabelsConfig(format="none")
-
-
-def _labels(form: str, path: str, options: Mapping[str, Any]) -> LabelsConfig:
-    _check_names(form, options, [name for name in keys_of(LabelsConfig) if name not in _SET])
-    return _labels_of({"format": form, "path": path, **options})
-
-
-def _labels_of(raw: dict[str, Any]) -> LabelsConfig:
-    raw = plain_value(raw)
-    check_keys(LabelsConfig, raw, LabelsConfig.PATH)
-    section: LabelsConfig = parse_section(LabelsConfig, label_options(raw), LabelsConfig.PATH)
-    return section
-
-
-def _check_names(form: str, options: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuses an option that a constructor of labels does not have."""
-    for name in options:
-        if name not in names:
-            problem = f"is not an option of labels of the format {form}"
-            raise unknown_option(f"{LabelsConfig.PATH}.{name}", name, names, problem)
 
 
 @check_call
@@ -303,7 +116,7 @@ def as_section(section: type[Any], value: object, name: str) -> Any:
         return Split(**{str(key): inner for key, inner in value.items()})
     if isinstance(value, Mapping) and section is LabelsConfig:
         # As an error about records recommends it.
-        return _labels_of({str(key): inner for key, inner in value.items()})
+        return labels_of({str(key): inner for key, inner in value.items()})
     if isinstance(value, Mapping):
         return parse_section(section, plain_value(value), section.PATH)
     if section is DriftConfig:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
+from shardwright import label_formats
 from shardwright.config.parsing import may_be_named, one_of
 from shardwright.errors import ConfigError
+from shardwright.label_formats import LabelFormat
 from shardwright.storage.spans import NEWEST, Choice
 
 INT, FLOAT, TEXT, INTS, FLOATS, TEXTS = "int", "float", "text", "ints", "floats", "texts"
@@ -17,30 +19,6 @@ AUTO = "auto"
 VALUE_TYPES = (INT, FLOAT, TEXT, INTS, FLOATS, TEXTS)
 KINDS = {INT: "int64", INTS: "int64", FLOAT: "float32", FLOATS: "float32", TEXT: "bytes", TEXTS: "bytes"}
 TFRECORD = "tfrecord"
-# JSON lines with an object for each image.
-OF_LINES = ("label_jsonl", "vertex_jsonl", "labelbox")
-# Objects with outlines or boxes, and tags of images, as drawing tools write them.
-OF_TOOLS = (
-    "yolo",
-    "labelme",
-    "cvat_xml",
-    "label_studio",
-    "via_json",
-    "voc_boxes",
-    "supervisely",
-    "open_images",
-    "box_csv",
-    "panoptic",
-    *OF_LINES,
-)
-LABEL_FORMATS = (
-    *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
-    *("mask_images", "pascal_voc", "captions", "numbers", "none", TFRECORD),
-    *OF_TOOLS,
-)
-# The annotations are a folder of files.
-IN_FOLDERS = ("mask_images", "pascal_voc")
-WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "numbers", "none")
 # Meaning of a mask's value that belongs to no class.
 REFUSE = "refuse"
 OTHERS = (REFUSE, "background", "ignore")
@@ -55,25 +33,25 @@ POLYGONS = (COCO_RULE, CENTER_RULE)
 # What happens to an image with objects that reach beyond it.
 REJECT, CLIP = "reject", "clip"
 BEYOND_IMAGE = (REJECT, CLIP)
-# No image has a class.
-WITHOUT_CLASSES = ("captions", "numbers", "none")
-_IN_FILES = {
-    **dict.fromkeys(("label_csv", "rle_csv"), "CSV"),
-    "coco_json": "COCO JSON file",
-    "captions": "CSV, JSONL or COCO JSON file",
-    "numbers": "CSV or JSONL",
-    **dict.fromkeys(OF_TOOLS, "file or folder of the tool"),
-}
-_WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
 # Roles of columns.
 ROLES = ("image", "label", "mask", "image_label", "caption", "key")
-# Formats that state classes and masks in their own way: they have polygons and boxes, and no table with columns.
-_OBJECTS = ("coco_json", *OF_TOOLS)
-# The parts of these that have a name of the user's choice.
-_NAMED = (
-    *(("via_json", "label"), ("label_jsonl", "label"), ("label_jsonl", "image")),
-    *(("box_csv", "label"), ("box_csv", "image")),
-)
+# What an option is for, where none of the formats that may be meant uses it.
+_MEANT_FOR = {
+    "columns.key": "is for TFRecords",
+    "columns": "{format} has no such column",
+    "rle": "there are no run lengths",
+    "multi_label": "is for a CSV of classes",
+    "separator": "is for a CSV of classes",
+    "features": "there is no table with columns",
+    "key_regex": "no file names the images",
+    "regex": "{value!r} is for file_name, without a path, and mask_images only",
+    "unlisted_values": "there are no mask images",
+    "values": "is for mask images",
+    "threshold": "is for mask images",
+    "polygons": "only COCO JSON and files of annotation tools have polygons",
+    "beyond_image": "only COCO JSON, Pascal VOC and files of annotation tools have boxes or outlines",
+    "boxes": "only COCO JSON and files of annotation tools have boxes that can be asked for",
+}
 
 
 @dataclass(frozen=True)
@@ -178,76 +156,58 @@ class LabelsConfig:
     beyond_image: str = REJECT
 
     def __post_init__(self) -> None:
-        one_of("input.labels.format", self.format, LABEL_FORMATS)
-        if self.format in _IN_FILES and self.path is None:
-            kind = _IN_FILES[self.format]
-            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a {kind}.")
-        if self.format in IN_FOLDERS and self.path is None:
-            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a folder.")
-        if self.format in _WITHOUT_PATH and self.path is not None:
+        one_of("input.labels.format", self.format, label_formats.NAMES)
+        row = label_formats.BY_NAME.get(self.format)
+        if row is not None and row.path and self.path is None:
+            raise ConfigError(f"{self.PATH}.path", "missing", f"The format {row.name} needs the path of a {row.path}.")
+        if row is not None and not row.path and self.path is not None:
             raise ConfigError(
-                "input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove input.labels.path."
+                f"{self.PATH}.path", f"{self.path!r} is not used by {row.name}", f"Remove {self.PATH}.path."
             )
         if self.files:
-            self._check_files()
-        if self.regex is not None:
-            self._check_pattern(self.regex)
+            self._check_files(row)
         for role in self.columns:
-            one_of(f"input.labels.columns.{role}", role, ROLES)
-            if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
-                raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove input.labels.columns.key.")
-            if self.format in (*_OBJECTS, *IN_FOLDERS) and (self.format, role) not in _NAMED:
-                kind = "a COCO file" if self.format == "coco_json" else self.format
-                raise ConfigError(
-                    f"input.labels.columns.{role}", f"{kind} has no columns", f"Remove input.labels.columns.{role}."
-                )
-        one_of("input.labels.unlisted_values", self.unlisted_values, OTHERS)
-        in_folders = self.path is not None and self.format in ("auto", *IN_FOLDERS)
-        if self.unlisted_values != REFUSE and not in_folders and self.format != TFRECORD:
-            raise ConfigError(
-                "input.labels.unlisted_values", "there are no mask images", "Remove input.labels.unlisted_values."
-            )
-        one_of("input.labels.values", self.values, MASK_VALUES)
-        for name in (["values"] if self.values != AUTO else []) + (["threshold"] if self.threshold else []):
-            of_masks = in_folders or self.format == TFRECORD
-            if not of_masks or (name == "threshold" and self.format == "pascal_voc"):
-                raise ConfigError(f"input.labels.{name}", "is for mask images", f"Remove input.labels.{name}.")
-        for name, least in self.threshold.items():
-            if not 1 <= least <= 0xFFFF:
-                path = "input.labels.threshold" + ("" if name == ALL else f".{name}")
-                raise ConfigError(path, f"{least} is not a value of a mask", "Use 1 to 65535; 128 is half of 255.")
-        one_of("input.labels.orientation", self.orientation, ("auto", "stored", "displayed"))
-        one_of("input.labels.polygons", self.polygons, POLYGONS)
-        if self.polygons != COCO_RULE and (self.path is None or self.format not in ("auto", *_OBJECTS)):
-            problem = "only COCO JSON and files of annotation tools have polygons"
-            raise ConfigError("input.labels.polygons", problem, "Remove input.labels.polygons.")
-        one_of("input.labels.beyond_image", self.beyond_image, BEYOND_IMAGE)
-        if self.beyond_image != REJECT and (self.path is None or self.format not in ("auto", "pascal_voc", *_OBJECTS)):
-            problem = "only COCO JSON, Pascal VOC and files of annotation tools have boxes or outlines"
-            raise ConfigError("input.labels.beyond_image", problem, "Remove input.labels.beyond_image.")
-        for name in self.code if self.format != TFRECORD else ():
-            if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, *_OBJECTS):
-                raise ConfigError(
-                    f"input.labels.{name}",
-                    "there are no run lengths",
-                    f"Remove input.labels.{name}, or give their CSV.",
-                )
-
-        self._check_tables()
+            one_of(f"{self.PATH}.columns.{role}", role, ROLES)
+        for name, allowed in (
+            ("unlisted_values", OTHERS),
+            ("values", MASK_VALUES),
+            ("orientation", ("auto", "stored", "displayed")),
+            ("polygons", POLYGONS),
+            ("beyond_image", BEYOND_IMAGE),
+        ):
+            one_of(f"{self.PATH}.{name}", getattr(self, name), allowed)
+        meant = list(label_formats.possible(self.format, path=self.path is not None))
+        for option in self.given:
+            # Without a path and a format, images are more likely than records, but columns are those of records.
+            unlikely = self.format == AUTO and not option.startswith("columns.")
+            if not any(one.takes(option) and not (unlikely and one.name == TFRECORD) for one in meant):
+                raise self._not_used(option, meant)
+        self._check_values()
 
     @property
-    def of_classes(self) -> list[str]:
-        """Names of the given options that only a table of classes has."""
-        return [name for name in ("multi_label", "separator") if getattr(self, name) is not None]
+    def given(self) -> list[str]:
+        """Names of the options below `input.labels` that are not the defaults, and depend on the format."""
+        names: list[str] = []
+        for one in fields(self):
+            value = self.rle.given if one.name == "rle" else getattr(self, one.name)
+            if one.name in ("columns", "rle"):
+                names += [f"{one.name}.{part}" for part in value]
+            elif one.name not in ("format", "path", "files", "orientation"):
+                names += [one.name] if (bool(value) if isinstance(value, Mapping) else value != one.default) else []
+        return names
 
-    @property
-    def of_tables(self) -> list[str]:
-        """Names of the given options that only tables have."""
-        columns = [f"columns.{role}" for role in self.columns]
-        return [*columns, *self.code, *self.of_classes, *(["features"] if self.features else [])]
+    def _not_used(self, option: str, meant: Sequence[LabelFormat]) -> ConfigError:
+        """Returns the error for an option that none of the formats uses which may be meant."""
+        section, path = option.partition(".")[0], f"{self.PATH}.{option}"
+        problem = _MEANT_FOR.get(option) or _MEANT_FOR[section]
+        if section == "columns" and not any(name.startswith(section) for row in meant for name in row.options):
+            problem = "{format} has no columns"
+        kind = "a COCO file" if self.format == "coco_json" else self.format
+        fix = f"Remove {path}, or give their CSV." if section == "rle" else f"Remove {path}."
+        return ConfigError(path, problem.format(format=kind, value=getattr(self, section)), fix)
 
-    def _check_files(self) -> None:
-        if self.path is None or self.format in (*IN_FOLDERS, "yolo", "labelme", "voc_boxes"):
+    def _check_files(self, row: LabelFormat | None) -> None:
+        if self.path is None or (row is not None and row.reads in (label_formats.MASKS, label_formats.FILES)):
             problem = f"{self.format} is not in several files" if self.path else "needs the folder of the files"
             raise ConfigError("input.labels.files", problem, "Set input.labels.path to the folder alone.")
         for key, name in self.files.items():
@@ -255,10 +215,11 @@ class LabelsConfig:
                 problem = f"{name!r} does not lead to a file below input.labels.path"
                 raise ConfigError(f"input.labels.files.{key}", problem, "Write a path relative to input.labels.path.")
 
-    def _check_tables(self) -> None:
-        for name in self.of_classes:
-            if self.path is None or self.format not in ("auto", "label_csv"):
-                raise ConfigError(f"input.labels.{name}", "is for a CSV of classes", f"Remove input.labels.{name}.")
+    def _check_values(self) -> None:
+        for name, least in self.threshold.items():
+            if not 1 <= least <= 0xFFFF:
+                path = "input.labels.threshold" + ("" if name == ALL else f".{name}")
+                raise ConfigError(path, f"{least} is not a value of a mask", "Use 1 to 65535; 128 is half of 255.")
         if self.separator and self.multi_label is False:
             problem = f"{self.separator!r}, but an image has one class (input.labels.multi_label: false)"
             raise ConfigError(
@@ -268,51 +229,22 @@ class LabelsConfig:
             raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
         for header, kind in self.features.items():
             one_of(f"input.labels.features.{header}", kind, ("auto", *VALUE_TYPES))
-            if self.path is None or self.format in (*_OBJECTS, *IN_FOLDERS):
-                raise ConfigError(
-                    "input.labels.features", "there is no table with columns", "Remove input.labels.features."
-                )
         if self.features.get("*", "auto") != "auto":
             raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
-        if self.key_regex is not None:
-            if self.path is None or self.format == "pascal_voc":
-                raise ConfigError(
-                    "input.labels.key_regex", "no file names the images", "Remove input.labels.key_regex."
-                )
-            if not _groups("input.labels.key_regex", self.key_regex):
-                raise ConfigError(
-                    "input.labels.key_regex",
-                    f"{self.key_regex!r} has no group",
-                    r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
-                )
-        if self.boxes and (self.path is None or self.format not in ("auto", *_OBJECTS)):
+        if self.key_regex is not None and not _groups("input.labels.key_regex", self.key_regex):
             raise ConfigError(
-                "input.labels.boxes",
-                "only COCO JSON and files of annotation tools have boxes that can be asked for",
-                "Remove input.labels.boxes.",
+                "input.labels.key_regex",
+                f"{self.key_regex!r} has no group",
+                r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
             )
-
-    def _check_pattern(self, pattern: str) -> None:
-        of_masks = self.path is not None
-        if self.format not in ("auto", "mask_images" if of_masks else "file_name"):
-            raise ConfigError(
-                "input.labels.regex",
-                f"{pattern!r} is for file_name, without a path, and mask_images only",
-                "Remove input.labels.regex.",
+        if self.regex is not None:
+            _groups("input.labels.regex", self.regex)
+            group, example = (
+                ("image", "'(?P<image>.+)_mask'") if self.path else ("label", "e.g. '(?P<label>[a-z]+)-[0-9]+'")
             )
-        _groups("input.labels.regex", pattern)
-        groups = re.compile(pattern).groupindex
-        if of_masks and "image" not in groups:
-            raise ConfigError("input.labels.regex", f"{pattern!r} has no group `image`", "Write '(?P<image>.+)_mask'.")
-        if not of_masks and "label" not in groups:
-            raise ConfigError(
-                "input.labels.regex", f"{pattern!r} has no group `label`", "Write e.g. '(?P<label>[a-z]+)-[0-9]+'."
-            )
-
-    @property
-    def code(self) -> dict[str, str | int]:
-        """The given options of `rle`, as `rle.order`."""
-        return {f"rle.{name}": value for name, value in self.rle.given.items()}
+            if group not in re.compile(self.regex).groupindex:
+                problem = f"{self.regex!r} has no group `{group}`"
+                raise ConfigError("input.labels.regex", problem, f"Write {example}.")
 
 
 def _groups(path: str, pattern: str) -> int:
@@ -374,7 +306,8 @@ class InputConfig:
         one_of("input.unlisted_images", self.unlisted_images, UNLISTED)
         if self.classes is not None and not self.classes:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
-        if self.classes is not None and self.labels.format in WITHOUT_CLASSES:
+        row = label_formats.BY_NAME.get(self.labels.format)
+        if self.classes is not None and row is not None and not row.has_classes:
             raise ConfigError("input.classes", f"{self.labels.format} contains no classes", "Remove input.classes.")
         if self.classes is None and self.labels.unlisted_values != REFUSE:
             problem = f"{self.labels.unlisted_values!r}, but without input.classes every value of a mask is a class"

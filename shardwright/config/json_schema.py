@@ -16,6 +16,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
+from shardwright import label_formats
 from shardwright.checksum import ALGORITHMS
 from shardwright.config import config as config_config
 from shardwright.config import evaluation, images, loader, pods, split, trainer, transform
@@ -33,7 +34,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 CHOICES: dict[str, tuple[Any, ...]] = {
     "kubeflow.notify.when": pods.NOTIFY_WHEN,
     "task": config_config.TASKS,
-    "input.labels.format": labels.LABEL_FORMATS,
+    "input.labels.format": label_formats.NAMES,
     "input.labels.rle.encoding": ("auto", "absolute", "relative", "counts"),
     "input.labels.rle.order": ("auto", "column", "row"),
     "input.labels.rle.start": (0, 1),

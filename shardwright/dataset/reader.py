@@ -34,143 +34,9 @@ from shardwright.storage.paths import part_path, split_url
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records, unframe
 
-_NEAR = 3
-
-
-@dataclass(frozen=True)
-class FoundRecord:
-    """A record.
-
-    Attributes:
-        key: its key.
-        split: its split.
-        shard: path of its shard, relative to the dataset.
-        record: its number in the shard, from 0.
-        payload: the serialized example.
-    """
-
-    key: str
-    split: str
-    shard: str
-    record: int
-    payload: bytes
-
-
-def fetch(directory: str, key: str) -> FoundRecord:
-    """Reads the record of a key: the index of the shards, and then this record alone.
-
-    Args:
-        directory: folder or URL of a dataset.
-        key: the key, whole.
-
-    Raises:
-        DatasetError: there is no whole dataset, or an index or the record is damaged.
-        UsageError: there is no such key; the message names similar ones, or the reason why it was not written.
-    """
-    dataset = ImageDataset.open(directory)
-    near: list[str] = []
-    # The index has keys as canonical JSON, so most lines need no parsing. Bytes of a command line that are not UTF-8
-    # become half surrogates, which no index contains.
-    text = canonical_json(key).encode("utf-8", "surrogatepass")
-    wanted, part = b'"key":' + text, text[1:-1].lower()
-    for split in dataset.splits:
-        for shard in dataset.shards(split):
-            try:
-                with open_file(shard.index) as lines:
-                    for number, line in enumerate(lines):
-                        if wanted in line and (row := IndexRow.from_json(line)).key == key:
-                            return _read(shard, number, row.offset, row.length, key)
-                        if part and part in line.lower() and len(near) < _NEAR:
-                            near.append(IndexRow.from_json(line).key)
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise DatasetError(f"{shard.index}: not a readable index ({error}). Re-create the dataset.") from None
-    raise UsageError(f"{dataset.root}: no record has the key {key!a}. {_why(dataset, key, near)}")
-
-
-def _read(shard: LocatedShard, number: int, offset: int, length: int, key: str) -> FoundRecord:
-    where = f"{shard.file}, record {number} at offset {offset} (key {key!a})"
-    try:
-        framed = read_bytes(part_path(shard.file, offset, offset + length))
-        return FoundRecord(key, shard.split, shard.path, number, unframe(framed, where))
-    except RecordError as error:
-        raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
-    except OSError as error:
-        raise DatasetError(f"{where}: cannot be read ({error}). Re-create the dataset.") from None
-
-
-def _why(dataset: ImageDataset, key: str, near: list[str]) -> str:
-    for row in dataset.ledger():
-        if row.key == key:
-            return f"It was not written: {row.status}, {row.code}: {row.reason}."
-    if near:
-        return f"There is {', '.join(map(ascii, near))}."
-    return "A key is the image's path below the folder of images."
-
-
-def example_of(dataset: ImageDataset, key: str) -> Example:
-    """Returns the example of a key, found by the index; see `ImageDataset.example`."""
-    found = fetch(dataset.root, key)
-    return Example(ExampleReader(dataset.manifest).read(key, found.payload), found.split)
-
-
-def examples_of(dataset: ImageDataset, split: str | None, count: int) -> Examples:
-    """Returns the first examples of a split; see `ImageDataset.examples`."""
-    return Examples(_first_examples(dataset, (split,) if split is not None else by_size(dataset)[:1], count))
-
-
-def by_size(dataset: ImageDataset) -> list[str]:
-    """Returns the names of the splits, by number of images, the largest first."""
-    return sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
-
-
-def _first_examples(dataset: ImageDataset, splits: Iterable[str], count: int) -> Iterator[Example]:
-    reader = ExampleReader(dataset.manifest)
-    left = count
-    for split in splits:
-        for shard in dataset.shards(split):
-            for key, _, payload in dataset.placed_records(shard):
-                if left <= 0:
-                    return
-                left -= 1
-                yield Example(reader.read(key, payload), split)
-
-
-_PICTURES = 4
-
-
-def dataset_html(dataset: ImageDataset) -> str:
-    """Returns the manifest as HTML with the first images of the largest split, which are a random sample of it."""
-    try:
-        pictures = gallery(example.small_html() for example in examples_of(dataset, None, _PICTURES))
-    except ShardwrightError as error:
-        pictures = html_line(Markup("<b>Its images cannot be shown:</b>"), isolate(str(error), 400))
-    return join([manifest_html(dataset.manifest), pictures])
-
-
+# Similar keys that a message names, and images that a notebook shows of a dataset.
+_NEAR, _PICTURES = 3, 4
 IS_LINK = "is a link. A dataset contains files, not links. Copy it there instead."
-
-__all__ = ["ImageDataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
-
-
-@dataclass(frozen=True)
-class LocatedShard(ShardInfo):
-    """A shard and its location.
-
-    Attributes:
-        file: the shard's file, absolute, or its URL.
-    """
-
-    file: str
-
-    @property
-    def index(self) -> str:
-        """Path or URL of the shard's index: one JSON line of key, offset and length per record."""
-        return self.file.removesuffix(self.path) + index_path(self.path)
-
-    @property
-    def index_file(self) -> Path:
-        """The shard's index, of a dataset on this machine."""
-        return Path(self.index)
 
 
 @dataclass(frozen=True)
@@ -314,6 +180,43 @@ class ImageDataset:
         """
         return [key for shard in self.shards(split) for key, _ in self._index(shard)]
 
+    def fetch(self, key: str) -> FoundRecord:
+        """Reads the record of a key: the indexes up to the key, and then this record alone.
+
+        Args:
+            key: the key, whole.
+
+        Raises:
+            DatasetError: an index or the record is damaged.
+            UsageError: there is no such key; the message names similar ones, or the reason why it was not written.
+        """
+        # The index has keys as canonical JSON, so most lines need no parsing. Bytes of a command line that are not
+        # UTF-8 become half surrogates, which no index contains.
+        text = canonical_json(key).encode("utf-8", "surrogatepass")
+        wanted, part = b'"key":' + text, text[1:-1].lower()
+        near: list[str] = []
+        for split in self.splits:
+            for shard in self.shards(split):
+                try:
+                    with open_file(shard.index) as lines:
+                        for number, line in enumerate(lines):
+                            if wanted in line and (row := IndexRow.from_json(line)).key == key:
+                                return _read(shard, number, row)
+                            if part and part in line.lower() and len(near) < _NEAR:
+                                near.append(IndexRow.from_json(line).key)
+                except (OSError, ValueError, KeyError, TypeError) as error:
+                    problem = f"{shard.index}: not a readable index ({error})"
+                    raise DatasetError(f"{problem}. Re-create the dataset.") from None
+        raise UsageError(f"{self.root}: no record has the key {key!a}. {self._why_missing(key, near)}")
+
+    def _why_missing(self, key: str, near: list[str]) -> str:
+        for row in self.ledger():
+            if row.key == key:
+                return f"It was not written: {row.status}, {row.code}: {row.reason}."
+        if near:
+            return f"There is {', '.join(map(ascii, near))}."
+        return "A key is the image's path below the folder of images."
+
     def example(self, key: str) -> Example:
         """Returns the image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
 
@@ -321,7 +224,8 @@ class ImageDataset:
             UsageError: there is no such key; the message names near ones.
             DatasetError: an index or the record is damaged.
         """
-        return example_of(self, key)
+        found = self.fetch(key)
+        return Example(ExampleReader(self.manifest).read(key, found.payload), found.split)
 
     def examples(self, split: str | None = None, count: int = 8) -> Examples:
         """Returns the first images of a split; their order is that of a hash, so they are a random sample.
@@ -333,7 +237,21 @@ class ImageDataset:
         Raises:
             DatasetError: there is no such split, or it is damaged.
         """
-        return examples_of(self, split, count)
+        return Examples(self._first_examples((self._largest_first()[:1] if split is None else [split]), count))
+
+    def _largest_first(self) -> list[str]:
+        return sorted(self.splits, key=lambda split: (-self.num_records(split), split))
+
+    def _first_examples(self, splits: Iterable[str], count: int) -> Iterator[Example]:
+        reader = ExampleReader(self.manifest)
+        left = count
+        for split in splits:
+            for shard in self.shards(split):
+                for key, _, payload in self.placed_records(shard):
+                    if left <= 0:
+                        return
+                    left -= 1
+                    yield Example(reader.read(key, payload), split)
 
     def __fspath__(self) -> str:
         return self.root
@@ -344,7 +262,12 @@ class ImageDataset:
         return f"ImageDataset({self.root!r}, {self.manifest.task}, {images} images, splits {splits})"
 
     def _repr_html_(self) -> str:
-        return dataset_html(self)
+        """Returns the manifest as HTML, with the first images of the largest split: a random sample of it."""
+        try:
+            pictures = gallery(example.small_html() for example in self.examples(count=_PICTURES))
+        except ShardwrightError as error:
+            pictures = html_line(Markup("<b>Its images cannot be shown:</b>"), isolate(str(error), 400))
+        return join([manifest_html(self.manifest), pictures])
 
     def ledger(self) -> Iterator[LedgerRow]:
         """Yields the result of every input, by key.
@@ -382,6 +305,57 @@ class ImageDataset:
             yield line
         if digest.hexdigest() != self.manifest.parts.get(path):
             raise ValueError("its BLAKE3 is not that of the manifest")
+
+
+@dataclass(frozen=True)
+class LocatedShard(ShardInfo):
+    """A shard and its location.
+
+    Attributes:
+        file: the shard's file, absolute, or its URL.
+    """
+
+    file: str
+
+    @property
+    def index(self) -> str:
+        """Path or URL of the shard's index: one JSON line of key, offset and length per record."""
+        return self.file.removesuffix(self.path) + index_path(self.path)
+
+    @property
+    def index_file(self) -> Path:
+        """The shard's index, of a dataset on this machine."""
+        return Path(self.index)
+
+
+@dataclass(frozen=True)
+class FoundRecord:
+    """A record.
+
+    Attributes:
+        key: its key.
+        split: its split.
+        shard: path of its shard, relative to the dataset.
+        record: its number in the shard, from 0.
+        payload: the serialized example.
+    """
+
+    key: str
+    split: str
+    shard: str
+    record: int
+    payload: bytes
+
+
+def _read(shard: LocatedShard, number: int, row: IndexRow) -> FoundRecord:
+    where = f"{shard.file}, record {number} at offset {row.offset} (key {row.key!a})"
+    try:
+        framed = read_bytes(part_path(shard.file, row.offset, row.offset + row.length))
+        return FoundRecord(row.key, shard.split, shard.path, number, unframe(framed, where))
+    except RecordError as error:
+        raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
+    except OSError as error:
+        raise DatasetError(f"{where}: cannot be read ({error}). Re-create the dataset.") from None
 
 
 def iter_records(file: str, checksum: str | None) -> Iterator[tuple[int, bytes]]:

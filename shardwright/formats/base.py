@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import NONE, SINGLE
+from shardwright.formats.head import Head
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs
 from shardwright.storage import Listing, Refusal
@@ -224,6 +225,12 @@ class AnnotationFormat(ABC):
         self._images = given.images
         self._classes = given.classes
         self._notes = given.notes
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """Returns what files are called that only this format can be; empty where they are not, or may be others."""
+        del head
+        return ""
 
     @abstractmethod
     def survey(self) -> Survey:

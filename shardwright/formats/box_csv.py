@@ -30,6 +30,7 @@ from typing import Any
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
+from shardwright.formats.head import Head
 from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number, read_text_size
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.formats.table_values import class_readings
@@ -130,19 +131,13 @@ def _find_edges(header: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     return edges, tuple(reduced[name] for name in edges)
 
 
-def is_box_csv(text: str) -> bool:
+def _is_box_line(line: str) -> bool:
     """Returns whether the first line of a file is that of a CSV of boxes."""
-    line = text.splitlines()[0] if text else ""
     try:
         fields = [field.strip() for field in next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])]
     except csv.Error:
         return False  # The reader of tables reports what is wrong.
-    return has_box_columns(fields) or _is_first_box(fields)
-
-
-def has_box_columns(header: Sequence[str]) -> bool:
-    """Returns whether a header names an image and a box."""
-    return _find_columns(header, {}) is not None
+    return _find_columns(fields, {}) is not None or _is_first_box(fields)
 
 
 def _is_first_box(fields: Sequence[str]) -> bool:
@@ -157,6 +152,12 @@ class BoxCsv(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "box_csv", "the table"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        boxes = _find_columns(head.header, {}) is not None or (head.ending == ".csv" and _is_box_line(head.line))
+        return "a CSV of boxes" if boxes else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

@@ -14,6 +14,7 @@ from shardwright.dataset.manifest import NONE
 from shardwright.errors import UsageError
 from shardwright.formats.base import FormatInput
 from shardwright.formats.classes import ClassMap
+from shardwright.formats.head import Head
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.object_values import json_problem, read_id
 from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
@@ -30,6 +31,11 @@ class CaptionCsv(CsvFormat):
     """See `CsvFormat`."""
 
     format, kind = "captions", NONE
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "COCO captions JSON" if head.has_annotations_with("caption") else ""
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]

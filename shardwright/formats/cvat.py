@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from shardwright.errors import UsageError
+from shardwright.formats.head import Head
 from shardwright.formats.object_values import ObjectError, read_name, read_text_number, read_text_size
 from shardwright.formats.objects import (
     Content,
@@ -46,6 +47,11 @@ class Cvat(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "cvat_xml", "CVAT's labels"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "CVAT XML" if head.xml_root == "annotations" else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from shardwright.config.input import LabelsConfig
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.detect import detect_folder, detect_tool
+from shardwright.formats.head import Head
 from shardwright.formats.mask_images import LOSSY, list_masks
 from shardwright.formats.mask_names import (
     ImageStems,
@@ -33,20 +33,22 @@ from shardwright.formats.mask_names import (
     suffix_pairs,
 )
 from shardwright.formats.pascal_voc import MASKS, OBJECTS
-from shardwright.storage import Listing, is_folder
+from shardwright.formats.registry import decide
+from shardwright.label_formats import MASKS as MASK_FOLDER
+from shardwright.storage import Listing
 
 _SHOWN = 3
 
 
 def without_masks(
-    images: Listing, options: LabelsConfig, labels: str, excluded: frozenset[str] = frozenset()
+    images: Listing, options: LabelsConfig, head: Head, excluded: frozenset[str] = frozenset()
 ) -> tuple[Listing, frozenset[str], str]:
     """Takes the masks out of the images.
 
     Args:
         images: what is listed.
         options: `input.labels`.
-        labels: absolute path of the annotations.
+        head: of the annotations.
         excluded: absolute paths of files that are neither.
 
     Returns:
@@ -55,11 +57,11 @@ def without_masks(
     Raises:
         UsageError: all files may be either.
     """
-    if not _overlap(images.root, labels) or not detect_folder(options.format, labels):
+    labels = head.path
+    row = decide(options.format, head).row if _overlap(images.root, labels) else None
+    if row is None or row.reads != MASK_FOLDER:
         return images, frozenset(), ""
-    if detect_tool(options.format, labels, images.root, images.keys) is not None:
-        return images, frozenset(), ""
-    if options.format == "pascal_voc" or is_folder(os.path.join(labels, MASKS)):
+    if row.name == "pascal_voc" or head.holds(MASKS):
         folders = tuple(os.path.join(labels, name, "") for name in (MASKS, OBJECTS))
         below = [images.path(i).startswith(folders) for i in range(len(images.keys))]
         return _split(images, below, "in " + MASKS)

@@ -18,13 +18,14 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Survey
+from shardwright.formats.head import Head
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
 from shardwright.formats.object_values import (
     ObjectError,
@@ -48,12 +49,6 @@ _FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _SHOWN = 60
-
-
-def is_label_line(found: Mapping[str, Any]) -> bool:
-    """Returns whether a line is one of a label table."""
-    names = [name for name in found if isinstance(name, str)]
-    return bool(choose_role(IMAGE, names, {})) and (bool(choose_role(LABEL, names, {})) or OBJECTS in found)
 
 
 class _Lines(ObjectTable):
@@ -91,6 +86,18 @@ class LabelJsonl(_Lines):
     """See `ObjectFormat`."""
 
     format, tool = "label_jsonl", "the label table"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        names: Collection[str] = head.first_line or ()
+        if head.parquet is not None:
+            columns = head.parquet.columns
+            nested = {column.name for column in columns if column.nested}
+            names = [column.name for column in columns]
+            listed = OBJECTS in nested or choose_role(LABEL, names, {}) in nested
+            names = names if listed and not any(column.image for column in columns) else ()
+        return "JSON lines with a class or boxes for each image" if _is_label_line(names) else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
@@ -164,6 +171,11 @@ class VertexJsonl(_Lines):
 
     format, tool = "vertex_jsonl", "Vertex AI"
 
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "Vertex AI JSON lines" if head.has("imageGcsUri") else ""
+
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         return _ends(found.get("imageGcsUri"))
 
@@ -190,6 +202,11 @@ class Labelbox(_Lines):
     """See `ObjectFormat`."""
 
     format, tool = "labelbox", "Labelbox"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "Labelbox JSON lines" if head.has("data_row") else ""
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         row = found.get("data_row")
@@ -239,6 +256,12 @@ def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) 
         raise ObjectError(f"{where}: is neither a box nor a polygon")
     left_out[f"{kind}s"] += 1
     return None
+
+
+def _is_label_line(members: Collection[str]) -> bool:
+    """Returns whether a line is one of a label table."""
+    names = list(members)
+    return bool(choose_role(IMAGE, names, {})) and (bool(choose_role(LABEL, names, {})) or OBJECTS in names)
 
 
 def _parse(line: str) -> Any:

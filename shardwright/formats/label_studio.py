@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from shardwright.errors import UsageError
+from shardwright.formats.head import Head
 from shardwright.formats.object_values import (
     ObjectError,
     load_json,
@@ -76,6 +77,11 @@ class LabelStudio(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "label_studio", "Label Studio"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "Label Studio JSON" if head.has("data", "annotations") else ""
 
     def _entries(self) -> Iterator[Entry]:
         tasks = load_json(self._path, self.tool)

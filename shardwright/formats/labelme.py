@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.errors import UsageError
+from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import (
     ObjectError,
@@ -38,6 +39,11 @@ class LabelMe(ObjectFiles):
     """See `ObjectFormat`."""
 
     format, tool = "labelme", "LabelMe"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "LabelMe JSON, a file for each image" if head.has("shapes", "imagePath") else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

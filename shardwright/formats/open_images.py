@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardwright.errors import UsageError
+from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles
 from shardwright.formats.object_values import ObjectError, read_text_number
@@ -49,7 +50,7 @@ _FIFTYONE_FOLDER, _FIFTYONE_CLASSES = "metadata", "classes.csv"
 _FRACTIONS = (1, 1)
 
 
-def is_open_images(header: Sequence[str]) -> bool:
+def _is_table(header: Sequence[str]) -> bool:
     """Returns whether a CSV has the columns of Open Images."""
     return {IMAGE, CLASS} <= set(header) and bool({CONFIDENCE, MASK, EDGES[0]} & set(header))
 
@@ -88,10 +89,15 @@ class OpenImages(ObjectTable):
 
     format, tool, flags = "open_images", "Open Images", tuple(_FLAGS.values())
 
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "a CSV of Open Images" if _is_table(head.header) else ""
+
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
         self._table = Table.open(given.path)
-        if not is_open_images(self._table.header):
+        if not _is_table(self._table.header):
             raise UsageError(f"{given.path}: has no columns {IMAGE} and {CLASS}. Give a CSV of Open Images.")
         folder = os.path.dirname(given.path)
         self._described = _descriptions(folder)

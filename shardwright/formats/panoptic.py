@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from shardwright.errors import UsageError
+from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
 from shardwright.formats.object_values import (
@@ -99,6 +100,11 @@ class Panoptic(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool, flags = "panoptic", "the category ids", (_CROWD,)
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "COCO panoptic JSON" if head.has_annotations_with("segments_info") else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

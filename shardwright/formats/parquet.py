@@ -22,7 +22,6 @@ from shardwright.budget import Budget
 from shardwright.errors import UsageError
 from shardwright.extras import missing_extra
 from shardwright.formats import parquet_pages as pages
-from shardwright.formats.base import shorten
 from shardwright.storage import limits, open_file, read_start
 from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.scan import is_image
@@ -110,7 +109,7 @@ class ParquetFile:
         nested = [column.name for column in self.columns if column.nested]
         if nested:
             raise UsageError(
-                f"{self.path}: the {'columns' if len(nested) > 1 else 'column'} {shorten([*map(repr, nested)])} "
+                f"{self.path}: the {'columns' if len(nested) > 1 else 'column'} {', '.join(map(repr, nested))} "
                 "contain lists or structures, and a table of annotations has one value a field. Write the table "
                 f"without them, e.g. pandas.read_parquet(FILE).drop(columns={nested!r})."
             )

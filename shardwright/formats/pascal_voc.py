@@ -28,6 +28,7 @@ from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
 from shardwright.formats.classes import map_classes, names_by_line
+from shardwright.formats.head import Head
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
@@ -121,6 +122,11 @@ class PascalVoc(AnnotationFormat):
 
     format = "pascal_voc"
     dialect: MaskFiles
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return MASKS if head.holds(MASKS) else ""
 
     def __init__(self, given: FormatInput, folder: str, options: LabelsConfig) -> None:
         super().__init__(given)

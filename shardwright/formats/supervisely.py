@@ -24,6 +24,7 @@ from typing import Any
 
 from shardwright.budget import Budget, OverBudget
 from shardwright.errors import UsageError
+from shardwright.formats.head import Head
 from shardwright.formats.object_values import (
     ObjectError,
     parse_json,
@@ -51,6 +52,11 @@ class Supervisely(ObjectFiles):
     """See `ObjectFormat`."""
 
     format, tool = "supervisely", "Supervisely"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "Supervisely JSON, a file for each image" if head.has("objects", "size", "tags") else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

@@ -10,6 +10,7 @@ from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.image_names import quoted
 from shardwright.formats.numbers import are_fractions, find_numbers
 from shardwright.formats.one_hot import OneHot, detect_one_hot
+from shardwright.formats.request import Request
 from shardwright.formats.table_values import class_readings, mask_readings
 from shardwright.formats.tables import (
     CAPTION,
@@ -33,23 +34,6 @@ _RLE_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class TableRequest:
-    """The arguments of the detection.
-
-    Attributes:
-        task: `segmentation` or `classification`.
-        options: `input.labels`.
-        classes: `input.classes`.
-        exported: whether the table is of an export of ours.
-    """
-
-    task: str
-    options: LabelsConfig
-    classes: Mapping[str, int | None] | None
-    exported: bool
-
-
-@dataclass(frozen=True)
 class TableFormat:
     """A format, why it is that one, and its columns.
 
@@ -70,7 +54,7 @@ class TableFormat:
     numbers: Mapping[str, str] = field(default_factory=dict)
 
 
-def detect_table(request: TableRequest, table: Table) -> TableFormat:
+def detect_table(request: Request, table: Table) -> TableFormat:
     """Returns the format of a table.
 
     Raises:
@@ -123,7 +107,7 @@ def detect_table(request: TableRequest, table: Table) -> TableFormat:
     )
 
 
-def find_number_columns(request: TableRequest, table: Table, found: Mapping[str, int]) -> TableFormat | None:
+def find_number_columns(request: Request, table: Table, found: Mapping[str, int]) -> TableFormat | None:
     """Returns the columns of numbers of a table; `None` where the format is not set and there are none.
 
     Raises:
@@ -160,15 +144,15 @@ def find_number_columns(request: TableRequest, table: Table, found: Mapping[str,
     return TableFormat(NUMBERS, reason, {IMAGE: found[IMAGE]}, numbers=wanted)
 
 
-def _check_label_numbers(request: TableRequest, table: Table, column: int) -> None:
+def _check_label_numbers(request: Request, table: Table, column: int) -> None:
     """Checks that the column of classes is not one of numbers with fractions, where nothing states that it is.
 
     Raises:
         UsageError: it is; with both readings.
     """
     options = request.options
-    stated = request.classes is not None or request.exported or LABEL in options.columns
-    if stated or options.of_classes or not are_fractions(table, column):
+    stated = request.classes is not None or request.record is not None or LABEL in options.columns
+    if stated or options.multi_label is not None or options.separator or not are_fractions(table, column):
         return
     header = table.header[column]
     raise UsageError(

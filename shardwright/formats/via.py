@@ -18,6 +18,7 @@ from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import shorten
+from shardwright.formats.head import Head
 from shardwright.formats.object_values import ObjectError, load_json, read_list, read_mapping, read_number, read_points
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, rectangle
 from shardwright.formats.tables import Table
@@ -37,6 +38,21 @@ class ViaJson(ObjectTable):
     """See `ObjectFormat`."""
 
     format, tool = "via_json", "VIA"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        if _is_table(head.header):
+            return "a CSV of VIA (VGG Image Annotator)"
+        if head.members is None:
+            named = '"_via_' in head.text or ('"regions"' in head.text and '"filename"' in head.text)
+            found = head.text[:1] in ("{", "[") and named and '"images"' not in head.text
+        else:
+            entries = [head.members, *head.members.values()]
+            found = any(name.startswith("_via_") for name in head.members) or any(
+                isinstance(entry, dict) and {"filename", "regions"} <= entry.keys() for entry in entries
+            )
+        return "VIA (VGG Image Annotator) JSON" if found else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
@@ -113,14 +129,14 @@ class ViaJson(ObjectTable):
         return found
 
 
-def is_via_csv(header: Sequence[str]) -> bool:
+def _is_table(header: Sequence[str]) -> bool:
     """Returns whether a CSV has the columns of VIA."""
     return {*_FILE_COLUMNS, *_REGION_COLUMNS} <= {name.lstrip("#") for name in header}
 
 
 def _read_table(table: Table) -> dict[str, Any]:
     """Returns the rows of a CSV as the entries of a JSON file."""
-    if not is_via_csv(table.header):
+    if not _is_table(table.header):
         raise UsageError(f"{table.path}: is not VIA's. Export 'Annotations as csv' or 'as json' from VIA 2.")
     header = [name.lstrip("#") for name in table.header]
     entries: dict[str, Any] = {}

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing
@@ -90,6 +91,11 @@ class VocBoxes(ObjectFiles):
     """Boxes in a folder of such files, without masks; see `ObjectFormat`. For VOC's whole tree see `pascal_voc`."""
 
     format, tool, flags = "voc_boxes", "Pascal VOC", FLAGS
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "Pascal VOC XML files of boxes" if head.xml_root == "annotation" else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

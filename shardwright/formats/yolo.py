@@ -24,6 +24,7 @@ from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import UsageError
 from shardwright.formats.base import Survey, shorten
 from shardwright.formats.classes import names_by_line
+from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectFiles, ObjectInput, Thing, fractions
@@ -39,6 +40,8 @@ _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
 _FRACTIONS = (1, 1)
 _SHOWN = 60
+# The first line of a file.
+_LINE = re.compile(rf"\d+(?:\s+{NUMBER}){{4,}}$")
 # Numbers have no two letters, but for `nan` and `inf`, which are no labels either.
 _WORD = re.compile(r"[^\W\d_]{2}")
 
@@ -51,6 +54,13 @@ class Yolo(ObjectFiles):
     """See `ObjectFormat`."""
 
     format, tool, unlisted = "yolo", "YOLO's names", "empty"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        if head.ending in YAML_ENDINGS:
+            return "YOLO's data.yaml" if re.search(r"^names\s*:", head.text, re.MULTILINE) else ""
+        return "YOLO text files" if head.ending == ".txt" and _LINE.match(head.line) else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)

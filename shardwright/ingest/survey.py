@@ -31,6 +31,7 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
+from shardwright.formats.head import Head
 from shardwright.formats.image_or_mask import without_masks
 from shardwright.formats.record_listing import holds_records
 from shardwright.formats.rows import CsvFormat
@@ -262,8 +263,9 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
     guard = SourceGuard.before([*files, *further, *location.lists.values()])
     paths: frozenset[str] = frozenset()
     note = ""
-    if labels is not None and recipe.task == "segmentation" and not several:
-        listing, paths, note = without_masks(listing, recipe.input.labels, labels, merged.excluded)
+    head = Head.read(labels, listing.root, listing.keys) if labels is not None and not several else None
+    if head is not None and recipe.task == "segmentation":
+        listing, paths, note = without_masks(listing, recipe.input.labels, head, merged.excluded)
     notes = (note,) if note else ()
     evidence = _detect_records(recipe, location, listing)
     if evidence is not None:
@@ -285,7 +287,7 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
         root=listing.root,
         paths=paths | merged.excluded,
     )
-    source = _open_annotations(recipe, labels, images, several, spans, export)
+    source = _open_annotations(recipe, labels, images, several, spans, export, head)
     guard = guard.with_files(source.attachments())
     return _OpenedInput(listing, source, guard, not_images, notes, None, further)
 
@@ -297,6 +299,7 @@ def _open_annotations(
     several: Sequence[SplitFile],
     spans: Spans,
     export: FoundExport | None,
+    head: Head | None,
 ) -> AnnotationFormat:
     def opened(one: Opening) -> AnnotationFormat:
         return open_source(
@@ -307,6 +310,7 @@ def _open_annotations(
             images=one.images,
             spans=spans,
             export=export,
+            head=head,
         )
 
     if several:

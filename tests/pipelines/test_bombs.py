@@ -15,16 +15,17 @@ from bombs import BOMBS
 from costs import check_bomb
 
 from shardwright.budget import OverBudget
-from shardwright.config.input import LABEL_FORMATS, TFRECORD
 from shardwright.errors import UsageError
 from shardwright.formats import array_records, record_containers
 from shardwright.images.decode import FORMATS
+from shardwright.label_formats import FORMATS as LABEL_FORMATS
+from shardwright.label_formats import RECORDS
 from shardwright.storage import scratch
 from shardwright.storage.scratch import scratch_file, scratch_folder
 
 ROOT = Path(__file__).parents[2]
-# What no file of annotations belongs to.
-WITHOUT_FILES = {"auto", "file_name", "none", TFRECORD}
+# What no file belongs to that is read.
+WITHOUT_FILES = {"file_name", "none"}
 # Its reader is a package that is on neither stack: `test_array_record_has_a_budget`.
 NOT_INSTALLED = {"ArrayRecord"}
 # What the small ones may take. The tree before the budgets took up to a gigabyte, and minutes.
@@ -44,7 +45,7 @@ OWN_JSON = {
 def known_formats() -> set[str]:
     """The formats of the code."""
     containers = {container.kind for container in record_containers._CONTAINERS}
-    annotations = {*LABEL_FORMATS} - WITHOUT_FILES
+    annotations = {row.name for row in LABEL_FORMATS if row.reads != RECORDS} - WITHOUT_FILES
     return {*annotations, *containers, *FORMATS, "PNG", "JPEG", "TFRecord", "YAML", "dataset"} - NOT_INSTALLED
 
 

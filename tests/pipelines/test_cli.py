@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from command_page import page
 
-from shardwright.config.input import LABEL_FORMATS
+from shardwright.edit.export_formats import WRITERS
 from shardwright.errors import CheckFailed
 from shardwright.evaluation.submission import LAYOUTS
 from shardwright.pipelines import cli, local
@@ -249,7 +249,7 @@ def test_a_word_like_no_other_gets_no_suggestion(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(
     ("command", "option", "known"),
-    [("predict", "dialect", LAYOUTS), ("relabel", "format", LABEL_FORMATS)],
+    [("predict", "dialect", LAYOUTS), ("export", "to", ["csv", *WRITERS])],
 )
 def test_the_help_names_the_values_that_the_code_knows(command: str, option: str, known: Iterable[str]) -> None:
     """Lists that are written down once more, because the help does not import the code."""

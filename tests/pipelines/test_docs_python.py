@@ -14,6 +14,7 @@ PRINTED = """\
 []
 Batch(images [4, 64, 96, 3] float32; targets [4, 64, 96, 4] uint8)
 clouds.html
+True
 """
 
 

@@ -13,7 +13,6 @@ from PIL import Image
 from stored import check_stored
 
 from shardwright.config import load_config
-from shardwright.config.input import IN_FOLDERS
 from shardwright.dataset.manifest import Manifest
 from shardwright.errors import UsageError
 from shardwright.ingest.recipe import IngestRecipe, locate
@@ -159,7 +158,10 @@ def assert_reads_as_detected(config, here):
     assert spelled.survey.classes == detected.survey.classes
     assert list(spelled.listing.keys) == list(detected.listing.keys)
     assert spelled.survey.listed == detected.survey.listed
-    assert spelled.source.dialect == detected.source.dialect or config.input.labels.format in IN_FOLDERS
+    assert spelled.source.dialect == detected.source.dialect or config.input.labels.format in (
+        "mask_images",
+        "pascal_voc",
+    )
     assert list(spelled.source.annotations()) == list(detected.source.annotations())
 
 

@@ -12,20 +12,32 @@ _HEAD = """# Command line
 All commands of `shardwright` with all options. [How-to](../how-to/index.md) shows what the most common ones
 print.
 
-Exit codes: 0 done; 1 the data, the run or the model failed a check; 2 the call or the configuration is wrong; 130
-interrupted. Errors and progress go to the standard error. Notes are indented lines before the result. With `--json` a
-command prints one JSON document to the standard output and nothing else there; after an error it prints none. Every
-command takes `-q` (`--quiet`), which prints errors and the result only, and `-h` (`--help`).
+Errors and progress go to the standard error. An error is one line, and ends with the [page](messages.md) about it.
+Notes are indented lines before the result. With `--json` a command prints one JSON document to the standard output and
+nothing else there; after an error it prints none. Every command takes `-q` (`--quiet`), which prints errors and the
+result only, and `-h` (`--help`).
 `shardwright completion bash` prints a script that completes commands and options.
 
 This page is generated from the code.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
 """
+EXIT_CODES = {
+    "0": "the command is done",
+    "1": "the data, the run or the model failed a check, or a dataset is damaged",
+    "2": "the call or the configuration is wrong, or a question is open",
+    "130": "the command was interrupted with Ctrl-C",
+}
 _COMMON = {"--help", "--quiet"}
 
 
 def page(program: Parser) -> str:
     """Returns the page."""
-    lines = [_HEAD, "## Commands", "", "| command | what it does |", "|---|---|"]
+    codes = [f"| `{code}` | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    lines = [_HEAD.rstrip("\n"), *codes, "", "## Commands", "", "| command | what it does |", "|---|---|"]
     parsers = dict(_commands(program))
     lines += [f"| [`{name}`](#{_anchor(name)}) | {ENTRIES[name].summary} |" for name in _order(parsers)]
     for name in _order(parsers):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import shardwright
+from shardwright import label_formats
 from shardwright.components import __all__ as public_components
 from shardwright.config.dataset import PRESETS
-from shardwright.config.input import LABEL_FORMATS
 from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation import submission
@@ -77,12 +77,6 @@ VARIABLES: Table = {
     "SHARDWRIGHT_WARM_START": "location of the model of a warm start; `run` sets it",
     "SHARDWRIGHT_ENCODER_WEIGHTS": "location of the weights of the encoder; `run` sets it",
     "SHARDWRIGHT_TRUST_MODELS": "`1`: models are your own and are opened unchecked; as `--trust-model`",
-}
-EXIT_CODES: Table = {
-    "0": "the command is done",
-    "1": "the data, the run or the model failed a check, or a dataset is damaged",
-    "2": "the call or the configuration is wrong",
-    "130": "the command was interrupted with Ctrl-C",
 }
 COMPETITIONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Understanding Clouds", "`Image_Label`, `EncodedPixels`", "`absolute`", "`column`", "1"),
@@ -317,7 +311,7 @@ for image, mask in tf.data.TFRecordDataset(shards).map(parse).take(1):
 
 ## Label formats that are read
 
-`input.labels.format` takes {", ".join(f"`{name}`" for name in LABEL_FORMATS)}. [Annotation
+`input.labels.format` takes {", ".join(f"`{name}`" for name in label_formats.NAMES)}. [Annotation
 formats](../formats/index.md) describes each. """
 
 
@@ -383,16 +377,6 @@ You need none of them for a run on one machine. {GENERATED}
 {table("variable, meaning", coded(VARIABLES))}
 
 Credentials for buckets are found by the clients of Google Cloud and AWS, with their usual variables.
-"""
-
-
-def exit_codes() -> str:
-    return f"""# Exit codes
-
-All commands end with one of these codes. An error is one line on the standard error, and ends with the
-[page](messages.md) about it. {GENERATED}
-
-{table("code, meaning", coded(EXIT_CODES))}
 """
 
 
@@ -490,7 +474,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "rle-layouts": rle_layouts,
     "dataset-files": dataset_files,
     "environment-variables": environment,
-    "exit-codes": exit_codes,
     "tpu-machines": tpu_machines,
 }
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"

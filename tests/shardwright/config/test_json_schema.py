@@ -13,7 +13,8 @@ import pytest
 from configuration_page import page
 
 from shardwright.config import Config, parse_config
-from shardwright.config.inline import Coco, LabelCsv, RleCsv, Split
+from shardwright.config.constructors import Coco, LabelCsv, RleCsv
+from shardwright.config.inline import Split
 from shardwright.config.json_schema import SCHEMA_FILE, config_schema, field_docs, leaves, schema_path, schema_text
 from shardwright.config.parsing import keys_of, section_of
 from shardwright.config.yaml_text import parse_yaml
@@ -240,14 +241,16 @@ def test_one_text_is_a_list_of_one() -> None:
 
 
 def test_options_in_python_are_checked_as_those_of_the_file() -> None:
-    assert RleCsv("t.csv", order="row", start=0) == RleCsv("t.csv", rle={"order": "row", "start": 0})
     assert Split(train=0.8, val=0.2) == Split(ratios={"train": 0.8, "eval": 0.2})
     for call, message in (
-        (lambda: RleCsv("t.csv", ordre="row"), r"labels\.ordre: is not an option of .* rle_csv\. Did you mean order\?"),
-        (lambda: RleCsv("t.csv", rons=1), r"rons: .*\. Use: encoding, order, start, columns, orientation, features, "),
+        (lambda: RleCsv("t.csv", ordre="row"), r"RleCsv: ordre: is not an option\. Did you mean order\?"),
+        (
+            lambda: RleCsv("t.csv", rons=1),
+            r"rons: .*\. Use: path, encoding, order, start, columns, features, key_regex, rle, ",
+        ),
         (lambda: RleCsv("t.csv", rle={"strat": 1}), r"input\.labels\.rle\.strat: .* Did you mean .*rle\.start\?"),
-        (lambda: Coco("a.json", boxs=True), r"input\.labels\.boxs: .* coco_json\. Did you mean boxes\?"),
-        (lambda: Coco("a.json", format="yolo"), r"input\.labels\.format: is not an option"),
+        (lambda: Coco("a.json", boxs=True), r"Coco: boxs: .* Did you mean boxes\?"),
+        (lambda: Coco("a.json", format="yolo"), r"Coco: format: is not an option"),
         (lambda: LabelCsv("a.csv", multi_label="yes"), r"input\.labels\.multi_label: 'yes' is neither true nor false"),
         (lambda: Split(train=0.8, slat="x"), r"split\.slat: unknown key\. Did you mean split\.salt\?"),
     ):

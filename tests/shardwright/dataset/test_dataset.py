@@ -46,6 +46,13 @@ def test_shards_and_records_come_in_order(folder):
     assert [key for key, _ in dataset.records("train")] == ["0é0", "0é1", "1é0", "1é1"]
 
 
+def test_an_open_dataset_does_not_read_its_manifest_again(folder):
+    dataset = ImageDataset.open(folder)
+    (folder / "manifest.json").unlink()
+    found = dataset.fetch("1é1")
+    assert (found.split, found.shard, found.record) == ("train", "Split-train/data-00001-of-00002.tfrecord", 1)
+
+
 def test_a_shard_without_records_is_a_shard(folder):
     dataset = ImageDataset.open(folder)
     assert dataset.num_records("test") == 0

@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
+from shardwright import make_dataset
 from shardwright.errors import UsageError
-from shardwright.evaluation.submission import LAYOUTS, choose_layout, layout_of_header, layout_of_table, mask_rows
+from shardwright.evaluation.submission import (
+    LAYOUTS,
+    choose_layout,
+    layout_of_header,
+    layout_of_table,
+    mask_rows,
+    write_submission,
+)
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.images.orientation import displayed_size
 from shardwright.masks import rle
@@ -91,7 +100,69 @@ def test_a_table_has_the_layout_of_its_header(tmp_path):
 
 def test_a_layout_without_classes_is_refused_for_several():
     assert choose_layout("airbus", ["ship"]).instances
-    with pytest.raises(UsageError, match=r"'airbus' has no column of classes, and the model has 2: a, b\. Use one of"):
+    with pytest.raises(UsageError, match=r"'airbus' has no column of classes, and there are 2: a, b\. Use one of"):
         choose_layout("airbus", ["a", "b"])
     with pytest.raises(UsageError, match="'cloud' is not known. Use one of: clouds"):
         choose_layout("cloud", ["a"])
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_our_own_ingest_reads_what_is_written(tmp_path, name):
+    layout, random = LAYOUTS[name], np.random.default_rng(3)
+    classes = ["1", "2"] if layout.classes else []
+    keys = [f"photo {number}, a.png" for number in range(6)]
+    (tmp_path / "images").mkdir()
+    masks = []
+    for key in keys:
+        Image.fromarray(random.integers(0, 255, (20, 31, 3), np.uint8)).save(tmp_path / "images" / key)
+        mask = np.zeros((20, 31, 2 if classes else 1), bool)
+        mask[2 : 2 + random.integers(3, 9), 5:29, 0] = True
+        mask[12:, : random.integers(3, 9), -1] = True
+        masks.append(mask)
+    table = tmp_path / "masks.csv"
+    rows = write_submission(keys, masks, table, layout=name, classes=classes)
+    assert rows == len(table.read_text().splitlines()) - 1 == 6 * (2 if classes or layout.instances else 1)
+    dialect = layout.dialect
+    order = {} if dialect.runs == "counts" else {"order": dialect.order}
+    labels = {"path": str(table), "rle": {"encoding": dialect.runs, **order}}
+    config = {"input": {"images": str(tmp_path / "images"), "labels": labels}, "split": {"method": "hash"}}
+    made = make_dataset({**config, "task": "segmentation"}, tmp_path / "out")
+    for key, mask in zip(keys, masks, strict=True):
+        np.testing.assert_array_equal(made.example(key).masks, mask)
+
+
+def test_masks_of_another_size_come_back_to_the_images(tmp_path):
+    masks = [np.eye(8, dtype=np.uint8), np.ones((8, 8), np.uint8)]
+    write_submission(["a.jpg", "b.jpg"], masks, tmp_path / "s.csv", layout="airbus", sizes=[(16, 24), (3, 3)])
+    rows = [row.split(",") for row in (tmp_path / "s.csv").read_text().splitlines()[1:]]
+    parse = LAYOUTS["airbus"].dialect.parse
+    found = rle.union([parse(code, height=16, width=24) for image, code in rows if image == "a.jpg"])
+    np.testing.assert_array_equal(rle.draw(found, 16, 24), masks[0].repeat(2, axis=0).repeat(3, axis=1))
+    assert rows[-1] == ["b.jpg", "1 9"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "masks", "options", "message"),
+    [
+        (["a.png"], [np.full((2, 2), 0.7)], {}, r"masks: that of 'a.png' has 0.7, which is neither 0 nor 1"),
+        (["a.png"], [np.full((2, 2), np.nan)], {}, "has nan, which is neither"),
+        (["a.png"], [np.full((2, 2), 255, np.uint8)], {}, "has 255"),
+        (["a.png"], [np.ones((2, 2, 3))], {}, r"has the shape \[2, 2, 3\]. Give \[H, W\] or \[H, W, 1\]"),
+        (["a.png"], [np.ones((0, 2))], {}, r"has the shape \[0, 2\]"),
+        (["a.png", "b.png"], [np.ones((2, 2))], {}, "masks: end after 1, but there are more images"),
+        (["a.png"], [np.ones((2, 2))] * 2, {}, "keys: end after 1"),
+        (["a.png"], [np.ones((2, 2))], {"sizes": []}, "sizes: end after 0"),
+        (["a.png", "a.png"], [np.ones((2, 2))] * 2, {}, "keys: 'a' is the name of two images in the layout 'tgs'"),
+        (["a.png", "a.jpg"], [np.ones((2, 2))] * 2, {}, "keys: 'a' is the name of two images"),
+        (["a.png"], [np.ones((2, 2))], {"layout": "clouds"}, "classes: missing, and the layout 'clouds' names"),
+        (["a.png"], [np.ones((2, 2))], {"layout": "cloud"}, "layout 'cloud' is not known"),
+        (["a.png"], [np.ones((2, 2, 2))], {"classes": ["a", "b"]}, "layout 'tgs' has no column of classes"),
+        (["a.png"], [np.ones((2, 2))], {"resize": "crop"}, "resize: 'crop' is not known"),
+    ],
+)
+def test_what_is_no_submission_is_refused_and_leaves_the_file_alone(tmp_path, keys, masks, options, message):
+    (tmp_path / "s.csv").write_text("before")
+    with pytest.raises(UsageError, match=message):
+        write_submission(keys, masks, tmp_path / "s.csv", **{"layout": "tgs", **options})
+    assert (tmp_path / "s.csv").read_text() == "before"
+    assert [file.name for file in tmp_path.iterdir()] == ["s.csv"]

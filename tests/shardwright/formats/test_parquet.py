@@ -13,8 +13,9 @@ from ingesting import examples, run, tree
 
 from shardwright.errors import UsageError
 from shardwright.formats import parquet_pages
-from shardwright.formats.known_tools import name_tool
+from shardwright.formats.head import Head
 from shardwright.formats.parquet import ParquetFile
+from shardwright.formats.registry import decide
 from shardwright.formats.tables import Table
 from shardwright.pipelines.cli import main
 
@@ -173,9 +174,9 @@ def test_detection_states_the_reason(tmp_path, image_input, monkeypatch, capsys)
 def test_a_table_with_images_inside_is_no_table_of_labels(tmp_path):
     kind = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
     images = pyarrow.array([{"bytes": b"x", "path": "a.jpg"}], kind)
-    tool = name_tool(write(tmp_path / "a.parquet", {"image": images, "label": [1]}))
-    assert tool.format == ""
-    assert "Give the file as input.images" in tool.fix
+    path = write(tmp_path / "a.parquet", {"image": images, "label": [1]})
+    with pytest.raises(UsageError, match="holds Parquet with the images in it, .*Give the file as input.images"):
+        decide("auto", Head.read(path))
 
 
 def test_without_pyarrow_the_message_has_the_command(tmp_path, monkeypatch):

@@ -142,7 +142,7 @@ def test_boxes_are_asked_of_coco_files_only(tmp_path, given_input):
     raw = given_input({}, boxes=True)
     (tmp_path / "labels.csv").write_text("image,label\na.png,x\n")
     raw["input"]["labels"]["path"] = str(tmp_path / "labels.csv")
-    with pytest.raises(ConfigError, match=r"input\.labels\.boxes: .*labels\.csv is not COCO JSON"):
+    with pytest.raises(ConfigError, match=r"input\.labels\.boxes: not used by label_csv \(labels\.csv"):
         run(raw, tmp_path / "out")
 
 

@@ -9,7 +9,7 @@ from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 from stored import check_stored
 
-from shardwright.config.inline import MaskImages
+from shardwright.config.constructors import MaskImages
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.tasks import publish_tasks

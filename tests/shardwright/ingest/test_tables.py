@@ -168,13 +168,18 @@ def test_a_name_next_to_an_id_must_be_that_of_the_map(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "labels", "message"),
     [
-        ("t.csv", "image,text\na,x\n", {"multi_label": True}, r"multi_label: .* is not a table of classes"),
-        ("t.csv", "image,x,y\na,1,1\n", {"separator": "|"}, r"separator: .* has a column for each class"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: .* is not a CSV"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: .* is not a CSV"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"columns": {"label": "a"}}, r"columns\.label: .* is not a CSV"),
-        ("t.json", "{}", {"multi_label": False, "boxes": True}, r"multi_label: .* is COCO JSON"),
-        ("t.json", "{}", {"features": "auto", "boxes": True}, r"features: .* is COCO JSON"),
+        ("t.csv", "image,text\na,x\n", {"multi_label": True}, r"multi_label: not used by captions"),
+        ("t.csv", "image,x,y\na,1,1\n", {"separator": "|"}, r"separator: not used by label_csv"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: not used by captions"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: not used by captions"),
+        (
+            "t.jsonl",
+            '{"image": "a", "text": "x"}\n',
+            {"columns": {"label": "a"}},
+            r"columns\.label: not used by capt",
+        ),
+        ("t.json", "{}", {"multi_label": False, "boxes": True}, r"multi_label: not used by coco_json"),
+        ("t.json", "{}", {"features": "auto", "boxes": True}, r"features: not used by coco_json"),
     ],
 )
 def test_options_that_the_file_has_no_use_for_are_refused(given_input, tmp_path, name, text, labels, message):

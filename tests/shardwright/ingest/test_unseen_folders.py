@@ -7,7 +7,8 @@ from ingesting import examples, ledger, run
 from PIL import Image
 
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.known_tools import name_tool
+from shardwright.formats.head import Head
+from shardwright.formats.registry import recognize
 from shardwright.images.boxes import XMAX, XMIN, YMAX, YMIN
 from shardwright.pipelines.cli import main
 
@@ -186,7 +187,7 @@ def test_boxes_in_parquet_are_those_of_the_csv(folder, form):
     parquet.write_table(arrow.table(columns), folder / "b.parquet")
     found = []
     for name in ("b.csv", "b.parquet"):
-        assert name_tool(str(folder / name)).format == form
+        assert recognize(Head.read(str(folder / name))).row.name == form
         run(pictures(folder, 2, path=str(folder / name), boxes=True), folder / name[2:])
         found.append({key: [one[edge].tolist() for edge in BOX] for key, one in examples(folder / name[2:]).items()})
     assert found[0] == found[1]

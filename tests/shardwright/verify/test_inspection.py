@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from property_tests import tries
 
-from shardwright.dataset.reader import ImageDataset, fetch
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import find_feature, frame
@@ -150,7 +150,7 @@ def test_a_record_is_found_by_its_key(dataset):
     opened = ImageDataset.open(dataset)
     stored = {key: payload for split in opened.splits for key, payload in opened.records(split)}
     for key, payload in stored.items():
-        found = fetch(str(dataset), key)
+        found = ImageDataset.open(str(dataset)).fetch(key)
         assert (found.key, found.payload) == (key, payload)
         assert found.shard.startswith(f"Split-{found.split}/")
         assert find_feature(record_of_file(str(dataset / found.shard), found.record), "image/key") == [key.encode()]
@@ -158,12 +158,12 @@ def test_a_record_is_found_by_its_key(dataset):
 
 def test_a_key_that_is_not_there_names_near_ones(dataset):
     with pytest.raises(UsageError, match=r"no record has the key '0003'\. There is 'train/0003'\."):
-        fetch(str(dataset), "0003")
+        ImageDataset.open(str(dataset)).fetch("0003")
     with pytest.raises(UsageError, match=r"A key is the image's path"):
-        fetch(str(dataset), "nothing of it")
+        ImageDataset.open(str(dataset)).fetch("nothing of it")
     # A command line may hold any bytes.
     with pytest.raises(UsageError, match=r"no record has the key 'a\\udcff'"):
-        fetch(str(dataset), "a\udcff")
+        ImageDataset.open(str(dataset)).fetch("a\udcff")
 
 
 def test_a_rejected_input_has_a_reason(tmp_path):
@@ -177,25 +177,25 @@ def test_a_rejected_input_has_a_reason(tmp_path):
     plan = commit.DatasetPlan(**shared, features={"a": "int64"}, inputs=2, shards=(planned,), max_rejects=1)
     commit.commit(place, plan, tmp_path / "out", {})
     with pytest.raises(UsageError, match=r"It was not written: rejected, truncated: the file is cut off\."):
-        fetch(str(tmp_path / "out"), "bad.jpg")
+        ImageDataset.open(str(tmp_path / "out")).fetch("bad.jpg")
 
 
 def test_a_damaged_record_is_named(dataset):
-    found = fetch(str(dataset), "train/0003")
+    found = ImageDataset.open(str(dataset)).fetch("train/0003")
     file = dataset / found.shard
     data = bytearray(file.read_bytes())
     start = data.index(found.payload)
     data[start + 5] ^= 1
     file.write_bytes(data)
     with pytest.raises(DatasetError, match=r"record \d+ at offset \d+ \(key 'train/0003'\)"):
-        fetch(str(dataset), "train/0003")
+        ImageDataset.open(str(dataset)).fetch("train/0003")
 
 
 def test_a_damaged_index_is_named(dataset):
     index = next((dataset / "index" / "Split-eval").iterdir())
     index.write_text('{"key":"x","broken\n')
     with pytest.raises(DatasetError, match="not a readable index"):
-        fetch(str(dataset), "x")
+        ImageDataset.open(str(dataset)).fetch("x")
 
 
 @tries(40)

@@ -6,7 +6,8 @@ import pytest
 from ingesting import run
 
 from shardwright.errors import UsageError
-from shardwright.formats.known_tools import name_tool, name_tool_of_folder
+from shardwright.formats.head import Head
+from shardwright.formats.registry import recognize
 
 LABELME = {"version": "5.0", "flags": {}, "shapes": [{"label": "cat", "points": [[0, 0]]}], "imagePath": "a.jpg"}
 VIA = {"a.jpg123": {"filename": "a.jpg", "size": 123, "regions": [{"shape_attributes": {}}], "file_attributes": {}}}
@@ -63,14 +64,14 @@ NOT_READ = (
 @pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
 def test_a_file_is_named(tmp_path, name, content, tool):
     (tmp_path / name).write_text(content)
-    assert tool in name_tool(str(tmp_path / name)).name
+    assert tool in recognize(Head.read(str(tmp_path / name))).called
 
 
 @pytest.mark.parametrize(("name", "content", "tool"), TOOLS)
 def test_a_file_of_which_only_the_start_is_read_is_named(tmp_path, name, content, tool):
     rest = " " * (1 << 17) if name.endswith(("json", "xml")) else "\n" * (1 << 17)
     (tmp_path / name).write_text(content.replace("{", "{\n", 1) + rest)
-    assert tool in name_tool(str(tmp_path / name)).name
+    assert tool in recognize(Head.read(str(tmp_path / name))).called
 
 
 @pytest.mark.parametrize(
@@ -91,22 +92,22 @@ def test_a_file_of_which_only_the_start_is_read_is_named(tmp_path, name, content
 )
 def test_other_files_are_of_no_tool(tmp_path, name, content):
     (tmp_path / name).write_text(content)
-    assert name_tool(str(tmp_path / name)) is None
+    assert recognize(Head.read(str(tmp_path / name))) is None
 
 
 def test_a_file_that_is_not_there_is_of_no_tool(tmp_path):
-    assert name_tool(str(tmp_path / "none")) is None
+    assert recognize(Head.read(str(tmp_path / "none"))) is None
 
 
 def test_most_files_of_a_folder_decide(tmp_path):
     for number in range(4):
         (tmp_path / f"{number}.txt").write_text(YOLO)
     (tmp_path / "readme.txt").write_text("hello")
-    assert "YOLO" in name_tool_of_folder(str(tmp_path)).name
+    assert "YOLO" in recognize(Head.read(str(tmp_path))).called
     for number in range(6):
         (tmp_path / f"{number}.png").write_bytes(b"")
     # There are masks, too.
-    assert name_tool_of_folder(str(tmp_path)) is None
+    assert recognize(Head.read(str(tmp_path))) is None
 
 
 @pytest.mark.parametrize(("name", "content", "tool"), [one for one in TOOLS if one[2] in NOT_READ])
