@@ -18,8 +18,8 @@ from shardwright.escaping import escape
 # What photographs bear: a mirrored one is as likely, and light differs between cameras and hours.
 _FLIPPED = ("flip_left_right",)
 _LIGHT = ("brightness=0.1", "contrast=0.1")
-# Objects of a class have no fixed size or place; masks need none of that, their pixels are examples enough.
-_MOVED = ("crop=0.6", "rotate=10")
+# Objects of a class have no fixed size, place or color. Masks need none of that: their pixels are examples enough.
+_MOVED = ("crop=0.4", "rotate=15", "saturation=0.3")
 # A mirrored character is another one, or none, and a mirrored left hand is a right one.
 _CHARACTER = re.compile(r"\w", re.UNICODE)
 _SIDED = re.compile(r"(^|[^a-z])(left|right|l|r)([^a-z]|$)")

@@ -29,7 +29,7 @@ from shardwright.components.image_trainer.training.step_log import StepLog, stal
 from shardwright.components.image_trainer.training.steps import Backend
 from shardwright.components.image_trainer.training.weights import weights_of
 from shardwright.errors import ShardwrightError
-from shardwright.evaluation.metrics import better
+from shardwright.evaluation.metrics import as_good, better
 
 # After so many steps, or batches of an evaluation, the hosts exchange whether one of them received a signal to stop.
 _AGREE_EVERY = 10
@@ -49,6 +49,7 @@ class TrainState:
         data: training batches of this host from a step on, without end: images, targets, positions in the split.
         evaluation: passes over this host's part of the evaluation split, without end; `None` without such a split.
         evaluation_steps: batches of one pass, the same on every host.
+        evaluation_images: images of the evaluation split.
         memory: estimated bytes of a step.
     """
 
@@ -59,6 +60,7 @@ class TrainState:
     data: Callable[[int], Any]
     evaluation: Callable[[], Any] | None
     evaluation_steps: int
+    evaluation_images: int
     memory: int
 
 
@@ -272,14 +274,22 @@ class Loop:
             return evaluate(self._steps.evaluate, batches, work.spec, self._steps.together)
 
     def _choose(self, metrics: dict[str, float] | None) -> None:
-        """Records the metrics of the epoch, and keeps its weights if it is the best."""
+        """Records the metrics of the epoch, and keeps its weights if they are the best, or as good and later.
+
+        Later weights have learned more at a lower rate, and the best of many measurements on few images is luck.
+        """
         work, progress = self.work, self.progress
         if metrics is None:
-            progress.best_epoch, progress.best_step = progress.epochs, 0
+            progress.best_epoch = progress.peak_epoch = progress.epochs
+            progress.best_step = 0
             return
-        before = progress.best
+        task, multi, peak = work.spec.task, work.spec.multi, progress.peak
         progress.evaluations.append(metrics)
-        if not metrics or not better(work.spec.task, metrics, before, multi=work.spec.multi):
+        if not metrics:
+            return
+        if better(task, metrics, peak, multi=multi):
+            progress.peak_epoch = progress.epochs
+        elif peak is None or not as_good(task, metrics, peak, work.evaluation_images, multi=multi):
             return
         with self._steps.evaluated():
             self.best = weights_of(self._steps.state())

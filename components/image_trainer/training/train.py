@@ -115,6 +115,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
         data=partial(_train_batches, spec, place, host_batch, _fits_memory(spec, dataset, place)),
         evaluation=partial(_evaluation_batches, spec, place, host_batch) if evaluation_steps else None,
         evaluation_steps=evaluation_steps,
+        evaluation_images=dataset.num_records(recipe.eval_split) if recipe.eval_split else 0,
         memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.trainer.precision], kept=copies),
     )
 

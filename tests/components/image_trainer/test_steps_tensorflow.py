@@ -58,6 +58,7 @@ work = TrainState(
     # As `training.work_of` gives it; of a batch the third part are weights.
     evaluation=lambda: batches(4).map(lambda *batch: (*batch[:2], tf.ones(4))).repeat(),
     evaluation_steps=4,
+    evaluation_images=4,
     memory=0,
 )
 with tempfile.TemporaryDirectory() as folder:

@@ -103,6 +103,7 @@ def make(tmp_path, write_shapes):
             data=stream,
             evaluation=(lambda: repeat((None, np.array([0]), np.array([1.0])))) if metric else None,
             evaluation_steps=1,
+            evaluation_images=1,
             memory=1_500_000_000,
         )
         folder = CheckpointFolder(str(tmp_path / "checkpoints"), keep=99)
