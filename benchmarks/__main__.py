@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _add_subjects(subjects: _Subjects) -> None:
     ingest = _add(subjects, "ingest", "ingest of images and masks, and reading the dataset", _ingest)
+    ingest.add_argument("--profile", action="store_true", help="time by stage, and the speed-up of 1 to 16 processes")
     _add_images(ingest, "photographs", 2000)
     month = _add(subjects, "month", "one hundredth more images on an object store, with `reuse_from`", _month)
     month.add_argument("--stores", nargs="+", choices=("gs", "s3"), default=("s3", "gs"), help="default: both")
@@ -81,6 +82,10 @@ def _add_images(parser: argparse.ArgumentParser, kind: str, count: int) -> None:
 def _ingest(options: argparse.Namespace) -> list[Figure]:
     _at_least_one(options, "images")
     with _kept(options) as folder:
+        if options.profile:
+            from benchmarks.ingest import profile_figures
+
+            return profile_figures(folder, options.images)
         return _measure(folder, options.images)
 
 

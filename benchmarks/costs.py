@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from shardwright.config.parsing import at_least
+from shardwright.config.options import at_least
 from shardwright.pipelines.cloud.estimate import MEASURED, Measured
 
 # Reads per second of one process with 64 concurrent requests of 30 ms; a worker of Dataflow has a process per core.

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure, seconds
 from benchmarks.photographs import HEIGHT, WIDTH, Photographs, photographs, warm
@@ -16,13 +18,23 @@ from shardwright.config import Config, parse_config
 from shardwright.config.images import HEADER
 from shardwright.dataset.manifest import Manifest
 from shardwright.fingerprint import canonical_json
-from shardwright.ingest import ingest
+from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, write_range
+from shardwright.ingest.identify import pin_input
+from shardwright.ingest.survey import survey_input
+from shardwright.processes import usable_cores
+from shardwright.staging.staging import Staging
 from shardwright.verify import verify
 
+_Result = TypeVar("_Result")
 Notebook = Callable[[Sequence[str], dict[str, list[str]], str], None]
 """The notebook's method: takes paths, the table's texts by file name, and the file to write."""
 
 _REPEATS = 2
+_PROCESSES = (1, 2, 4, 8, 16)
+# Promised speed-ups by the number of processes.
+_SPEED_UPS = {2: 1.85, 16: 10}
+# So many processes that shards are cut into ranges.
+_MANY = 16
 _SMALL = 200
 
 
@@ -73,6 +85,67 @@ def ingest_figures(
         _first_record(source, out, command),
         _small_set(folder, out, command),
     ]
+
+
+def profile_figures(folder: Path, images: int, size: tuple[int, int] = (48, 64)) -> list[Figure]:
+    """Measures the stages of an ingest of small images with masks, in one process, and what more processes gain.
+
+    Speed-ups for so many processes as this machine has processors are measured. The others follow from the stages: all
+    but the writing is done by one process, ranges are spread evenly, and the longest range and the making of the
+    largest shard come last.
+
+    Args:
+        folder: where images are kept between calls and outputs are written.
+        images: number of images.
+        size: height and width of the images.
+    """
+    source = photographs(folder, images, height=size[0], width=size[1])
+    warm(source.paths)
+    config, out = masked(source), folder / "out"
+    recipe, location = IngestRecipe.of(config), locate(config)
+    stages: dict[str, tuple[float, float]] = {}
+
+    def stage(name: str, work: Callable[[], _Result]) -> _Result:
+        before = time.process_time(), time.perf_counter()
+        result = work()
+        stages[name] = time.process_time() - before[0], time.perf_counter() - before[1]
+        return result
+
+    shutil.rmtree(out, ignore_errors=True)
+    surveyed = stage("listing and survey", lambda: survey_input(recipe, location))
+    surveyed = stage("pinning", lambda: pin_input(surveyed))
+    prepared = stage("planning", lambda: plan_ingest(recipe, location, surveyed=surveyed, staging_root=str(out)))
+    plan = prepared.plan
+    staging = Staging.open(out, plan.dataset.fingerprint, plan.tools)
+    with staging.locked():
+        stage("task files", lambda: prepared.stage(staging))
+        each: list[float] = []
+        for part in plan.missing_ranges(staging, _MANY):
+            stage("", lambda part=part: write_range(part, plan.for_writers(), staging, 1))  # type: ignore[misc]
+            each.append(stages.pop("")[0])
+        stages["writing"] = sum(each), sum(each)
+        stage("commit", lambda: commit_ingest(plan, staging, out / "ours", {}))
+    writing = stages["writing"][0]
+    serial = sum(processor for processor, _ in stages.values()) - writing
+    note = f"{images:,} images of {size[0]}x{size[1]}"
+    figures = [
+        Figure(f"{name}, processor", processor / images * 1e6, "us/image", note=f"wall {wall / images * 1e6:.0f}")
+        for name, (processor, wall) in stages.items()
+    ]
+    figures.append(Figure("serial share", serial / (serial + writing), "of processor time", AT_MOST, 0.08, note))
+    walls = _timed([partial(ingest, config, out / "ours", workers, True) for workers in _measurable()], out)
+    for workers in _PROCESSES:
+        if workers in _measurable():
+            value, how = walls[0] / walls[_measurable().index(workers)], "measured, wall"
+        else:
+            value, how = (serial + writing) / (serial + writing / workers + max(each)), "by arithmetic"
+        target = _SPEED_UPS.get(workers)
+        figures.append(Figure(f"speed-up, {workers} processes", value, "x", AT_LEAST if target else "", target, how))
+    return figures
+
+
+def _measurable() -> list[int]:
+    return [workers for workers in _PROCESSES if workers <= usable_cores()]
 
 
 def _timed(works: Sequence[Callable[[], object]], out: Path) -> list[float]:

@@ -124,7 +124,7 @@ def _plan(config: Config, place: Path) -> None:
     surveyed = survey_input(recipe, location)
     prepared = plan_ingest(recipe, location, surveyed=surveyed)
     prepared.stage(Staging.open(place / "staging", prepared.plan.dataset.fingerprint))
-    if prepared.plan.total_bytes != _IMAGE_BYTES * len(surveyed.listing.keys):
+    if sum(prepared.plan.shard_bytes) != _IMAGE_BYTES * len(surveyed.listing.keys):
         raise UsageError("benchmarks: some images were left out of the plan.")
 
 

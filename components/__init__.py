@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shardwright.config.inline import Drift, Duplicates, Features, Images, Rejects, Shards, Skew, Split, Text
     from shardwright.ingest.identify import IngestSource
 
-_FORMATS = [row.constructor for row in FORMATS]
+_FORMATS = [row.function for row in FORMATS]
 __all__ = [
     "AT_RUN",
     "BaselineResolver",

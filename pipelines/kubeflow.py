@@ -37,6 +37,7 @@ from shardwright.pipelines.cloud.jobset import jobset_template
 from shardwright.pipelines.cloud.machines import check_hosts, trainer_slice, with_accelerator
 from shardwright.pipelines.cloud.notify import EXECUTOR, NOTIFY, add_webhook_task
 from shardwright.pipelines.cloud.pods import pod_settings
+from shardwright.staging.staging import VOLUME_STAGING
 from shardwright.storage.paths import scheme_of
 
 SECTION = "kubeflow"
@@ -270,7 +271,7 @@ def _staging(config: Config) -> str:
     section, own = config.kubeflow, config.run.staging
     if own is not None and (scheme_of(own) is not None or section.volume_of(own) is not None):
         return own.rstrip("/")
-    return f"{_shared_folder(section)}/.shardwright-staging"
+    return f"{_shared_folder(section)}/{VOLUME_STAGING}"
 
 
 def _shared_folder(section: KubeflowConfig) -> str:

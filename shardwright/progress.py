@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Protocol
 
 from shardwright.escaping import escape, escaped_streams, unescaped
 
 _SECONDS_BETWEEN_LINES = 5.0
+_MB = 1e6
 _quiet = False
 
 
@@ -45,16 +45,16 @@ def print_progress(line: str) -> None:
 class Progress(Protocol):
     """Counts finished work."""
 
-    def advance(self, amount: int = 1) -> None:
-        """Counts `amount` more units as done."""
+    def advance(self, amount: int = 1, size: int = 0) -> None:
+        """Counts `amount` more units of `size` bytes as done."""
 
     def describe(self, text: str) -> None:
         """Shows what is being done now, beside the bar of a terminal."""
 
 
 class _Silent:
-    def advance(self, amount: int = 1) -> None:
-        del amount
+    def advance(self, amount: int = 1, size: int = 0) -> None:
+        del amount, size
 
     def describe(self, text: str) -> None:
         del text
@@ -63,28 +63,36 @@ class _Silent:
 class _Lines:
     """Prints a line now and then, and none for work that is done before one would be due."""
 
-    def __init__(self, label: str, total: int) -> None:
-        self._label = label
-        self._total = total
-        self._done = 0
-        self._due = time.monotonic() + _SECONDS_BETWEEN_LINES
+    def __init__(self, label: str, total: int, size: int, seconds: float) -> None:
+        self._label, self._total, self._size, self._seconds = label, total, size, seconds
+        self._done = self._done_size = 0
+        self._began = time.monotonic()
+        self._due = self._began + seconds
 
-    def advance(self, amount: int = 1) -> None:
+    def advance(self, amount: int = 1, size: int = 0) -> None:
         self._done += amount
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + _SECONDS_BETWEEN_LINES
-            print(f"  {self._label}: {self._done}/{self._total}", file=sys.stderr, flush=True)
+        self._done_size += size
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + self._seconds
+            parts = [f"  {self._label}: {self._done}/{self._total}"]
+            if self._size:
+                parts.append(f"{self._done_size / _MB:,.0f} of {self._size / _MB:,.0f} MB")
+            if 0 < self._done < self._total:
+                left = (now - self._began) * (self._total - self._done) / self._done
+                parts.append(f"{left:,.0f} s left")
+            print(", ".join(parts), file=sys.stderr, flush=True)
 
     def describe(self, text: str) -> None:
         del text
 
 
 class _Bar:
-    def __init__(self, step: Callable[[int], None], describe: Callable[[str], None]) -> None:
+    def __init__(self, step: Callable[[int, int], None], describe: Callable[[str], None]) -> None:
         self._step, self._describe = step, describe
 
-    def advance(self, amount: int = 1) -> None:
-        self._step(amount)
+    def advance(self, amount: int = 1, size: int = 0) -> None:
+        self._step(amount, size)
 
     def describe(self, text: str) -> None:
         self._describe(escape(text))
@@ -94,16 +102,20 @@ SILENT: Progress = _Silent()
 
 
 @contextmanager
-def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progress]:
+def progress(
+    total: int, label: str, *, quiet: bool = False, size: int = 0, seconds: float = _SECONDS_BETWEEN_LINES
+) -> Iterator[Progress]:
     """Shows how far `total` units of work are.
 
     Args:
         total: units of work.
         label: what is being done, e.g. `reading images`.
         quiet: show nothing.
+        size: their bytes, where these are counted, too.
+        seconds: least time between two lines where there is no terminal.
 
     Yields:
-        An object whose `advance(n)` counts finished units.
+        An object whose `advance(n, size)` counts finished units.
     """
     if quiet or _quiet:
         yield SILENT
@@ -111,12 +123,23 @@ def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progres
         from rich import progress as bars
         from rich.console import Console
 
-        columns = ("  {task.description}", bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
+        sizes = (bars.TextColumn("{task.fields[done]:,.0f} MB"),) if size else ()
+        columns = (
+            "  {task.description}",
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            *sizes,
+            bars.TimeRemainingColumn(),
+        )
         # The bar needs the terminal's control sequences. While it is shown, rich replaces the standard streams with its
         # own; text that other code prints goes through ours first.
         console = Console(file=unescaped(sys.stderr))
         with bars.Progress(*columns, console=console, transient=True) as shown, escaped_streams():
-            task = shown.add_task(label, total=total)
-            yield _Bar(partial(shown.advance, task), lambda text: shown.update(task, description=text))
+            task = shown.add_task(label, total=total, done=0.0)
+
+            def step(amount: int, more: int) -> None:
+                shown.update(task, advance=amount, done=shown.tasks[0].fields["done"] + more / _MB)
+
+            yield _Bar(step, lambda text: shown.update(task, description=text))
     else:
-        yield _Lines(label, total)
+        yield _Lines(label, total, size, seconds)

@@ -63,7 +63,7 @@ def table_of_formats() -> str:
         cells = [row.meaning, row.masks, "yes" if row.boxes else "", row.classes, ", ".join(states)]
         first, last = (
             f"[`{row.name}`]({row.page})" if row.page != "index.md" else f"`{row.name}`",
-            f"`{row.constructor}`",
+            f"`{row.function}`",
         )
         rows.append(f"| {' | '.join([first, *(cell or '–' for cell in cells), last])} |")
     return "\n".join(rows)

@@ -6,9 +6,10 @@ TFDV reports features only; the keys of examples lead to the images.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
@@ -44,6 +45,35 @@ class Anomaly:
     what: str
     examples: int | None = None
     keys: tuple[str, ...] = ()
+
+
+class SplitAnomalies(NamedTuple):
+    """The anomalies of a split.
+
+    Attributes:
+        rows: those that need a decision.
+        of_names: those that are only that images have other names than the schema lists. Every next month has them.
+    """
+
+    rows: list[Anomaly]
+    of_names: list[Anomaly]
+
+
+def split_anomalies(
+    folder: str, split: str, names: Mapping[str, str], records: Callable[[], Iterable[bytes]]
+) -> SplitAnomalies:
+    """Reads what ExampleValidator found in a split.
+
+    Args:
+        folder: of the artifact.
+        split: name of the split.
+        names: our name of a feature -> stored name, see `Manifest.names`.
+        records: returns the split's serialized `tf.train.Example`s.
+    """
+    found = read_anomalies(Path(folder, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
+    listed = names_of_images(found, names, records)
+    of_names = [row for row in found if row.kind == _OUT_OF_DOMAIN and row.feature in listed]
+    return SplitAnomalies([row for row in found if row not in of_names], of_names)
 
 
 def read_anomalies(serialized: bytes, split: str) -> list[Anomaly]:
@@ -135,11 +165,6 @@ def names_of_images(rows: list[Anomaly], names: Mapping[str, str], records: Call
             texts = example.get(feature)
             seen.extend(texts if isinstance(texts, list) else ())
     return found | {name for name, seen in values.items() if nearly_distinct(len(seen), len(set(seen)))}
-
-
-def is_of_names(row: Anomaly, names: Collection[str]) -> bool:
-    """Returns whether an anomaly is only that images have other names than those of the schema."""
-    return row.kind == _OUT_OF_DOMAIN and row.feature in names
 
 
 def records_of(examples: str, split: str) -> Iterator[bytes]:

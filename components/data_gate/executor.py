@@ -17,10 +17,8 @@ from shardwright.checksum import checksum_file
 from shardwright.components.data_gate.anomalies import (
     Anomaly,
     find_anomalous_examples,
-    is_of_names,
-    names_of_images,
-    read_anomalies,
     records_of,
+    split_anomalies,
     table,
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
@@ -66,13 +64,11 @@ class Executor(base_executor.BaseExecutor):
         names = ImageDataset.open(newest).manifest.names if has_manifest(newest) else {}
         listed: set[str] = set()
         for split in splits:
-            found = read_anomalies(Path(anomalies.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
             records = partial(_records, examples, split)
-            of_names = names_of_images(found, names, records)
-            listed |= of_names
-            passing = [row for row in found if is_of_names(row, of_names) or _is_allowed(row, allow)]
-            allowed.extend(passing)
-            refused = [row for row in found if row not in passing]
+            rows, of_names = split_anomalies(anomalies.uri, split, names, records)
+            listed |= {row.feature for row in of_names}
+            allowed += [*of_names, *(row for row in rows if _is_allowed(row, allow))]
+            refused = [row for row in rows if not _is_allowed(row, allow)]
             if refused:
                 stopping.extend(find_anomalous_examples(refused, schema, records()))
         if listed:

@@ -25,8 +25,8 @@ from shardwright.ingest import (
     InputLocation,
     commit_ingest,
     plan_ingest,
-    write_shard,
-    write_shards,
+    write_range,
+    write_ranges,
     written_notes,
 )
 from shardwright.ingest.baseline import baseline_source
@@ -36,9 +36,12 @@ from shardwright.progress import print_note
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 
+# Beam does not say how many workers it has.
+_WORKERS = 16
+
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Maps over shard numbers: neither pixels nor run lengths pass through Beam. So does a look before the plan.
+    """Maps over ranges of shards: neither pixels nor run lengths pass through Beam. So does a look before the plan.
 
     The mapped function is that of the core, so that Beam's worker processes start without importing TFX. Without
     options of Beam, the processes of `shardwright ingest` write the shards.
@@ -81,7 +84,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         staging = Staging.open(root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
             prepared.stage(staging, elsewhere=True)
-            with shard_progress(staging, plan.dataset.shards, "writing shards"):
+            with shard_progress(staging, plan.dataset.shards, "writing images", plan.bounds):
                 self._write(plan, staging)
             written = written_notes(plan, staging.results(plan.dataset.shards))
             for note in written:
@@ -101,15 +104,18 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _write(self, plan: IngestPlan, staging: Staging) -> None:
         if not self._beam_pipeline_args:
-            deque(write_shards(plan, staging)[1], maxlen=0)
+            deque(write_ranges(plan, staging)[1], maxlen=0)
+            return
+        ranges = plan.missing_ranges(staging, _WORKERS)
+        if not ranges:
             return
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
-                | "ShardNumbers" >> beam.Create(range(len(plan.dataset.shards)))
-                # Without the reshuffle the numbers stay in one bundle, and one worker writes every shard.
+                | "Ranges" >> beam.Create(ranges)
+                # Without the reshuffle the ranges stay in one bundle, and one worker writes all of them.
                 | "Spread" >> beam.Reshuffle()
-                | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
+                | "WriteRange" >> beam.Map(write_range, plan=plan.for_writers(), staging=staging)
             )
 
 

@@ -52,7 +52,7 @@ from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
 from shardwright.progress import print_note, progress
-from shardwright.staging.staging import STAGING_VARIABLE
+from shardwright.staging.staging import given_staging
 from shardwright.storage import hash_file, is_remote
 from shardwright.storage.own_names import make_own_folder
 
@@ -326,7 +326,7 @@ def _text_columns(recipe: TrainRecipe, dataset: ImageDataset, vocabularies: str)
 
 def _checkpoints(spec: TrainSpec, run_folder: Path) -> str:
     """Returns the folder of the checkpoints: the same training finds it again."""
-    group = f"{os.environ.get(STAGING_VARIABLE) or os.fspath(run_folder)}/training"
+    group = f"{given_staging() or os.fspath(run_folder)}/training"
     if not is_remote(group):
         make_own_folder(group)
     return f"{group}/{spec.fingerprint[:32]}"

@@ -113,6 +113,10 @@ _GROUPS = {
         TensorListSetItem TensorListSplit TensorListStack TensorMapErase TensorMapHasKey TensorMapInsert
         TensorMapLookup TensorMapSize TensorMapStackKeys
     """,
+    "pipelines of tensors in memory": """
+        BatchDatasetV2 ConcatenateDataset DatasetToSingleElement IgnoreErrorsDataset MapDataset TensorDataset
+        TensorSliceDataset
+    """,
     "variables of the model": """
         AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp DisableCopyOnRead ReadVariableOp
         ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin

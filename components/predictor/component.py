@@ -13,7 +13,7 @@ from shardwright.components.runtime.arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.constructors import Unlabeled
 from shardwright.config.inline import inline_config
-from shardwright.config.parsing import at_least
+from shardwright.config.options import at_least
 from shardwright.errors import ConfigError
 from shardwright.evaluation.submission import LAYOUTS
 from shardwright.fingerprint import canonical_json

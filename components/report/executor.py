@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from shardwright.components.data_gate.anomalies import find_anomalous_examples, read_anomalies, records_of
+from shardwright.components.data_gate.anomalies import find_anomalous_examples, records_of, split_anomalies
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.joined_examples import open_all
 from shardwright.config.evaluation import DriftConfig, SkewConfig
@@ -32,7 +33,7 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class."""
+        """Writes the report and its pages."""
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
         dataset = open_all(input_dict["examples"], self._get_tmp_dir)
         seen = collect_page(dataset)
@@ -81,9 +82,10 @@ def _anomalies(input_dict: dict[str, list[Any]], dataset: ImageDataset) -> list[
     schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")
     anomalies = []
     for split in artifact_utils.decode_split_names(artifact.split_names):
-        found = read_anomalies(Path(artifact.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
+        records = partial(records_of, dataset.root, split)
+        found = split_anomalies(artifact.uri, split, dataset.manifest.names, records).rows
         if found:
-            found = find_anomalous_examples(found, schema, records_of(dataset.root, split))
+            found = find_anomalous_examples(found, schema, records())
         anomalies += [
             Anomaly(row.kind, f"{row.feature or 'whole split'} in {split}", row.what, row.keys) for row in found
         ]

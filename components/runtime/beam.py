@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,9 +9,9 @@ from contextlib import contextmanager
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions, WorkerOptions
 
-from shardwright.components.runtime.beam_compat import quick_start
+from shardwright.components.runtime.beam_compat import on_loopback, quick_start
 from shardwright.errors import UsageError
-from shardwright.staging.staging import STAGING_VARIABLE
+from shardwright.staging.staging import STAGING_VARIABLE, given_staging
 from shardwright.storage import is_remote
 
 _IMAGE = "--sdk_container_image"
@@ -30,13 +29,13 @@ def in_process_beam() -> Iterator[None]:
     """Makes the Fn API runner the default one where Beam knows it by name (2.77); in 2.59 DirectRunner is the same.
 
     Beam 2.77 would otherwise first try to download Prism, another runner, for every pipeline. Pipelines also begin
-    sooner, see `beam_compat.quick_start`.
+    sooner, and their workers are not reached from other machines, see `beam_compat`.
     """
     before = StandardOptions.DEFAULT_RUNNER
     if "FnApiRunner" in StandardOptions.KNOWN_RUNNER_NAMES:
         StandardOptions.DEFAULT_RUNNER = "FnApiRunner"
     try:
-        with quick_start():
+        with quick_start(), on_loopback():
             yield
     finally:
         StandardOptions.DEFAULT_RUNNER = before
@@ -56,9 +55,9 @@ def staging_root(options: Sequence[str], temporary: Callable[[], str]) -> str:
         temporary: returns a folder, in case `SHARDWRIGHT_STAGING` is not set.
 
     Raises:
-        UsageError: workers cannot reach it.
+        UsageError: workers cannot reach it, or it is not ours, see `given_staging`.
     """
-    given = os.environ.get(STAGING_VARIABLE)
+    given = given_staging()
     root = given or temporary()
     check_staging(options, given, root)
     return root

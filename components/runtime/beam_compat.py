@@ -11,7 +11,10 @@ from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import grpc
 from apache_beam.internal import pickler
+from apache_beam.runners.portability import local_job_service
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.worker import statecache
 from apache_beam.transforms import core
 
@@ -41,6 +44,38 @@ def quick_start() -> Iterator[None]:
     finally:
         pickler.DEFAULT_PICKLE_LIB, statecache.get_deep_size = library, size
         core.get_function_args_defaults = arguments
+
+
+@contextmanager
+def on_loopback() -> Iterator[None]:
+    """Lets Beam's worker processes on this machine be reached from this machine only.
+
+    `direct_running_mode=multi_processing` starts services that run what they are sent. Beam tells its workers the
+    address `localhost`, but listens on all interfaces (`[::]:0` in `GrpcServer` and `SubprocessSdkWorker`), and has no
+    option for it.
+    """
+    modules: tuple[Any, ...] = (worker_handlers, local_job_service)
+    before = [module.grpc for module in modules]
+    for module in modules:
+        module.grpc = _LoopbackGrpc()
+    try:
+        yield
+    finally:
+        for module, found in zip(modules, before, strict=True):
+            module.grpc = found
+
+
+class _LoopbackGrpc:
+    """The module `grpc`, whose servers listen on the loopback instead of all interfaces."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(grpc, name)
+
+    def server(self, *args: Any, **options: Any) -> Any:
+        made = grpc.server(*args, **options)
+        listen = made.add_insecure_port
+        made.add_insecure_port = lambda address: listen(address.replace("[::]", "localhost"))
+        return made
 
 
 def arguments_of(function: Any) -> tuple[list[str], list[Any]]:

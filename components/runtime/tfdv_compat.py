@@ -41,7 +41,7 @@ class StatisticsOfSplits(beam.PTransform):
         self._splits, self._slicers = tuple(splits), tuple(slicers)
 
     def expand(self, batches: Any) -> Any:
-        """See the base class."""
+        """Returns the statistics by split."""
         return (
             batches
             | "Slice" >> beam.FlatMap(_sliced, slicers=self._slicers)

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from shardwright.checksum import checksum_file
 from shardwright.components.runtime.static_imports import StaticImports, static_imports
 from shardwright.config.calls import check_call
-from shardwright.config.trainer import check_import_path
+from shardwright.config.trainer import import_path_form
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 
@@ -107,7 +107,7 @@ def import_path(path: object, option: str) -> str:
     """
     text = path if isinstance(path, str) else repr(path)
     text = text if ":" in text else ":".join(text.rsplit(".", 1))
-    check_import_path(option, text, "mine:run_fn")
+    import_path_form("mine:run_fn")(option, text)
     return text
 
 

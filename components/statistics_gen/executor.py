@@ -103,7 +103,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class."""
+        """Measures the splits and writes a file for each."""
         given = newest_examples(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
         dataset = open_all(given, self._get_tmp_dir)

@@ -17,7 +17,8 @@ import yaml
 
 from shardwright.config import Config
 from shardwright.config.images import FULL
-from shardwright.config.parsing import at_least, parse_section
+from shardwright.config.options import at_least
+from shardwright.config.parsing import parse_section
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.errors import ConfigError, UsageError
 from shardwright.pipelines.runs.disk_space import estimate_space

@@ -174,7 +174,8 @@ def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[
         if name not in PARAMETERS:
             raise UsageError(f"--parameter {name}: is not a parameter of a run. Use: {', '.join(PARAMETERS)}.")
     data_root = wanted.parameters.get(DATA_ROOT)
-    check_data_root(f"--parameter {DATA_ROOT}", data_root)
+    if data_root is not None:
+        check_data_root(f"--parameter {DATA_ROOT}", data_root)
     Choice.parse(f"--parameter {SPAN}", _parameters(wanted).get(SPAN, NEWEST))
     given: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
     given = {name: value for name, value in given.items() if value is not None}

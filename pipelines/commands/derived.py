@@ -55,7 +55,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _subset(options: argparse.Namespace) -> int:
-    from shardwright.config.parsing import at_least, between
+    from shardwright.config.options import at_least, between
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
     from shardwright.edit.subset import stratified
@@ -155,7 +155,7 @@ def check_keys(name: str, keys: set[str], known: Iterable[str]) -> None:
 
 def _shards(options: argparse.Namespace) -> ShardsConfig:
     from shardwright.config.dataset import ShardsConfig
-    from shardwright.config.parsing import between
+    from shardwright.config.options import between
 
     size = None
     if options.shard_size is not None:

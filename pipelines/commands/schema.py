@@ -49,7 +49,7 @@ def _render(options: argparse.Namespace) -> int:
 
 
 def _infer(options: argparse.Namespace) -> int:
-    from shardwright.config.parsing import between
+    from shardwright.config.options import between
     from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.schema import infer_schema
     from shardwright.progress import progress

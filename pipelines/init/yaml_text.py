@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.config import Config
-from shardwright.config.parsing import units_of
+from shardwright.config.options import BYTES
+from shardwright.config.parsing import option_at
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.escaping import escape
 from shardwright.images.colors import COLOR, show_value
@@ -110,7 +111,8 @@ def _readable(path: str, value: Any) -> Any:
     if path == "input.classes" and isinstance(value, dict):
         return {name: show_value(number) if number >= COLOR else number for name, number in value.items()}
     whole = isinstance(value, int) and value >= 10**6 and value % 10**6 == 0
-    return f"{value // 10**6}MB" if whole and "MB" in units_of(path) else value
+    option = option_at(Config, path) if whole else None
+    return f"{value // 10**6}MB" if option is not None and option.unit is BYTES else value
 
 
 def _scalar(value: Any) -> str:

@@ -20,7 +20,7 @@ import yaml
 from kfp import compiler, dsl
 
 from shardwright.config.cloud import check_image
-from shardwright.config.parsing import one_of
+from shardwright.config.options import one_of
 from shardwright.errors import UsageError
 from shardwright.pipelines.kfp.steps import STEPS
 
@@ -59,8 +59,9 @@ def plain_components(image: str | None = None, target: str = KUBEFLOW) -> PlainC
         UsageError: Vertex AI is to take an image at run time.
     """
     one_of("target", target, (KUBEFLOW, VERTEX))
-    check_image("image", image)
-    if image is None and target == VERTEX:
+    if image is not None:
+        check_image("image", image)
+    elif target == VERTEX:
         raise UsageError("plain_components: on Vertex AI the image is part of the compiled pipeline. Give image.")
     return PlainComponents(**{step.__name__: _component(step, image, target) for step in STEPS})
 

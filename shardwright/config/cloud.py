@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.config.parsing import at_least, between
+from shardwright.config.options import BYTES, Section, option
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import GCS, is_remote
 from shardwright.storage.spans import SpanPath
@@ -31,6 +31,7 @@ COMPONENTS = (
 
 # Machines are taken away, and services answer 503 now and then.
 RETRIES, MOST_RETRIES = 2, 10
+LEAST_CPU, LEAST_MEMORY = 0.1, 128 * 10**6
 
 # Registry with a port, path, then a tag or a digest: no tag means `latest`, which is another image every week.
 # distribution/reference, regexp.go.
@@ -42,29 +43,11 @@ _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
-class Resources:
-    """The resources that a component's machine or pod must have.
+class Resources(Section):
+    """The resources that a component's machine or pod must have."""
 
-    Attributes:
-        cpu: virtual cores.
-        memory: bytes.
-    """
-
-    cpu: float | None = None
-    memory: int | None = None
-
-
-LEAST = Resources(0.1, 128 * 10**6)
-
-
-def check_resources(path: str, resources: Resources, most: Resources | None = None) -> None:
-    """Refuses sizes that no machine has; `most` is the largest one."""
-    for name in ("cpu", "memory"):
-        value, least = getattr(resources, name), getattr(LEAST, name)
-        if value is not None:
-            at_least(f"{path}.{name}", value, least)
-            if most is not None:
-                between(f"{path}.{name}", value, least, getattr(most, name))
+    cpu: float | None = option(None, least=LEAST_CPU, help="Virtual cores.")
+    memory: int | None = option(None, least=LEAST_MEMORY, form=BYTES, help="Bytes.")
 
 
 def check_components(path: str, names: Iterable[str], known: tuple[str, ...] = COMPONENTS) -> None:
@@ -76,31 +59,31 @@ def check_components(path: str, names: Iterable[str], known: tuple[str, ...] = C
             raise ConfigError(f"{path}.{name}", f"{name!r} is not a component here", fix)
 
 
-def check_bucket(path: str, folder: str | None) -> None:
+def check_bucket(path: str, folder: str) -> None:
     """Refuses a folder that is not on Cloud Storage."""
-    if folder is None or GCS.is_folder_url(folder):
+    if GCS.is_folder_url(folder):
         return
     is_bucket = not is_remote(folder) and not folder.startswith(("/", ".", "~"))
     fix = f"Write {GCS.prefix}{folder}." if is_bucket else f"Write {GCS.prefix}BUCKET/FOLDER."
     raise ConfigError(path, f"{folder!r} is not a folder on Cloud Storage", fix)
 
 
-def check_data_root(path: str, folder: str | None) -> None:
+def check_data_root(path: str, folder: str) -> None:
     """Refuses a folder of data that is not on Cloud Storage, or that names spans."""
     check_no_span(path, folder)
     check_bucket(path, folder)
 
 
-def check_no_span(path: str, folder: str | None) -> None:
+def check_no_span(path: str, folder: str) -> None:
     """Refuses a folder of data that names spans: only the paths of the input do."""
-    if folder is not None and SpanPath.parse(path, folder) is not None:
+    if SpanPath.parse(path, folder) is not None:
         problem = f"{folder!r} names a span, and the spans are folders below it"
         raise ConfigError(path, problem, "Write the folder before the first mark.")
 
 
-def check_image(path: str, image: str | None) -> None:
+def check_image(path: str, image: str) -> None:
     """Refuses the name of an image without a tag or digest."""
-    if image is not None and not _IMAGE.fullmatch(image):
+    if not _IMAGE.fullmatch(image):
         raise ConfigError(
             path,
             f"{image!r} is not the name of an image with a tag or a digest",
@@ -118,24 +101,21 @@ def check_label(path: str, name: str, value: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class BeamConfig:
-    """Options for Beam.
+def check_option(path: str, text: str) -> None:
+    """Refuses an option of Beam that is not written as one."""
+    if not text.startswith("--"):
+        raise ConfigError(path, f"{text!r} is not an option of Beam", "Write --name=value.")
 
-    Attributes:
-        options: Options of all components, such as `--direct_num_workers=4`.
-        per_component: Component -> its further options.
-    """
+
+@dataclass(frozen=True)
+class BeamConfig(Section):
+    """Options for Beam."""
 
     PATH: ClassVar[str] = "beam"
 
-    options: tuple[str, ...] = ()
-    per_component: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        given = {"beam.options": self.options}
-        given |= {f"beam.per_component.{name}": options for name, options in self.per_component.items()}
-        for path, options in given.items():
-            for option in options:
-                if not option.startswith("--"):
-                    raise ConfigError(path, f"{option!r} is not an option of Beam", "Write --name=value.")
+    options: tuple[str, ...] = option(
+        (), form=check_option, help="Options of all components, such as `--direct_num_workers=4`."
+    )
+    per_component: Mapping[str, tuple[str, ...]] = option(
+        factory=dict, form=check_option, help="Component -> its further options."
+    )

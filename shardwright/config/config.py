@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from shardwright import label_formats
@@ -19,9 +19,10 @@ from shardwright.config.images import FULL, KEEP, DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
-from shardwright.config.parsing import one_of, parse_string, plain_value
+from shardwright.config.options import Pattern, Section, option
+from shardwright.config.parsing import parse_string, plain_value
 from shardwright.config.split import SplitConfig
-from shardwright.config.trainer import TrainerConfig, check_import_path, check_learning, check_texts
+from shardwright.config.trainer import TrainerConfig, check_learning, check_texts, import_path_form
 from shardwright.config.transform import TransformConfig
 from shardwright.config.vertex import VertexConfig
 from shardwright.errors import ConfigError
@@ -31,102 +32,89 @@ from shardwright.storage.spans import NEWEST, SpanPath
 
 TASKS = ("segmentation", "classification")
 CHECK, WARN = "check", "warn"
-_PRIVATE = {"published": False}
-_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_NAME = Pattern(
+    re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?"),
+    "Use a-z, 0-9 and -, at most 63 characters, a letter first.",
+    "is not a pipeline name",
+)
+
+
+def _check_staging(path: str, folder: str) -> None:
+    if is_remote(folder) and not split_url(folder)[1]:
+        raise ConfigError(path, f"{folder!r} does not name a bucket", "Write gs://bucket/folder.")
+
+
+def _check_dataset(path: str, folder: str) -> None:
+    if not folder.strip():
+        raise ConfigError(path, "empty", f"Name a dataset of `shardwright ingest`, or remove {path}.")
 
 
 @dataclass(frozen=True)
-class RunConfig:
-    """The folders of a run.
-
-    Attributes:
-        root: its folder.
-        staging: folder of unfinished work; by default one inside `root`.
-        space: whether to start a run that needs more space than the disk has, by an estimate: `check` refuses it,
-            `warn` only logs it.
-        on_finish: Import path of a function that gets a summary of each run on this machine.
-    """
+class RunConfig(Section):
+    """The folders of a run."""
 
     PATH: ClassVar[str] = "run"
 
-    root: str | None = None
-    staging: str | None = None
-    space: str = CHECK
-    on_finish: str | None = None
-
-    def __post_init__(self) -> None:
-        one_of("run.space", self.space, (CHECK, WARN))
-        check_import_path("run.on_finish", self.on_finish, "mine.tracking:log")
-        if self.staging is not None and is_remote(self.staging) and not split_url(self.staging)[1]:
-            raise ConfigError("run.staging", f"{self.staging!r} does not name a bucket", "Write gs://bucket/folder.")
+    root: str | None = option(None, help="Its folder.")
+    staging: str | None = option(
+        None, form=_check_staging, help="Folder of unfinished work; by default one inside `root`."
+    )
+    space: str = option(
+        CHECK,
+        choices=(CHECK, WARN),
+        help="Whether to start a run that needs more space than the disk has, by an estimate: `check` refuses it, "
+        "`warn` only logs it.",
+    )
+    on_finish: str | None = option(
+        None,
+        form=import_path_form("mine.tracking:log"),
+        help="Import path of a function that gets a summary of each run on this machine.",
+    )
 
 
 @dataclass(frozen=True)
-class Config:
-    """One whole configuration, validated.
+class Config(Section):
+    """One whole configuration, validated."""
 
-    Attributes:
-        name: Name of the pipeline; by default that of the file.
-        task: `segmentation`, the default, or `classification`.
-        input: The images and their annotations.
-        images: Checks and changes of each image.
-        duplicates: The treatment of images that are the same.
-        split: Names and shares of the splits, and how images come into them.
-        shards: Number and names of the shards of a split.
-        features: Names and forms of the stored features.
-        rejects: How many inputs may be rejected.
-        transform: The pixels, masks, labels and texts that a model is trained on.
-        loader: How examples become batches.
-        trainer: The model and how it learns.
-        evaluator: Limits that a model must reach to be blessed.
-        gate: Checks that stop a run before it trains.
-        beam: Options for Beam.
-        run: The folders of a run.
-        vertex: Options for Vertex AI Pipelines.
-        kubeflow: Options for Kubeflow Pipelines.
-        reuse_from: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again.
-            It does not change the result.
-        base: Folder that relative paths in the file start from.
-        notes: Lines to log about how the file was understood.
-    """
+    PATH: ClassVar[str] = ""
 
-    name: str
-    task: str
-    input: InputConfig
-    images: ImagesConfig = field(default_factory=ImagesConfig)
-    duplicates: DuplicatesConfig = field(default_factory=DuplicatesConfig)
-    split: SplitConfig = field(default_factory=SplitConfig)
-    shards: ShardsConfig = field(default_factory=ShardsConfig)
-    features: FeaturesConfig = field(default_factory=FeaturesConfig)
-    rejects: RejectsConfig = field(default_factory=RejectsConfig)
-    transform: TransformConfig = field(default_factory=TransformConfig)
-    loader: LoaderConfig = field(default_factory=LoaderConfig)
-    trainer: TrainerConfig = field(default_factory=TrainerConfig)
-    evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
-    gate: GateConfig = field(default_factory=GateConfig)
+    name: str = option(form=_NAME, help="Name of the pipeline; by default that of the file.")
+    task: str = option(choices=TASKS, help="`segmentation`, the default, or `classification`.")
+    input: InputConfig = option(help="The images and their annotations.")
+    images: ImagesConfig = option(factory=ImagesConfig)
+    duplicates: DuplicatesConfig = option(factory=DuplicatesConfig)
+    split: SplitConfig = option(factory=SplitConfig)
+    shards: ShardsConfig = option(factory=ShardsConfig)
+    features: FeaturesConfig = option(factory=FeaturesConfig)
+    rejects: RejectsConfig = option(factory=RejectsConfig, help="How many inputs may be rejected.")
+    transform: TransformConfig = option(factory=TransformConfig)
+    loader: LoaderConfig = option(factory=LoaderConfig)
+    trainer: TrainerConfig = option(factory=TrainerConfig)
+    evaluator: EvaluatorConfig = option(factory=EvaluatorConfig)
+    gate: GateConfig = option(factory=GateConfig)
     # Where a pipeline runs changes nothing of what it makes, and is nobody's business who gets the result.
-    beam: BeamConfig = field(default_factory=BeamConfig, metadata=_PRIVATE)
-    run: RunConfig = field(default_factory=RunConfig, metadata=_PRIVATE)
-    vertex: VertexConfig = field(default_factory=VertexConfig, metadata=_PRIVATE)
-    kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig, metadata=_PRIVATE)
-    reuse_from: str | None = None
+    beam: BeamConfig = option(factory=BeamConfig, published=False)
+    run: RunConfig = option(factory=RunConfig, published=False)
+    vertex: VertexConfig = option(factory=VertexConfig, published=False)
+    kubeflow: KubeflowConfig = option(factory=KubeflowConfig, published=False)
+    reuse_from: str | None = option(
+        None,
+        form=_check_dataset,
+        help="Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again. It "
+        "does not change the result.",
+    )
     # Not keys of the file.
-    base: str = field(default=".", metadata={"key": False, **_PRIVATE})
-    notes: tuple[str, ...] = field(default=(), metadata={"key": False, **_PRIVATE})
+    base: str = option(".", key=False, published=False, help="Folder that relative paths in the file start from.")
+    notes: tuple[str, ...] = option(
+        (), key=False, published=False, help="Lines to log about how the file was understood."
+    )
 
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ConfigError(
-                "name",
-                f"{self.name!r} is not a pipeline name",
-                "Use a-z, 0-9 and -, at most 63 characters, a letter first.",
-            )
-        one_of("task", self.task, TASKS)
+    def check(self, path: str) -> None:
+        """Refuses options of different sections that contradict each other."""
+        super().check(path)
         # A configuration that was written in Python was not parsed.
-        for path, text in (("input.images", self.input.images), ("the current folder", self.base)):
-            parse_string(text, path)
-        if self.reuse_from is not None and not self.reuse_from.strip():
-            raise ConfigError("reuse_from", "empty", "Name a dataset of `shardwright ingest`, or remove the key.")
+        parse_string(self.input.images, "input.images")
+        parse_string(self.base, "the current folder")
         if self.duplicates.looks_at_pixels and self.images.verify != FULL:
             option = "near" if self.duplicates.pixels is None else "pixels"
             raise ConfigError(

@@ -14,8 +14,8 @@ from typing import Any
 
 from shardwright.config.calls import bind
 from shardwright.config.input import LabelsConfig, RleConfig
-from shardwright.config.json_schema import field_docs
 from shardwright.config.load import label_options
+from shardwright.config.options import declared
 from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
 from shardwright.label_formats import FORMATS, LabelFormat
 
@@ -54,22 +54,21 @@ def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
         for i, name in enumerate(names)
     ]
     signature = Signature(parameters, return_annotation=LabelsConfig)
-    docs = {**field_docs(RleConfig), **field_docs(LabelsConfig)}
 
     def make(*values: Any, **given: Any) -> LabelsConfig:
-        options = {k: v for k, v in bind(signature, row.constructor, values, given).arguments.items() if v is not None}
+        options = {k: v for k, v in bind(signature, row.function, values, given).arguments.items() if v is not None}
         form = {name: options.pop(name) for name in runs if name in options}
         if form and isinstance(options.setdefault("rle", {}), Mapping):
             options["rle"] = {**options["rle"], **form}
         return labels_of({"format": row.name, **options})
 
-    make.__name__ = make.__qualname__ = row.constructor
+    make.__name__ = make.__qualname__ = row.function
     make.__signature__ = signature  # type: ignore[attr-defined]
-    described = "".join(f"\n    {name}: {docs[name]}" for name in names)
+    described = "".join(f"\n    {name}: {declared(fields[name]).help}" for name in names)
     make.__doc__ = f"Returns labels that are {row.meaning}.\n" + (f"\nArgs:{described}\n" if described else "")
     return make
 
 
-CONSTRUCTORS = {row.constructor: _constructor(row) for row in FORMATS}
+CONSTRUCTORS = {row.function: _constructor(row) for row in FORMATS}
 globals().update(CONSTRUCTORS)
 __all__ = ["labels_of", *CONSTRUCTORS]

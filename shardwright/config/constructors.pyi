@@ -22,6 +22,7 @@ __all__ = [
     "Yolo",
     "LabelMe",
     "Cvat",
+    "Datumaro",
     "LabelStudio",
     "Via",
     "VocBoxes",
@@ -167,6 +168,17 @@ def Cvat(
     orientation: str = "auto",
 ) -> LabelsConfig:
     """Returns labels that are one XML file, 'CVAT for images 1.1'."""
+
+def Datumaro(
+    path: str | os.PathLike[str] | Sequence[str] | Mapping[str, str],
+    *,
+    key_regex: str | None = None,
+    boxes: bool = False,
+    polygons: str = "coco",
+    beyond_image: str = "reject",
+    orientation: str = "auto",
+) -> LabelsConfig:
+    """Returns labels that are Datumaro's JSON, which CVAT exports, too: polygons, masks, boxes, ellipses, labels."""
 
 def LabelStudio(
     path: str | os.PathLike[str] | Sequence[str] | Mapping[str, str],

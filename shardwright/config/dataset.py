@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.options import BYTES, Section, option
 from shardwright.errors import ConfigError
 
 DEFAULT_TEMPLATE = "data-{index:05d}-of-{of:05d}.tfrecord"
-
-
 _PLACEHOLDERS = ("split", "index", "of", "count")
 _FIELD = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
 _WIDTH = re.compile(r"0?[1-9]?d")
@@ -20,16 +18,14 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9_]*")
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\*?\[\]{}]")
 # File systems allow 255 bytes, of which the name of a temporary file in the same folder takes 40.
 _LONGEST = 200
+TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT = "tf_vision", "tfds", "kaggle_flowers", "rle_text"
+PRESETS = (TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT)
+# Each is a file, or more, even where there are fewer records.
+_MOST_SHARDS = 1_000_000
 
 
 class PatternError(ValueError):
     """A pattern names no files, or not every shard differently."""
-
-
-TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT = "tf_vision", "tfds", "kaggle_flowers", "rle_text"
-# Each is a file, or more, even where there are fewer records.
-_MOST_SHARDS = 1_000_000
-PRESETS = (TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT)
 
 
 def check_pattern(pattern: str) -> None:
@@ -67,44 +63,40 @@ def check_pattern(pattern: str) -> None:
 
 
 @dataclass(frozen=True)
-class ShardsConfig:
-    """Number and names of the shards of a split: by one of `target_size`, `count` and `records`.
-
-    Attributes:
-        target_size: Bytes of a shard, about; `150MB` is a number, too. The default is 150 MB.
-        count: Number of shards of a split.
-        records: Records of a shard.
-        hosts: Asks for ten shards or more for each of so many machines, where the data is large enough.
-        balance: `class` distributes every class (of masks: every set of classes) equally over all shards.
-        filename_template: Names of the files, with `{split}`, `{index}` from 0, `{of}` shards, `{count}` records.
-    """
+class ShardsConfig(Section):
+    """Number and names of the shards of a split: by one of `target_size`, `count` and `records`."""
 
     PATH: ClassVar[str] = "shards"
 
-    target_size: int | None = None
-    count: int | None = None
-    records: int | None = None
-    hosts: int | None = None
-    balance: str = "none"
-    filename_template: str = DEFAULT_TEMPLATE
+    target_size: int | None = option(
+        None, least=1, form=BYTES, help="Bytes of a shard, about; `150MB` is a number, too. The default is 150 MB."
+    )
+    count: int | None = option(None, least=1, most=_MOST_SHARDS, help="Number of shards of a split.")
+    records: int | None = option(None, least=1, help="Records of a shard.")
+    hosts: int | None = option(
+        None, least=1, help="Asks for ten shards or more for each of so many machines, where the data is large enough."
+    )
+    balance: str = option(
+        "none",
+        choices=("none", "class"),
+        help="`class` distributes every class (of masks: every set of classes) equally over all shards.",
+    )
+    filename_template: str = option(
+        DEFAULT_TEMPLATE, help="Names of the files, with `{split}`, `{index}` from 0, `{of}` shards, `{count}` records."
+    )
 
-    def __post_init__(self) -> None:
+    def check(self, path: str) -> None:
+        """Refuses two numbers of shards, hosts beside one, and names that would not tell the shards apart."""
+        super().check(path)
         sizes = {"target_size": self.target_size, "count": self.count, "records": self.records}
         given = {name: value for name, value in sizes.items() if value is not None}
         if len(given) > 1:
             raise ConfigError("shards", f"{' and '.join(given)} exclude each other", "Give one of them.")
-        for name, value in given.items():
-            at_least(f"shards.{name}", value, 1)
-        if self.count is not None:
-            between("shards.count", self.count, 1, _MOST_SHARDS)
         if not given:
             object.__setattr__(self, "target_size", 150_000_000)
-        if self.hosts is not None:
-            at_least("shards.hosts", self.hosts, 1)
-            if self.target_size is None:
-                problem = f"has no effect, since shards.{' '.join(given)} sets the number of shards"
-                raise ConfigError("shards.hosts", problem, "Remove shards.hosts.")
-        one_of("shards.balance", self.balance, ("none", "class"))
+        if self.hosts is not None and self.target_size is None:
+            problem = f"has no effect, since shards.{' '.join(given)} sets the number of shards"
+            raise ConfigError("shards.hosts", problem, "Remove shards.hosts.")
         try:
             check_pattern(self.filename_template)
         except PatternError as error:
@@ -116,21 +108,17 @@ class ShardsConfig:
 
 
 @dataclass(frozen=True)
-class FeaturesConfig:
-    """Names and forms of the stored features.
-
-    Attributes:
-        preset: Names and forms that other readers expect.
-        map: Feature -> another name to store it under.
-    """
+class FeaturesConfig(Section):
+    """Names and forms of the stored features."""
 
     PATH: ClassVar[str] = "features"
 
-    preset: str = TF_VISION
-    map: Mapping[str, str] = field(default_factory=dict)
+    preset: str = option(TF_VISION, choices=PRESETS, help="Names and forms that other readers expect.")
+    map: Mapping[str, str] = option(factory=dict, help="Feature -> another name to store it under.")
 
-    def __post_init__(self) -> None:
-        one_of("features.preset", self.preset, PRESETS)
+    def check(self, path: str) -> None:
+        """Refuses names that no feature can have."""
+        super().check(path)
         for ours, theirs in self.map.items():
             if not theirs or any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in theirs):
                 raise ConfigError(
@@ -144,19 +132,18 @@ class FeaturesConfig:
 
 
 @dataclass(frozen=True)
-class RejectsConfig:
+class RejectsConfig(Section):
     """How many inputs may be rejected before the run fails.
 
     Images that `input.unlisted_images: reject` leaves out are not counted.
-
-    Attributes:
-        max_fraction: Share of the inputs that may be rejected, rounded down to whole inputs; with 0, none may. `1%` is
-            a number, too.
     """
 
     PATH: ClassVar[str] = "rejects"
 
-    max_fraction: float = 0.01
-
-    def __post_init__(self) -> None:
-        between("rejects.max_fraction", self.max_fraction, 0, 1)
+    max_fraction: float = option(
+        0.01,
+        least=0,
+        most=1,
+        help="Share of the inputs that may be rejected, rounded down to whole inputs; with 0, none may. `1%` is a "
+        "number, too.",
+    )

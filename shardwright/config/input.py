@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from shardwright import label_formats
-from shardwright.config.parsing import may_be_named, one_of
+from shardwright.config.options import Section, one_of, option
+from shardwright.config.parsing import may_be_named
 from shardwright.errors import ConfigError
 from shardwright.label_formats import LabelFormat
 from shardwright.storage.spans import NEWEST, Choice
@@ -55,27 +56,27 @@ _MEANT_FOR = {
 
 
 @dataclass(frozen=True)
-class RleConfig:
-    """The form of run lengths in a table; what is not given is detected from the table's header and values.
-
-    Attributes:
-        encoding: `absolute` starts and lengths, `relative` starts (each from the end of the run before, as in
-            SIIM-ACR), or COCO's `counts`, as a list or compressed.
-        order: Direction in which positions count: down the `column` or along the `row`.
-        start: First absolute position, 0 or 1.
-    """
+class RleConfig(Section):
+    """The form of run lengths in a table; what is not given is detected from the table's header and values."""
 
     PATH: ClassVar[str] = "input.labels.rle"
 
-    encoding: str = "auto"
-    order: str = "auto"
-    start: int | None = None
+    encoding: str = option(
+        "auto",
+        help="`absolute` starts and lengths, `relative` starts (each from the end of the run before, as in SIIM-"
+        "ACR), or COCO's `counts`, as a list or compressed.",
+        choices=("auto", "absolute", "relative", "counts"),
+    )
+    order: str = option(
+        "auto",
+        help="Direction in which positions count: down the `column` or along the `row`.",
+        choices=("auto", "column", "row"),
+    )
+    start: int | None = option(None, help="First absolute position, 0 or 1.", choices=(0, 1))
 
-    def __post_init__(self) -> None:
-        one_of("input.labels.rle.encoding", self.encoding, ("auto", "absolute", "relative", "counts"))
-        one_of("input.labels.rle.order", self.order, ("auto", "column", "row"))
-        if self.start not in (None, 0, 1):
-            raise ConfigError("input.labels.rle.start", f"{self.start!r} is not a first position", "Use 0 or 1.")
+    def check(self, path: str) -> None:
+        """Refuses options that contradict each other."""
+        super().check(path)
         if self.start is not None and self.encoding in ("relative", "counts"):
             raise ConfigError(
                 "input.labels.rle.start",
@@ -95,68 +96,93 @@ class RleConfig:
 
 
 @dataclass(frozen=True)
-class LabelsConfig:
-    """The location and the format of the annotations.
-
-    Attributes:
-        format: Format of the annotations; `auto` detects it.
-        path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a
-            glob, or a mapping of splits to files.
-        files: Several files of annotations below `path`, with their splits: what a list, a glob or a mapping in `path`
-            means.
-        columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and
-            `key` names an image.
-        rle: Form of run lengths in a table.
-        regex: Regular expression. For `file_name` it is searched in the path below the image folder and has a group
-            `label`; without it the label is the part of the file's name before the last `_<number>`. For `mask_images`
-            it is searched in the mask's path without extension, and has a group `image` and, where a file has the mask
-            of one class, a group `label`.
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif
-            orientation. `auto` is the frame of the size that the annotations state if only one has it, else
-            `displayed`.
-        multi_label: An image may have several classes; detected by default.
-        separator: Text between the classes in a field of a table; empty: a field is one class. Detected by default.
-        features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column ->
-            type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of
-            numbers, all by default.
-        key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path
-            below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images`
-            this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error
-            (`refuse`), `background`, or left out of loss and metrics (`ignore`).
-        values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer
-            shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
-        threshold: Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such
-            as 128, or where each file holds one class also class -> number.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them,
-            or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its
-            side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-    """
+class LabelsConfig(Section):
+    """The location and the format of the annotations."""
 
     PATH: ClassVar[str] = "input.labels"
 
-    format: str = "auto"
-    path: str | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
-    columns: Mapping[str, str] = field(default_factory=dict)
-    rle: RleConfig = field(default_factory=RleConfig)
-    regex: str | None = None
-    orientation: str = "auto"
-    multi_label: bool | None = None
-    separator: str | None = None
-    features: Mapping[str, str] = field(default_factory=dict)
-    key_regex: str | None = None
-    boxes: bool = False
-    unlisted_values: str = REFUSE
-    values: str = AUTO
-    threshold: Mapping[str, int] = field(default_factory=dict)
-    polygons: str = COCO_RULE
-    beyond_image: str = REJECT
+    format: str = option("auto", help="Format of the annotations; `auto` detects it.", choices=label_formats.NAMES)
+    path: str | None = option(
+        None,
+        help="Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a "
+        "glob, or a mapping of splits to files.",
+    )
+    files: Mapping[str, str] = option(
+        factory=dict,
+        help="Several files of annotations below `path`, with their splits: what a list, a glob or a mapping in "
+        "`path` means.",
+    )
+    columns: Mapping[str, str] = option(
+        factory=dict,
+        help="Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, "
+        "and `key` names an image.",
+    )
+    rle: RleConfig = option(factory=RleConfig, help="Form of run lengths in a table.")
+    regex: str | None = option(
+        None,
+        help="Regular expression. For `file_name` it is searched in the path below the image folder and has a "
+        "group `label`; without it the label is the part of the file's name before the last `_<number>`. For "
+        "`mask_images` it is searched in the mask's path without extension, and has a group `image` and, "
+        "where a file has the mask of one class, a group `label`.",
+    )
+    orientation: str = option(
+        "auto",
+        help="Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif "
+        "orientation. `auto` is the frame of the size that the annotations state if only one has it, else "
+        "`displayed`.",
+        choices=("auto", "stored", "displayed"),
+    )
+    multi_label: bool | None = option(None, help="An image may have several classes; detected by default.")
+    separator: str | None = option(
+        None, help="Text between the classes in a field of a table; empty: a field is one class. Detected by default."
+    )
+    features: Mapping[str, str] = option(
+        factory=dict,
+        help="Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column "
+        "-> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the "
+        "columns of numbers, all by default.",
+    )
+    key_regex: str | None = option(
+        None,
+        help="Regular expression for sets whose rows name images by parts of their paths: searched in the path "
+        "below the image folder. The matches of its groups, joined by `_`, are the image's name. For "
+        "`mask_images` this is what the group `image` of `regex` must find in the mask's path.",
+    )
+    boxes: bool = option(False, help="Boxes of COCO files and of annotation tools become features.")
+    unlisted_values: str = option(
+        REFUSE,
+        help="Meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`), "
+        "`background`, or left out of loss and metrics (`ignore`).",
+        choices=OTHERS,
+    )
+    values: str = option(
+        AUTO,
+        help="What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a "
+        "viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by "
+        "default.",
+        choices=MASK_VALUES,
+    )
+    threshold: Mapping[str, int] = option(
+        factory=dict,
+        help="Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such "
+        "as 128, or where each file holds one class also class -> number.",
+    )
+    polygons: str = option(
+        COCO_RULE,
+        help="Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or "
+        "`center`, the pixels whose center is in the polygon.",
+        choices=POLYGONS,
+    )
+    beyond_image: str = option(
+        REJECT,
+        help="Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its "
+        "side: the image is rejected (`reject`), or they are cut off at the border (`clip`).",
+        choices=BEYOND_IMAGE,
+    )
 
-    def __post_init__(self) -> None:
-        one_of("input.labels.format", self.format, label_formats.NAMES)
+    def check(self, path: str) -> None:
+        """Refuses options that the format does not use."""
+        super().check(path)
         row = label_formats.BY_NAME.get(self.format)
         if row is not None and row.path and self.path is None:
             raise ConfigError(f"{self.PATH}.path", "missing", f"The format {row.name} needs the path of a {row.path}.")
@@ -168,20 +194,12 @@ class LabelsConfig:
             self._check_files(row)
         for role in self.columns:
             one_of(f"{self.PATH}.columns.{role}", role, ROLES)
-        for name, allowed in (
-            ("unlisted_values", OTHERS),
-            ("values", MASK_VALUES),
-            ("orientation", ("auto", "stored", "displayed")),
-            ("polygons", POLYGONS),
-            ("beyond_image", BEYOND_IMAGE),
-        ):
-            one_of(f"{self.PATH}.{name}", getattr(self, name), allowed)
         meant = list(label_formats.possible(self.format, path=self.path is not None))
-        for option in self.given:
+        for name in self.given:
             # Without a path and a format, images are more likely than records, but columns are those of records.
-            unlikely = self.format == AUTO and not option.startswith("columns.")
-            if not any(one.takes(option) and not (unlikely and one.name == TFRECORD) for one in meant):
-                raise self._not_used(option, meant)
+            unlikely = self.format == AUTO and not name.startswith("columns.")
+            if not any(one.takes(name) and not (unlikely and one.name == TFRECORD) for one in meant):
+                raise self._not_used(name, meant)
         self._check_values()
 
     @property
@@ -196,11 +214,11 @@ class LabelsConfig:
                 names += [one.name] if (bool(value) if isinstance(value, Mapping) else value != one.default) else []
         return names
 
-    def _not_used(self, option: str, meant: Sequence[LabelFormat]) -> ConfigError:
+    def _not_used(self, name: str, meant: Sequence[LabelFormat]) -> ConfigError:
         """Returns the error for an option that none of the formats uses which may be meant."""
-        section, path = option.partition(".")[0], f"{self.PATH}.{option}"
-        problem = _MEANT_FOR.get(option) or _MEANT_FOR[section]
-        if section == "columns" and not any(name.startswith(section) for row in meant for name in row.options):
+        section, path = name.partition(".")[0], f"{self.PATH}.{name}"
+        problem = _MEANT_FOR.get(name) or _MEANT_FOR[section]
+        if section == "columns" and not any(one.startswith(section) for row in meant for one in row.options):
             problem = "{format} has no columns"
         kind = "a COCO file" if self.format == "coco_json" else self.format
         fix = f"Remove {path}, or give their CSV." if section == "rle" else f"Remove {path}."
@@ -261,49 +279,56 @@ UNLISTED = ("auto", "empty", "unlabeled", "reject", "fail")
 
 
 @dataclass(frozen=True)
-class InputConfig:
-    """The images and their annotations.
-
-    Attributes:
-        images: Folder or glob of images, also `gs://` and `s3://`. It may name spans: `{SPAN}`, `{YYYY}-{MM}-{DD}`,
-            `{VERSION}`.
-        labels: The annotations.
-        classes: Names in the order of their labels, names with the numbers that the annotations use, or a JSON or CSV
-            file of them. Detected by default.
-        exclude: Files that are no input although they lie below `images`: paths below that folder, or globs. A folder
-            stands for everything in it.
-        unlisted_images: Treatment of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`,
-            or `fail`.
-        span: Spans to read: `newest`, `all`, a number or date, or `[first, last]`.
-        version: Version of each span to read: `newest` or a number.
-        on_conflict: Treatment of images that several spans contain with different bytes: the `newest` counts, the run
-            stops (`fail`), or `with_span` puts the span into the key of every image.
-    """
+class InputConfig(Section):
+    """The images and their annotations."""
 
     PATH: ClassVar[str] = "input"
 
-    images: str = field(metadata={"place": True})
-    labels: LabelsConfig = field(default_factory=LabelsConfig)
-    classes: Mapping[str, int | None] | None = field(default=None, metadata={"ordered": True})
-    exclude: tuple[str, ...] = ()
-    unlisted_images: str = "auto"
-    span: str = field(default=NEWEST, metadata={"place": True})
-    version: str = field(default=NEWEST, metadata={"place": True})
-    on_conflict: str = NEWEST
+    images: str = option(
+        help="Folder or glob of images, also `gs://` and `s3://`. It may name spans: `{SPAN}`, `{YYYY}-{MM}-{DD}`, "
+        "`{VERSION}`.",
+        place=True,
+    )
+    labels: LabelsConfig = option(factory=LabelsConfig, help="The annotations.")
+    classes: Mapping[str, int | None] | None = option(
+        None,
+        help="Names in the order of their labels, names with the numbers that the annotations use, or a JSON or "
+        "CSV file of them. Detected by default.",
+        ordered=True,
+    )
+    exclude: tuple[str, ...] = option(
+        (),
+        help="Files that are no input although they lie below `images`: paths below that folder, or globs. A "
+        "folder stands for everything in it.",
+    )
+    unlisted_images: str = option(
+        "auto",
+        help="Treatment of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`, or "
+        "`fail`.",
+        choices=UNLISTED,
+    )
+    span: str = option(NEWEST, help="Spans to read: `newest`, `all`, a number or date, or `[first, last]`.", place=True)
+    version: str = option(NEWEST, help="Version of each span to read: `newest` or a number.", place=True)
+    on_conflict: str = option(
+        NEWEST,
+        help="Treatment of images that several spans contain with different bytes: the `newest` counts, the run "
+        "stops (`fail`), or `with_span` puts the span into the key of every image.",
+        choices=ON_CONFLICT,
+    )
 
-    def __post_init__(self) -> None:
+    def check(self, path: str) -> None:
+        """Refuses spans, patterns and classes that cannot be."""
+        super().check(path)
         Choice.parse("input.span", self.span)
         if not Choice.parse("input.version", self.version).single:
             problem = f"{self.version!r}: one version of a span is read"
             raise ConfigError("input.version", problem, "Use newest or a number.")
-        one_of("input.on_conflict", self.on_conflict, ON_CONFLICT)
         if not self.images:
             raise ConfigError("input.images", "empty", "Give a folder or a glob of images.")
         for pattern in self.exclude:
             if not pattern.strip("/") or pattern.startswith("/") or ".." in pattern.split("/"):
                 problem = f"{pattern!r} does not lead to a file or folder below input.images"
                 raise ConfigError("input.exclude", problem, "Write a path or a glob relative to that folder.")
-        one_of("input.unlisted_images", self.unlisted_images, UNLISTED)
         if self.classes is not None and not self.classes:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
         row = label_formats.BY_NAME.get(self.labels.format)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.cloud import (
@@ -13,7 +13,6 @@ from shardwright.config.cloud import (
     check_components,
     check_image,
     check_no_span,
-    check_resources,
 )
 from shardwright.config.kubernetes_names import (
     SHARED_MEMORY,
@@ -23,149 +22,149 @@ from shardwright.config.kubernetes_names import (
     is_qualified,
     mount_point,
 )
-from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.options import Section, option
 from shardwright.config.pods import (
     ALL,
     JobSetConfig,
     KubeflowNotify,
     PodConfig,
-    check_jobset,
-    check_notify,
-    check_pod,
-    check_secret_names,
+    check_secret_name,
 )
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES, scheme_of
 
 
-@dataclass(frozen=True)
-class KubeflowTrainer:
-    """The accelerator of the pod that trains.
-
-    Attributes:
-        machine: TPU machine type of the node pool, `ct5lp-hightpu-4t`.
-        topology: of its slice, `2x2`.
-        gpu: resource that a device plugin offers, `nvidia.com/gpu`.
-        gpus: how many.
-    """
-
-    machine: str | None = None
-    topology: str | None = None
-    gpu: str | None = None
-    gpus: int = 0
+def _check_pipeline_root(path: str, folder: str) -> None:
+    if not any(scheme.is_folder_url(folder) for scheme in MOUNTED_SCHEMES):
+        prefixes = ", ".join(scheme.prefix for scheme in SCHEMES)
+        fix = f"Write {prefixes} or {MINIO.prefix}, then BUCKET/FOLDER."
+        raise ConfigError(path, f"{folder!r} is not a folder on an object store", fix)
 
 
-@dataclass(frozen=True)
-class Toleration:
-    """A taint that pods may live with, as Kubernetes writes it.
+def _check_data_root(path: str, folder: str) -> None:
+    check_no_span(path, folder)
+    scheme = scheme_of(folder)
+    if scheme is not None and not scheme.is_folder_url(folder):
+        raise ConfigError(path, f"{folder!r} is not a folder of a bucket", f"Write {scheme.prefix}BUCKET/FOLDER.")
 
-    Attributes:
-        key: Key of the taint.
-        operator: `Exists` or `Equal`.
-        value: Value, with `Equal`.
-        effect: Effect of the taint; by default any.
-    """
 
-    key: str
-    operator: str = "Exists"
-    value: str | None = None
-    effect: str | None = None
+def _check_claim(path: str, claim: str) -> None:
+    # Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
+    if not is_label(claim):
+        raise ConfigError(path, f"{claim!r} is not the name of a volume", "Use a-z, 0-9 and -, at most 63.")
 
 
 @dataclass(frozen=True)
-class Volume:
-    """A persistent volume claim, mounted in every pod.
+class KubeflowTrainer(Section):
+    """The accelerator of the pod that trains."""
 
-    Attributes:
-        claim: name of the PersistentVolumeClaim.
-        path: where it is mounted.
-    """
+    machine: str | None = option(None, help="TPU machine type of the node pool, `ct5lp-hightpu-4t`.")
+    topology: str | None = option(None, help="Of its slice, `2x2`.")
+    gpu: str | None = option(None, help="Resource that a device plugin offers, `nvidia.com/gpu`.")
+    gpus: int = option(0, least=0, help="How many.")
 
-    claim: str
-    path: str
+    def check(self, path: str) -> None:
+        """Refuses half a TPU or half a GPU, and both."""
+        super().check(path)
+        if (self.machine is None) != (self.topology is None):
+            raise ConfigError(
+                path,
+                "a TPU needs a machine and a topology",
+                "Give kubeflow.trainer.machine and kubeflow.trainer.topology, or neither.",
+            )
+        if (self.gpu is None) != (self.gpus == 0):
+            problem = f"{self.gpus}, and kubeflow.trainer.gpu is {self.gpu or 'not set'}"
+            raise ConfigError(f"{path}.gpus", problem, "Give both, or none.")
+        if self.gpu is not None and not is_qualified(self.gpu, prefixed=True):
+            problem = f"{self.gpu!r} is not a resource of a node"
+            raise ConfigError(f"{path}.gpu", problem, "Write nvidia.com/gpu, or what your device plugin offers.")
+        if self.machine is not None and self.gpu is not None:
+            problem = "a pod has a TPU or GPUs, not both"
+            raise ConfigError(f"{path}.gpu", problem, "Remove machine and topology, or gpu.")
 
 
 @dataclass(frozen=True)
-class KubeflowConfig:
-    """The options of `compile --target kubeflow`.
+class Toleration(Section):
+    """A taint that pods may live with, as Kubernetes writes it."""
 
-    Attributes:
-        image: Shardwright's image.
-        retries: how often a task that fails is run again.
-        image_parameter: whether a run may be given another image, which Kubeflow's backend takes from 2.4 on.
-        pipeline_root: folder of all artifacts; by default the cluster's own.
-        data_root: folder that stands for the one of `input`, on a volume or a bucket; by default that one itself.
-        push_directory: folder of blessed models, on a volume.
-        resources: component -> resources of its pod.
-        node_selectors: component -> labels of the nodes it may run on.
-        tolerations: component -> taints it lives with.
-        volumes: claims mounted in every pod.
-        pods: component, or `all` -> further settings of its pods.
-        image_pull_secrets: Secrets with the credentials of the image's registry.
-        trainer: the accelerator of the pod that trains.
-        jobset: the JobSet that trains on a slice of several hosts.
-        notify: the webhook that a run posts to when it has ended.
-    """
+    key: str = option(help="Key of the taint.")
+    operator: str = option("Exists", choices=("Exists", "Equal"), help="`Exists` or `Equal`.")
+    value: str | None = option(None, help="Value, with `Equal`.")
+    effect: str | None = option(
+        None, choices=("NoSchedule", "PreferNoSchedule", "NoExecute"), help="Effect of the taint; by default any."
+    )
+
+    def check(self, path: str) -> None:
+        """Refuses what is not the key or the value of a taint."""
+        super().check(path)
+        if not is_qualified(self.key):
+            raise ConfigError(f"{path}.key", f"{self.key!r} is not the key of a taint", "Write e.g. google.com/tpu.")
+        if (self.value is not None) != (self.operator == "Equal"):
+            problem = f"{self.value!r} with operator {self.operator}"
+            raise ConfigError(f"{path}.value", problem, "Give a value with Equal, and none with Exists.")
+        if self.value is not None and not is_label_value(self.value):
+            fix = "Use at most 63 letters, digits, -, _ and dots."
+            raise ConfigError(f"{path}.value", f"{self.value!r} is not the value of a taint", fix)
+
+
+@dataclass(frozen=True)
+class Volume(Section):
+    """A persistent volume claim, mounted in every pod."""
+
+    claim: str = option(form=_check_claim, help="Name of the PersistentVolumeClaim.")
+    path: str = option(form=check_mount, help="Where it is mounted.")
+
+
+@dataclass(frozen=True)
+class KubeflowConfig(Section):
+    """The options of `compile --target kubeflow`."""
 
     PATH: ClassVar[str] = "kubeflow"
 
-    image: str | None = None
-    retries: int = RETRIES
-    image_parameter: bool = False
-    pipeline_root: str | None = None
-    data_root: str | None = None
-    push_directory: str | None = None
-    resources: Mapping[str, Resources] = field(default_factory=dict)
-    node_selectors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    tolerations: Mapping[str, tuple[Toleration, ...]] = field(default_factory=dict)
-    volumes: tuple[Volume, ...] = ()
-    pods: Mapping[str, PodConfig] = field(default_factory=dict)
-    image_pull_secrets: tuple[str, ...] = ()
-    trainer: KubeflowTrainer = field(default_factory=KubeflowTrainer)
-    jobset: JobSetConfig = field(default_factory=JobSetConfig)
-    notify: KubeflowNotify = field(default_factory=KubeflowNotify)
+    image: str | None = option(None, form=check_image, help="Shardwright's image.")
+    retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a task that fails is run again.")
+    image_parameter: bool = option(
+        False, help="Whether a run may be given another image, which Kubeflow's backend takes from 2.4 on."
+    )
+    pipeline_root: str | None = option(
+        None, form=_check_pipeline_root, help="Folder of all artifacts; by default the cluster's own."
+    )
+    data_root: str | None = option(
+        None,
+        form=_check_data_root,
+        help="Folder that stands for the one of `input`, on a volume or a bucket; by default that one itself.",
+    )
+    push_directory: str | None = option(None, help="Folder of blessed models, on a volume.")
+    resources: Mapping[str, Resources] = option(factory=dict, help="Component -> resources of its pod.")
+    node_selectors: Mapping[str, Mapping[str, str]] = option(
+        factory=dict, help="Component -> labels of the nodes it may run on."
+    )
+    tolerations: Mapping[str, tuple[Toleration, ...]] = option(factory=dict, help="Component -> taints it lives with.")
+    volumes: tuple[Volume, ...] = option((), help="Claims mounted in every pod.")
+    pods: Mapping[str, PodConfig] = option(factory=dict, help="Component, or `all` -> further settings of its pods.")
+    image_pull_secrets: tuple[str, ...] = option(
+        (), form=check_secret_name, help="Secrets with the credentials of the image's registry."
+    )
+    trainer: KubeflowTrainer = option(factory=KubeflowTrainer, help="The accelerator of the pod that trains.")
+    jobset: JobSetConfig = option(factory=JobSetConfig, help="The JobSet that trains on a slice of several hosts.")
+    notify: KubeflowNotify = option(factory=KubeflowNotify, help="The webhook that a run posts to when it has ended.")
 
-    def __post_init__(self) -> None:
-        check_image("kubeflow.image", self.image)
-        between("kubeflow.retries", self.retries, 0, MOST_RETRIES)
-        if self.pipeline_root is not None and not any(
-            scheme.is_folder_url(self.pipeline_root) for scheme in MOUNTED_SCHEMES
-        ):
-            raise ConfigError(
-                "kubeflow.pipeline_root",
-                f"{self.pipeline_root!r} is not a folder on an object store",
-                f"Write {', '.join(scheme.prefix for scheme in SCHEMES)} or {MINIO.prefix}, then BUCKET/FOLDER.",
-            )
-        check_no_span("kubeflow.data_root", self.data_root)
-        scheme = None if self.data_root is None else scheme_of(self.data_root)
-        if scheme is not None and not scheme.is_folder_url(str(self.data_root)):
-            problem = f"{self.data_root!r} is not a folder of a bucket"
-            raise ConfigError("kubeflow.data_root", problem, f"Write {scheme.prefix}BUCKET/FOLDER.")
-        for name, mapping in (
-            ("resources", self.resources),
-            ("node_selectors", self.node_selectors),
-            ("tolerations", self.tolerations),
-        ):
-            check_components(f"kubeflow.{name}", mapping)
-        for component, resources in self.resources.items():
-            check_resources(f"kubeflow.resources.{component}", resources)
+    def check(self, path: str) -> None:
+        """Refuses unknown components, and what Kubernetes refuses."""
+        super().check(path)
+        for name in ("resources", "node_selectors", "tolerations"):
+            check_components(f"{path}.{name}", getattr(self, name))
+        check_components(f"{path}.pods", (name for name in self.pods if name != ALL))
         for component, labels in self.node_selectors.items():
             for label, value in labels.items():
                 if not is_qualified(label) or not is_label_value(value):
-                    path = f"kubeflow.node_selectors.{component}.{label}"
-                    raise ConfigError(path, f"{value!r} is not a label of a node", "Write key: value.")
-        for component, tolerations in self.tolerations.items():
-            for i, toleration in enumerate(tolerations):
-                _check_toleration(f"kubeflow.tolerations.{component}[{i}]", toleration)
-        _check_volumes(self.volumes)
-        _check_trainer(self.trainer)
-        check_components("kubeflow.pods", (name for name in self.pods if name != ALL))
-        for component, pod in self.pods.items():
-            check_pod(f"kubeflow.pods.{component}", pod)
+                    place = f"{path}.node_selectors.{component}.{label}"
+                    raise ConfigError(place, f"{value!r} is not a label of a node", "Write key: value.")
+        if len({mount_point(volume.path) for volume in self.volumes}) < len(self.volumes):
+            raise ConfigError(f"{path}.volumes", "two claims at one path", "Give each its own path.")
+        if len({volume.claim for volume in self.volumes}) < len(self.volumes):
+            raise ConfigError(f"{path}.volumes", "one claim at two paths", "Mount it once, above both folders.")
         self._check_mounts()
-        check_secret_names("kubeflow.image_pull_secrets", self.image_pull_secrets)
-        check_jobset("kubeflow.jobset", self.jobset)
-        check_notify("kubeflow.notify", self.notify)
 
     def pod_of(self, component: str) -> PodConfig:
         """Returns the settings of a component's pods: its own over those of all."""
@@ -194,59 +193,7 @@ class KubeflowConfig:
                 _check_free(f"kubeflow.pods.{owner}.scratch[{number}].path", volume.path, mounted)
 
 
-_TAINT_FIX = "Use at most 63 letters, digits, -, _ and dots."
-
-
 def _check_free(path: str, folder: str, mounted: Mapping[str, str]) -> None:
     taken = mounted.get(mount_point(folder))
     if taken is not None:
         raise ConfigError(path, f"{folder!r} is a path of {taken}, too", "Use another path.")
-
-
-def _check_toleration(path: str, toleration: Toleration) -> None:
-    if not is_qualified(toleration.key):
-        raise ConfigError(f"{path}.key", f"{toleration.key!r} is not the key of a taint", "Write e.g. google.com/tpu.")
-    one_of(f"{path}.operator", toleration.operator, ("Exists", "Equal"))
-    if (toleration.value is not None) != (toleration.operator == "Equal"):
-        problem = f"{toleration.value!r} with operator {toleration.operator}"
-        raise ConfigError(f"{path}.value", problem, "Give a value with Equal, and none with Exists.")
-    if toleration.value is not None and not is_label_value(toleration.value):
-        raise ConfigError(f"{path}.value", f"{toleration.value!r} is not the value of a taint", _TAINT_FIX)
-    if toleration.effect is not None:
-        one_of(f"{path}.effect", toleration.effect, ("NoSchedule", "PreferNoSchedule", "NoExecute"))
-
-
-def _check_volumes(volumes: tuple[Volume, ...]) -> None:
-    for i, volume in enumerate(volumes):
-        # Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
-        if not is_label(volume.claim):
-            fix = "Use a-z, 0-9 and -, at most 63."
-            raise ConfigError(f"kubeflow.volumes[{i}].claim", f"{volume.claim!r} is not the name of a volume", fix)
-        check_mount(f"kubeflow.volumes[{i}].path", volume.path)
-    if len({mount_point(volume.path) for volume in volumes}) < len(volumes):
-        raise ConfigError("kubeflow.volumes", "two claims at one path", "Give each its own path.")
-    if len({volume.claim for volume in volumes}) < len(volumes):
-        raise ConfigError("kubeflow.volumes", "one claim at two paths", "Mount it once, above both folders.")
-
-
-def _check_trainer(trainer: KubeflowTrainer) -> None:
-    at_least("kubeflow.trainer.gpus", trainer.gpus, 0)
-    if (trainer.machine is None) != (trainer.topology is None):
-        raise ConfigError(
-            "kubeflow.trainer",
-            "a TPU needs a machine and a topology",
-            "Give kubeflow.trainer.machine and kubeflow.trainer.topology, or neither.",
-        )
-    if (trainer.gpu is None) != (trainer.gpus == 0):
-        raise ConfigError(
-            "kubeflow.trainer.gpus",
-            f"{trainer.gpus}, and kubeflow.trainer.gpu is {trainer.gpu or 'not set'}",
-            "Give both, or none.",
-        )
-    if trainer.gpu is not None and not is_qualified(trainer.gpu, prefixed=True):
-        problem = f"{trainer.gpu!r} is not a resource of a node"
-        raise ConfigError("kubeflow.trainer.gpu", problem, "Write nvidia.com/gpu, or what your device plugin offers.")
-    if trainer.machine is not None and trainer.gpu is not None:
-        raise ConfigError(
-            "kubeflow.trainer.gpu", "a pod has a TPU or GPUs, not both", "Remove machine and topology, or gpu."
-        )

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.arguments import check_flags, check_list, check_whole
-from shardwright.config.parsing import at_least, one_of
+from shardwright.config.options import Section, option
 from shardwright.errors import ConfigError, UsageError
 
 # The option in messages: a parameter of `load`, and below `loader` in a configuration.
 _OPTION = "augment"
+NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
+ORDERS = ("fast", "exact")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,10 @@ _KINDS = {
 }
 
 AUGMENTATIONS = tuple(_KINDS)
+# What fits the data: see `components.image_trainer.defaults`.
+AUTO_AUGMENT = ("auto",)
+_AUGMENT_TEXT = {"type": "string", "pattern": f"^({'|'.join((*AUTO_AUGMENT, *AUGMENTATIONS))})(=[0-9.]+)?$"}
+_AUGMENT = {"anyOf": [{"type": "array", "items": _AUGMENT_TEXT}, _AUGMENT_TEXT]}
 # They mix the images of a batch.
 MIXING = ("mixup", "cutmix")
 
@@ -96,12 +102,6 @@ def _strength(text: str, kind: _Kind, value: str | None) -> float:
     return strength
 
 
-# What fits the data: see `components.image_trainer.defaults`.
-AUTO_AUGMENT = ("auto",)
-NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
-ORDERS = ("fast", "exact")
-
-
 def check_epoch(
     batch_size: int, *, hosts: int, order: str, drop_remainder: bool, pad: bool, repeat: bool = False
 ) -> None:
@@ -122,30 +122,34 @@ def check_epoch(
 
 
 @dataclass(frozen=True)
-class LoaderConfig:
-    """How examples become batches.
-
-    Attributes:
-        normalize: How pixels become floats: 0 to 1 (`unit`), as ImageNet models of PyTorch or Caffe expect, by the
-            statistics of the dataset, or not at all.
-        augment: Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`. `auto`:
-            those that photographs bear; `[]`: none.
-        order: `fast`, or `exact`: the same order on any number of hosts, which a training can continue at a step.
-        shuffle_buffer: Number of examples that `order: fast` shuffles.
-    """
+class LoaderConfig(Section):
+    """How examples become batches."""
 
     PATH: ClassVar[str] = "loader"
 
-    normalize: str = "imagenet_torch"
-    augment: tuple[str, ...] = AUTO_AUGMENT
-    order: str = "fast"
-    shuffle_buffer: int = 1024
+    normalize: str = option(
+        "imagenet_torch",
+        choices=NORMALIZATIONS,
+        help="How pixels become floats: 0 to 1 (`unit`), as ImageNet models of PyTorch or Caffe expect, by the "
+        "statistics of the dataset, or not at all.",
+    )
+    augment: tuple[str, ...] = option(
+        AUTO_AUGMENT,
+        schema=_AUGMENT,
+        help="Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`. `auto`: those "
+        "that photographs bear; `[]`: none.",
+    )
+    order: str = option(
+        "fast",
+        choices=ORDERS,
+        help="`fast`, or `exact`: the same order on any number of hosts, which a training can continue at a step.",
+    )
+    shuffle_buffer: int = option(1024, least=1, help="Number of examples that `order: fast` shuffles.")
 
-    def __post_init__(self) -> None:
-        one_of("loader.normalize", self.normalize, NORMALIZATIONS)
+    def check(self, path: str) -> None:
+        """Refuses unknown augmentations, and strengths out of range."""
+        super().check(path)
         try:
             read_augmentations(() if self.augment == AUTO_AUGMENT else self.augment)
         except ConfigError as error:
-            raise ConfigError("loader.augment", error.problem, error.fix) from None
-        one_of("loader.order", self.order, ORDERS)
-        at_least("loader.shuffle_buffer", self.shuffle_buffer, 1)
+            raise ConfigError(f"{path}.augment", error.problem, error.fix) from None

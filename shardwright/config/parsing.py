@@ -13,27 +13,11 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin
 
+from shardwright.config.options import NO_UNIT, Option, Unit, declared
+from shardwright.config.options import one_of as one_of  # for input.py
 from shardwright.errors import ConfigError
 from shardwright.redaction import has_credentials, redact
 from shardwright.untrusted import is_text
-
-
-def one_of(path: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuses a value that is not one of those allowed."""
-    if value not in allowed:
-        raise ConfigError(path, f"{value!r} is not known", f"Use one of: {', '.join(allowed)}.")
-
-
-def at_least(path: str, value: float, least: float) -> None:
-    """Refuses a number below `least`, and NaN."""
-    if not value >= least:
-        raise ConfigError(path, f"{value!r} is too small", f"Use at least {least}.")
-
-
-def between(path: str, value: float, low: float, high: float) -> None:
-    """Refuses a number outside `low` to `high`, and NaN."""
-    if not low <= value <= high:
-        raise ConfigError(path, f"{value!r} is out of range", f"Use a value from {low} to {high}.")
 
 
 def plain_value(value: Any, of_section: Callable[[Any], Any] | None = None) -> Any:
@@ -63,21 +47,9 @@ def may_be_named(name: str) -> bool:
     return not any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in name)
 
 
-_SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-_PIXEL_UNITS = {"": 1, "P": 1, "KP": 10**3, "MP": 10**6, "GP": 10**9}
-_NO_UNITS = {"": 1}
-_EXAMPLES = {"MP": " or 20MP", "MB": " or 150MB"}
-_OF_BYTES = re.compile(r"(.*\W)?(max_bytes|target_size|(shared_)?memory|(scratch\W.+|disk)\.size)", re.DOTALL)
 _LARGEST = 2**63 - 1
 # A number as a text, in the syntax of JSON Schema, too.
 NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*%?\s*$"
-
-
-def units_of(path: str) -> Mapping[str, int]:
-    """Returns the units that the number at a path may have."""
-    if re.fullmatch(r"(.*\W)?max_pixels", path, re.DOTALL):
-        return _PIXEL_UNITS
-    return _SIZE_UNITS if _OF_BYTES.fullmatch(path) else _NO_UNITS
 
 
 # To evaluate the types of a section again takes most of the time of parsing it.
@@ -99,13 +71,13 @@ def parse_section(cls: type[Any], raw: object, path: str) -> Any:
         raw = {}
     if not isinstance(raw, Mapping):
         raise ConfigError(path, f"{raw!r} is not a mapping", "Write keys and values below it.")
-    hints = keys_of(cls)
+    hints, options = keys_of(cls), {of.name: declared(of) for of in dataclasses.fields(cls)}
     values = {}
     for key, value in raw.items():
         here = f"{path}.{key}" if path else str(key)
         if key not in hints:
             raise ConfigError(here, "unknown key", _suggest(str(key), value, list(hints), path, cls))
-        values[key] = _value(hints[key], value, here)
+        values[key] = _value(hints[key], value, here, options[key].unit)
     missing = [
         f.name
         for f in dataclasses.fields(cls)
@@ -140,6 +112,14 @@ def keys_of(cls: type[Any]) -> Mapping[str, Any]:
         keys = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.metadata.get("key", True)}
         _KEYS[cls] = types.MappingProxyType(keys)
     return _KEYS[cls]
+
+
+def option_at(section: type[Any], path: str) -> Option | None:
+    """Returns the option at a path below a section, or `None` where none is, such as at a name of the user's."""
+    name, _, below = path.partition(".")
+    option = next((declared(of) for of in dataclasses.fields(section) if of.name == name), None)
+    inner = section_of(keys_of(section).get(name))
+    return option if not below else option_at(inner, below) if inner is not None else None
 
 
 def section_of(hint: Any) -> type[Any] | None:
@@ -188,7 +168,7 @@ def _has(hint: Any, key: str) -> bool:
     return section is not None and key in keys_of(section)
 
 
-def _value(hint: Any, value: object, path: str) -> Any:
+def _value(hint: Any, value: object, path: str, unit: Unit) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         options = [option for option in get_args(hint) if option is not type(None)]
@@ -205,35 +185,35 @@ def _value(hint: Any, value: object, path: str) -> Any:
         # `off` is how people write it, and YAML reads that as false.
         optional = len(options) < len(get_args(hint))
         off = optional and (value is None or (value is False and bool not in options))
-        return None if off else _value(chosen[0], value, path)
+        return None if off else _value(chosen[0], value, path, unit)
     if dataclasses.is_dataclass(hint):
         return parse_section(typing.cast(type[Any], hint), value, path)
     if value is None:
         raise ConfigError(path, "null", "Give a value or remove the key.")
     if origin is tuple:
-        return _sequence(get_args(hint), value, path)
+        return _sequence(get_args(hint), value, path, unit)
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping(get_args(hint)[1], value, path)
-    return parse_scalar(hint, value, path)
+        return _mapping(get_args(hint)[1], value, path, unit)
+    return parse_scalar(hint, value, path, unit)
 
 
-def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...]:
+def _sequence(args: tuple[Any, ...], value: object, path: str, unit: Unit) -> tuple[Any, ...]:
     if isinstance(value, str) and args[0] is str:
         value = [value]  # One name stands for a list of one.
     if not isinstance(value, list):
         raise ConfigError(path, f"{value!r} is not a list", "Write it in square brackets.")
     if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(_value(args[0], v, f"{path}[{i}]") for i, v in enumerate(value))
+        return tuple(_value(args[0], v, f"{path}[{i}]", unit) for i, v in enumerate(value))
     if len(value) != len(args):
         raise ConfigError(path, f"{value!r} has {len(value)} entries", f"Give {len(args)}.")
-    return tuple(_value(a, v, f"{path}[{i}]") for i, (a, v) in enumerate(zip(args, value, strict=True)))
+    return tuple(_value(a, v, f"{path}[{i}]", unit) for i, (a, v) in enumerate(zip(args, value, strict=True)))
 
 
 # Words that YAML reads as these values.
 _AS_READ = {True: "yes, on or true", False: "no, off or false", None: "null or ~"}
 
 
-def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str, Any] | dict[str, Any]:
+def _mapping(hint: Any, value: object, path: str, unit: Unit) -> types.MappingProxyType[str, Any] | dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(path, f"{value!r} is not a mapping", "Write keys and values below it.")
     for key in value:
@@ -242,7 +222,7 @@ def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str,
             raise ConfigError(
                 path, f"YAML does not read the key {_AS_READ.get(key, key)} as a text", "Put it in quotes."
             )
-    return {str(k): _value(hint, v, f"{path}.{k}") for k, v in value.items()}
+    return {str(k): _value(hint, v, f"{path}.{k}", unit) for k, v in value.items()}
 
 
 def parse_string(value: object, path: str) -> str:
@@ -268,14 +248,13 @@ def _bool(value: object, path: str) -> bool:
     return value
 
 
-def _int(value: object, path: str) -> int:
-    units = units_of(path)
-    number = _with_unit(value, units) if isinstance(value, str) else value
+def _int(value: object, path: str, unit: Unit = NO_UNIT) -> int:
+    number = _with_unit(value, unit.factors) if isinstance(value, str) else value
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int):
-        example = next((text for unit, text in _EXAMPLES.items() if unit in units), "")
-        raise ConfigError(path, f"{value!r} is not a whole number", f"Write a number such as 16{example}.")
+        example = f"16 or {unit.example}" if unit.example else "16"
+        raise ConfigError(path, f"{value!r} is not a whole number", f"Write a number such as {example}.")
     if abs(number) > _LARGEST:
         raise ConfigError(path, "a number of more than 63 bits", "Write a number such as 16.")
     return number
@@ -299,16 +278,22 @@ def parse_float(value: object, path: str) -> float:
     return value
 
 
-_SCALARS: dict[Any, Callable[[object, str], Any]] = {str: parse_string, bool: _bool, int: _int, float: parse_float}
+_SCALARS: dict[Any, Callable[[object, str], Any]] = {str: parse_string, bool: _bool, float: parse_float}
 
 
-def parse_scalar(kind: Any, value: object, path: str) -> Any:
-    """Returns a text, number or truth value as YAML and people write it; `kind` is `str`, `bool`, `int` or `float`.
+def parse_scalar(kind: Any, value: object, path: str, unit: Unit = NO_UNIT) -> Any:
+    """Returns a text, number or truth value as YAML and people write it.
+
+    Args:
+        kind: `str`, `bool`, `int` or `float`.
+        value: the value.
+        path: its YAML path, for messages.
+        unit: the units of a whole number.
 
     Raises:
         ConfigError: the value is of another type.
     """
-    return _SCALARS[kind](value, path)
+    return _int(value, path, unit) if kind is int else _SCALARS[kind](value, path)
 
 
 def _with_unit(text: str, units: Mapping[str, int]) -> int | float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shardwright.config.kubernetes_names import (
     SUBDOMAIN_FIX,
@@ -16,7 +16,7 @@ from shardwright.config.kubernetes_names import (
     is_subdomain,
     mount_point,
 )
-from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.options import BYTES, Section, option
 from shardwright.errors import ConfigError
 from shardwright.redaction import is_secret
 from shardwright.untrusted import TRUST_VARIABLE
@@ -28,44 +28,83 @@ _RESERVED = "SHARDWRIGHT_"
 NOTIFY_WHEN = ("failure", "always")
 
 
+def check_variables(path: str, variables: Sequence[str]) -> None:
+    """Refuses names that no environment variable can have, names of Shardwright's own, and names given twice."""
+    for name, count in Counter(variables).items():
+        if not _VARIABLE.fullmatch(name):
+            raise ConfigError(path, f"{name!r} is not a variable's name", "Use A-Z, a-z, 0-9 and _.")
+        if name.startswith(_RESERVED) and name != TRUST_VARIABLE:
+            raise ConfigError(path, f"{name!r} is set by Shardwright itself", "Use another name.")
+        if count > 1:
+            raise ConfigError(path, f"{name!r} has two values", "Name it in one of env, secret_env and config_map_env.")
+
+
+def check_no_secrets(path: str, variables: Mapping[str, str], fix: str) -> None:
+    """Refuses values that look like secrets: everyone who reads a compiled pipeline would have them."""
+    for name, value in variables.items():
+        if is_secret(name, value):
+            problem = "looks like a secret, which everyone who reads the compiled pipeline would have"
+            raise ConfigError(f"{path}.{name}", problem, fix.format(name=name))
+
+
+def check_name(path: str, text: str) -> None:
+    """Refuses a text that is not the name of an object of Kubernetes."""
+    if not is_subdomain(text):
+        raise ConfigError(path, f"{text!r} is not a name", SUBDOMAIN_FIX)
+
+
+def check_secret_name(path: str, text: str) -> None:
+    """Refuses a name that no Secret can have."""
+    if not is_subdomain(text):
+        raise ConfigError(path, f"{text!r} is not the name of a Secret", SUBDOMAIN_FIX)
+
+
+def check_reference(path: str, reference: str) -> None:
+    """Refuses the reference to a key of a Secret or ConfigMap that is not one."""
+    owner, _, key = reference.partition("/")
+    if not is_subdomain(owner) or not is_key(key):
+        raise ConfigError(path, f"{reference!r} is not NAME/KEY", "Write e.g. wandb/token.")
+
+
+def _check_webhook(path: str, reference: str) -> None:
+    if reference.startswith(("http://", "https://")):
+        problem = "is an address, which everyone who reads the pipeline would have"
+        raise ConfigError(path, problem, "Put it into a Secret, and write SECRET/KEY.")
+    check_reference(path, reference)
+
+
 @dataclass(frozen=True)
-class ScratchVolume:
-    """A volume that is made with a pod and deleted with it (a generic ephemeral volume).
+class ScratchVolume(Section):
+    """A volume that is made with a pod and deleted with it (a generic ephemeral volume)."""
 
-    Attributes:
-        path: where it is mounted, such as `/gcs`, where Kubeflow's launcher puts copies of artifacts.
-        size: bytes.
-        storage_class: of the claim; by default that of the cluster.
-    """
-
-    path: str
-    size: int
-    storage_class: str | None = None
+    path: str = option(
+        form=check_mount,
+        help="Where it is mounted, such as `/gcs`, where Kubeflow's launcher puts copies of artifacts.",
+    )
+    size: int = option(least=1 << 20, form=BYTES, help="Bytes.")
+    storage_class: str | None = option(None, form=check_name, help="Of the claim; by default that of the cluster.")
 
 
 @dataclass(frozen=True)
-class PodConfig:
-    """Settings of the pods of a component, or of all.
+class PodConfig(Section):
+    """Settings of the pods of a component, or of all."""
 
-    Attributes:
-        env: environment variables.
-        secret_env: environment variable -> `SECRET/KEY`.
-        config_map_env: environment variable -> `CONFIGMAP/KEY`.
-        labels: labels of the pod.
-        annotations: annotations of the pod.
-        timeout_hours: hours after which Kubernetes ends the pod; by default never.
-        shared_memory: bytes of `/dev/shm`; by default those of the container runtime (64 MB).
-        scratch: volumes that exist as long as the pod.
-    """
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    secret_env: Mapping[str, str] = field(default_factory=dict)
-    config_map_env: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    timeout_hours: float | None = None
-    shared_memory: int | None = None
-    scratch: tuple[ScratchVolume, ...] = ()
+    env: Mapping[str, str] = option(factory=dict, help="Environment variables.")
+    secret_env: Mapping[str, str] = option(
+        factory=dict, form=check_reference, help="Environment variable -> `SECRET/KEY`."
+    )
+    config_map_env: Mapping[str, str] = option(
+        factory=dict, form=check_reference, help="Environment variable -> `CONFIGMAP/KEY`."
+    )
+    labels: Mapping[str, str] = option(factory=dict, help="Labels of the pod.")
+    annotations: Mapping[str, str] = option(factory=dict, help="Annotations of the pod.")
+    timeout_hours: float | None = option(
+        None, least=0.01, most=24 * 365, help="Hours after which Kubernetes ends the pod; by default never."
+    )
+    shared_memory: int | None = option(
+        None, least=1 << 20, form=BYTES, help="Bytes of `/dev/shm`; by default those of the container runtime (64 MB)."
+    )
+    scratch: tuple[ScratchVolume, ...] = option((), help="Volumes that exist as long as the pod.")
 
     def over(self, other: PodConfig) -> PodConfig:
         """Returns these settings, and those of `other` where these have none.
@@ -88,123 +127,58 @@ class PodConfig:
             scratch=self.scratch or other.scratch,
         )
 
-
-@dataclass(frozen=True)
-class JobSetConfig:
-    """The JobSet that trains on a slice of several hosts.
-
-    Attributes:
-        queue: local queue of Kueue that admits it.
-        service_account: Kubernetes service account of its pods.
-        max_restarts: how often it starts again after a failure. After a preemption it always starts again.
-        privileged: whether its containers are privileged, which some TPU drivers need to open `/dev/vfio`.
-        host_network: whether its pods use the network of their nodes, which is faster between the hosts of a v6e slice.
-    """
-
-    queue: str | None = None
-    service_account: str | None = None
-    max_restarts: int = 3
-    privileged: bool = False
-    host_network: bool = False
+    def check(self, path: str) -> None:
+        """Refuses settings that Kubernetes refuses."""
+        super().check(path)
+        check_variables(f"{path}.env", [*self.env, *self.secret_env, *self.config_map_env])
+        component = path.rpartition(".")[2]
+        fix = f"Put it into a Secret, and write kubeflow.pods.{component}.secret_env: {{{{{{name}}: SECRET/KEY}}}}."
+        check_no_secrets(f"{path}.env", self.env, fix)
+        for label, value in self.labels.items():
+            if not is_qualified(label) or not is_label_value(value):
+                raise ConfigError(f"{path}.labels.{label}", f"{value!r} is not a label of a pod", "Write key: value.")
+        for annotation in self.annotations:
+            if not is_qualified(annotation):
+                problem = "is not the name of an annotation"
+                raise ConfigError(f"{path}.annotations.{annotation}", problem, "Write key: value.")
+        if len({mount_point(volume.path) for volume in self.scratch}) < len(self.scratch):
+            raise ConfigError(f"{path}.scratch", "two volumes at one path", "Give each its own path.")
 
 
 @dataclass(frozen=True)
-class KubeflowNotify:
-    """The webhook that a run posts to when it has ended.
+class JobSetConfig(Section):
+    """The JobSet that trains on a slice of several hosts."""
 
-    Attributes:
-        webhook: `SECRET/KEY` with the address, which takes `{"text": …}`: Slack, Mattermost, Google Chat.
-        when: `failure`, or `always`.
-    """
+    queue: str | None = option(None, form=check_name, help="Local queue of Kueue that admits it.")
+    service_account: str | None = option(None, form=check_name, help="Kubernetes service account of its pods.")
+    max_restarts: int = option(
+        3,
+        least=0,
+        most=100,
+        help="How often it starts again after a failure. After a preemption it always starts again.",
+    )
+    privileged: bool = option(
+        False, help="Whether its containers are privileged, which some TPU drivers need to open `/dev/vfio`."
+    )
+    host_network: bool = option(
+        False, help="Whether its pods use the network of their nodes, which is faster between the hosts of a v6e slice."
+    )
 
-    webhook: str | None = None
-    when: str = NOTIFY_WHEN[0]
-
-
-def check_notify(path: str, notify: KubeflowNotify) -> None:
-    """Refuses the reference of a Secret that is not one, and unknown values."""
-    one_of(f"{path}.when", notify.when, NOTIFY_WHEN)
-    if notify.webhook is not None:
-        if notify.webhook.startswith(("http://", "https://")):
-            problem = "is an address, which everyone who reads the pipeline would have"
-            raise ConfigError(f"{path}.webhook", problem, "Put it into a Secret, and write SECRET/KEY.")
-        _check_reference(f"{path}.webhook", notify.webhook)
-
-
-def check_variables(path: str, variables: Sequence[str]) -> None:
-    """Refuses names that no environment variable can have, names of Shardwright's own, and names given twice."""
-    for name, count in Counter(variables).items():
-        if not _VARIABLE.fullmatch(name):
-            raise ConfigError(path, f"{name!r} is not a variable's name", "Use A-Z, a-z, 0-9 and _.")
-        if name.startswith(_RESERVED) and name != TRUST_VARIABLE:
-            raise ConfigError(path, f"{name!r} is set by Shardwright itself", "Use another name.")
-        if count > 1:
-            raise ConfigError(path, f"{name!r} has two values", "Name it in one of env, secret_env and config_map_env.")
+    def check(self, path: str) -> None:
+        """Refuses the name of a queue that is no value of a label, by which Kueue finds it."""
+        super().check(path)
+        if self.queue is not None and not is_label_value(self.queue):
+            problem = f"{self.queue!r} has {len(self.queue)} characters, and the value of a label at most 63"
+            raise ConfigError(f"{path}.queue", problem, "Name a queue with a shorter name.")
 
 
-def check_no_secrets(path: str, variables: Mapping[str, str], fix: str) -> None:
-    """Refuses values that look like secrets: everyone who reads a compiled pipeline would have them."""
-    for name, value in variables.items():
-        if is_secret(name, value):
-            problem = "looks like a secret, which everyone who reads the compiled pipeline would have"
-            raise ConfigError(f"{path}.{name}", problem, fix.format(name=name))
+@dataclass(frozen=True)
+class KubeflowNotify(Section):
+    """The webhook that a run posts to when it has ended."""
 
-
-def check_pod(path: str, pod: PodConfig) -> None:
-    """Refuses settings that Kubernetes refuses."""
-    check_variables(f"{path}.env", [*pod.env, *pod.secret_env, *pod.config_map_env])
-    secret = path.rpartition(".")[2]
-    fix = f"Put it into a Secret, and write kubeflow.pods.{secret}.secret_env: {{{{{{name}}: SECRET/KEY}}}}."
-    check_no_secrets(f"{path}.env", pod.env, fix)
-    for option, references in (("secret_env", pod.secret_env), ("config_map_env", pod.config_map_env)):
-        for name, reference in references.items():
-            _check_reference(f"{path}.{option}.{name}", reference)
-    for label, value in pod.labels.items():
-        if not is_qualified(label) or not is_label_value(value):
-            raise ConfigError(f"{path}.labels.{label}", f"{value!r} is not a label of a pod", "Write key: value.")
-    for annotation in pod.annotations:
-        if not is_qualified(annotation):
-            raise ConfigError(
-                f"{path}.annotations.{annotation}", "is not the name of an annotation", "Write key: value."
-            )
-    if pod.timeout_hours is not None:
-        between(f"{path}.timeout_hours", pod.timeout_hours, 0.01, 24 * 365)
-    if pod.shared_memory is not None:
-        at_least(f"{path}.shared_memory", pod.shared_memory, 1 << 20)
-    for number, volume in enumerate(pod.scratch):
-        _check_scratch(f"{path}.scratch[{number}]", volume)
-    if len({mount_point(volume.path) for volume in pod.scratch}) < len(pod.scratch):
-        raise ConfigError(f"{path}.scratch", "two volumes at one path", "Give each its own path.")
-
-
-def _check_reference(path: str, reference: str) -> None:
-    owner, _, key = reference.partition("/")
-    if not is_subdomain(owner) or not is_key(key):
-        raise ConfigError(path, f"{reference!r} is not NAME/KEY", "Write e.g. wandb/token.")
-
-
-def check_jobset(path: str, jobset: JobSetConfig) -> None:
-    """Refuses settings that Kubernetes refuses."""
-    for option in ("queue", "service_account"):
-        value = getattr(jobset, option)
-        if value is not None and not is_subdomain(value):
-            raise ConfigError(f"{path}.{option}", f"{value!r} is not a name", SUBDOMAIN_FIX)
-    if jobset.queue is not None and not is_label_value(jobset.queue):
-        # Kueue finds the queue by the value of a label.
-        problem = f"{jobset.queue!r} has {len(jobset.queue)} characters, and the value of a label at most 63"
-        raise ConfigError(f"{path}.queue", problem, "Name a queue with a shorter name.")
-    between(f"{path}.max_restarts", jobset.max_restarts, 0, 100)
-
-
-def check_secret_names(path: str, names: tuple[str, ...]) -> None:
-    """Refuses names that no Secret can have."""
-    for number, name in enumerate(names):
-        if not is_subdomain(name):
-            raise ConfigError(f"{path}[{number}]", f"{name!r} is not the name of a Secret", SUBDOMAIN_FIX)
-
-
-def _check_scratch(path: str, volume: ScratchVolume) -> None:
-    check_mount(f"{path}.path", volume.path)
-    at_least(f"{path}.size", volume.size, 1 << 20)
-    if volume.storage_class is not None and not is_subdomain(volume.storage_class):
-        raise ConfigError(f"{path}.storage_class", f"{volume.storage_class!r} is not a name", SUBDOMAIN_FIX)
+    webhook: str | None = option(
+        None,
+        form=_check_webhook,
+        help='`SECRET/KEY` with the address, which takes `{"text": …}`: Slack, Mattermost, Google Chat.',
+    )
+    when: str = option(NOTIFY_WHEN[0], choices=NOTIFY_WHEN, help="`failure`, or `always`.")

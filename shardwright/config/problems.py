@@ -80,7 +80,8 @@ def _add_images(raw: dict[str, Any], path: str) -> bool:
 def _leave_out(raw: dict[str, Any], path: str) -> bool:
     """Removes the value at a path; returns whether there was one. Below a list or a text it removes that."""
     inner: Any = raw
-    *folders, last = path.split(".")
+    # Of a list all entries are left out.
+    *folders, last = re.sub(r"\[\d+\]", "", path).split(".")
     for name in folders:
         if not isinstance(inner.get(name), dict):
             last = name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.options import Section, between, one_of, option
 from shardwright.errors import ConfigError
 
 AUTO, HASH, PREDEFINED = "auto", "hash", "predefined"
@@ -25,24 +25,31 @@ _SYNONYMS = {
 _CANONICAL = {synonym: name for name, synonyms in _SYNONYMS.items() for synonym in synonyms}
 # COCO names its folders train2017, val2017, test2017; sets of Kaggle have test1 and train_v2.
 _NUMBER = re.compile(r"[_-]?(?:(?:19|20)[0-9]{2}|v?[0-9])$")
+# Options that only some methods take.
+_METHODS_OF = {
+    "group": ("group", "stratified", "kfold"),
+    "num_folds": ("kfold",),
+    "fold_index": ("kfold",),
+    "stratify": ("kfold",),
+    "from_column": ("predefined",),
+    "from_lists": ("predefined",),
+    "unlisted_images": ("predefined",),
+}
 _EXAMPLE = "Write for example ratios: {train: 0.8, eval: 0.1, test: 0.1}."
 
 
 @dataclass(frozen=True)
-class GroupConfig:
-    """The group of an image: all images of a group are in one split. Give one of the two.
-
-    Attributes:
-        column: Column of the table of labels.
-        regex: Regular expression on the key, with one group.
-    """
+class GroupConfig(Section):
+    """The group of an image: all images of a group are in one split. Give one of the two."""
 
     PATH: ClassVar[str] = "split.group"
 
-    column: str | None = None
-    regex: str | None = None
+    column: str | None = option(None, help="Column of the table of labels.")
+    regex: str | None = option(None, help="Regular expression on the key, with one group.")
 
-    def __post_init__(self) -> None:
+    def check(self, path: str) -> None:
+        """Refuses neither and both, and an expression that does not have one group."""
+        super().check(path)
         if (self.column is None) == (self.regex is None):
             raise ConfigError("split.group", "needs one of column and regex", "Write e.g. {column: patient_id}.")
         if self.regex is None:
@@ -60,46 +67,48 @@ class GroupConfig:
 
 
 @dataclass(frozen=True)
-class SplitConfig:
-    """Names and shares of the splits, and how images come into them.
-
-    Attributes:
-        ratios: Split -> its share, for example `{train: 0.8, eval: 0.1, test: 0.1}`. A split named `val`, `valid` or
-            `validation` is understood as `eval`.
-        method: `auto`: the splits that the input states by folders, files or a column, where it states one for every
-            image, and `hash` where it states none. `hash`: a salted hash of the key. `group`: one of the group's name.
-            `stratified`: every class has its share in every split. `kfold`: of the images that `test` leaves, one fold
-            is `eval` and the others are `train`, by hash or, with `stratify`, by classes. `predefined`: the splits of
-            the input.
-        salt: Text that the hash begins with; another one divides the images differently.
-        group: Images that must be in one split.
-        num_folds: Number of folds of `method: kfold`.
-        fold_index: The fold that is `eval`, from 0.
-        stratify: Divides the folds by classes.
-        from_column: Column of the table of labels with the split of each image, for `method: predefined`.
-        from_lists: Split -> file with the keys of its images, for `method: predefined`.
-        unlisted_images: Split of the images that have none in the input, for `method: predefined`; `fail` stops the
-            run.
-        keep_from: Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the
-            dataset of the baseline model.
-    """
+class SplitConfig(Section):
+    """Names and shares of the splits, and how images come into them."""
 
     PATH: ClassVar[str] = "split"
 
-    ratios: Mapping[str, float] = field(default_factory=lambda: {"train": 0.8, "eval": 0.1, "test": 0.1})
-    method: str = AUTO
-    salt: str = ""
-    group: GroupConfig | None = None
-    num_folds: int | None = None
-    fold_index: int | None = None
-    stratify: bool = False
-    from_column: str | None = None
-    from_lists: Mapping[str, str] | None = None
-    unlisted_images: str = FAIL
-    keep_from: str | None = None
+    ratios: Mapping[str, float] = option(
+        factory=lambda: {"train": 0.8, "eval": 0.1, "test": 0.1},
+        help="Split -> its share, for example `{train: 0.8, eval: 0.1, test: 0.1}`. A split named `val`, `valid` or "
+        "`validation` is understood as `eval`.",
+    )
+    method: str = option(
+        AUTO,
+        choices=METHODS,
+        help="`auto`: the splits that the input states by folders, files or a column, where it states one for every "
+        "image, and `hash` where it states none. `hash`: a salted hash of the key. `group`: one of the group's "
+        "name. `stratified`: every class has its share in every split. `kfold`: of the images that `test` leaves, "
+        "one fold is `eval` and the others are `train`, by hash or, with `stratify`, by classes. `predefined`: "
+        "the splits of the input.",
+    )
+    salt: str = option("", help="Text that the hash begins with; another one divides the images differently.")
+    group: GroupConfig | None = option(None, help="Images that must be in one split.")
+    num_folds: int | None = option(None, least=2, help="Number of folds of `method: kfold`.")
+    fold_index: int | None = option(None, least=0, help="The fold that is `eval`, from 0.")
+    stratify: bool = option(False, help="Divides the folds by classes.")
+    from_column: str | None = option(
+        None, help="Column of the table of labels with the split of each image, for `method: predefined`."
+    )
+    from_lists: Mapping[str, str] | None = option(
+        None, help="Split -> file with the keys of its images, for `method: predefined`."
+    )
+    unlisted_images: str = option(
+        FAIL, help="Split of the images that have none in the input, for `method: predefined`; `fail` stops the run."
+    )
+    keep_from: str | None = option(
+        None,
+        help="Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the "
+        "dataset of the baseline model.",
+    )
 
-    def __post_init__(self) -> None:
-        one_of("split.method", self.method, METHODS)
+    def check(self, path: str) -> None:
+        """Refuses options that the method does not take, and shares that are none; sets what the others imply."""
+        super().check(path)
         if self.method == AUTO and (self.from_column is not None or self.from_lists is not None):
             object.__setattr__(self, "method", PREDEFINED)
         self._check_method()
@@ -157,7 +166,6 @@ class SplitConfig:
         if self.num_folds is None or self.fold_index is None:
             missing = "num_folds" if self.num_folds is None else "fold_index"
             raise ConfigError(f"split.{missing}", "missing", "Write e.g. {method: kfold, num_folds: 5, fold_index: 0}.")
-        at_least("split.num_folds", self.num_folds, 2)
         between("split.fold_index", self.fold_index, 0, self.num_folds - 1)
         rest = {name: share for name, share in self.ratios.items() if name not in ("train", "eval")}
         left = 1 - sum(rest.values())
@@ -167,18 +175,6 @@ class SplitConfig:
             )
         folds = {"train": left * (self.num_folds - 1) / self.num_folds, "eval": left / self.num_folds}
         object.__setattr__(self, "ratios", {**folds, **rest})
-
-
-# Options that only some methods take.
-_METHODS_OF = {
-    "group": ("group", "stratified", "kfold"),
-    "num_folds": ("kfold",),
-    "fold_index": ("kfold",),
-    "stratify": ("kfold",),
-    "from_column": ("predefined",),
-    "from_lists": ("predefined",),
-    "unlisted_images": ("predefined",),
-}
 
 
 def split_word(text: str) -> str | None:

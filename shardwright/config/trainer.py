@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from shardwright.config.loader import MIXING
-from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.options import Pattern, Section, one_of, option
 from shardwright.config.transform import TextConfig
 from shardwright.errors import ConfigError
 
@@ -27,9 +27,27 @@ ENCODERS = (
     "efficientnetv2-b3",
 )
 WEIGHT_FILES = (".weights.h5", ".h5", ".keras")
+ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
+OPTIMIZERS = ("adamw", "adam", "sgd")
+SCHEDULES = ("cosine", "linear", "constant")
+PRECISIONS = ("float32", "bfloat16")
+# By which rule the learning rate follows the batch size, relative to `RATE_BATCH` images.
+NO_SCALING, LINEAR, SQUARE_ROOT = "none", "linear", "square_root"
+RATE_RULES = (NO_SCALING, LINEAR, SQUARE_ROOT)
+RATE_BATCH = 16
+# From random weights, and with weights or layers that are not ours.
+_RATE, _RATE_OF_OTHERS = 3e-3, 1e-3
+# A training from random weights needs updates, however few images there are; more than so many epochs only cost time.
+_UPDATES, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 10, 100
+# What an own model returns.
+OUTPUTS = ("auto", "logits", "probabilities")
+FRESH, BLESSED = "none", "blessed"
+# Begins what replaces the path of a file in a recipe: its checksum in hex follows.
+DIGEST = "blake3:"
 
 # The models of a task, the one that `auto` means first; any other name is the import path of a user's function.
 MODELS = {"segmentation": ("unet", "deeplab"), "classification": ("cnn",)}
+_MODELS = ("auto", *itertools.chain(*MODELS.values()))
 # Limit of the words that a model reads: each takes a number of every image, and a row of weights.
 _MOST_WORDS = 50_000
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -40,36 +58,26 @@ def is_import_path(model: str) -> bool:
     return _IMPORT_PATH.fullmatch(model) is not None
 
 
-def check_import_path(option: str, path: str | None, example: str) -> None:
-    """Refuses a text that is not `package.module:function`.
+def import_path_form(example: str) -> Pattern:
+    """Returns the form `package.module:function`, with an example for the message."""
+    return Pattern(_IMPORT_PATH, f"Write package.module:function, for example {example}.", "is not an import path")
 
-    Args:
-        option: its YAML path.
-        path: the text; `None` for none.
-        example: for the message.
-    """
-    if path is not None and not is_import_path(path):
-        fix = f"Write package.module:function, for example {example}."
-        raise ConfigError(option, f"{path!r} is not an import path", fix)
+
+def _check_model_name(path: str, model: str) -> None:
+    if ":" in model or "." in model:
+        import_path_form("mine.models:build")(path, model)
+    else:
+        one_of(path, model, _MODELS)
 
 
 def check_model(model: str, encoder: str, weights: str | None) -> None:
-    """Refuses an unknown model, and an encoder that does not go with it.
+    """Refuses an encoder that does not go with the model, and weights without one.
 
     Args:
         model: `trainer.model`.
         encoder: `trainer.encoder`.
         weights: `trainer.weights`.
     """
-    if not is_import_path(model):
-        if ":" in model or "." in model:
-            raise ConfigError(
-                "trainer.model",
-                f"{model!r} is not an import path",
-                "Write package.module:function, e.g. mine.models:build.",
-            )
-        one_of("trainer.model", model, ("auto", *itertools.chain(*MODELS.values())))
-    one_of("trainer.encoder", encoder, ENCODERS)
     if is_import_path(model) and encoder != COMPACT:
         raise ConfigError(
             "trainer.encoder", f"{encoder!r}, but trainer.model is your own function", "Remove trainer.encoder."
@@ -123,183 +131,164 @@ def check_learning(task: str, model: str, loss: str) -> None:
         raise ConfigError("trainer.loss", f"{loss!r} is not for {task}", f"Use one of: auto, {', '.join(losses)}.")
 
 
-ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
-OPTIMIZERS = ("adamw", "adam", "sgd")
-SCHEDULES = ("cosine", "linear", "constant")
-PRECISIONS = ("float32", "bfloat16")
-# By which rule the learning rate follows the batch size, relative to `RATE_BATCH` images.
-NO_SCALING, LINEAR, SQUARE_ROOT = "none", "linear", "square_root"
-RATE_RULES = (NO_SCALING, LINEAR, SQUARE_ROOT)
-RATE_BATCH = 16
-# From random weights, and with weights or layers that are not ours.
-_RATE, _RATE_OF_OTHERS = 3e-3, 1e-3
-# A training from random weights needs updates, however few images there are; more than so many epochs only cost time.
-_UPDATES, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 10, 100
-# What an own model returns.
-OUTPUTS = ("auto", "logits", "probabilities")
-FRESH, BLESSED = "none", "blessed"
-# Begins what replaces the path of a file in a recipe: its checksum in hex follows.
-DIGEST = "blake3:"
-
-
 @dataclass(frozen=True)
-class CheckpointConfig:
-    """The state that a training saves, also at the end of each epoch.
-
-    Attributes:
-        every: Steps between two checkpoints.
-        keep: Number of checkpoints that are kept.
-    """
+class CheckpointConfig(Section):
+    """The state that a training saves, also at the end of each epoch."""
 
     PATH: ClassVar[str] = "trainer.checkpoint"
 
-    every: int = 500
-    keep: int = 2
-
-    def __post_init__(self) -> None:
-        at_least("trainer.checkpoint.every", self.every, 1)
-        at_least("trainer.checkpoint.keep", self.keep, 1)
+    every: int = option(500, least=1, help="Steps between two checkpoints.")
+    keep: int = option(2, least=1, help="Number of checkpoints that are kept.")
 
 
 @dataclass(frozen=True)
-class ProfileConfig:
-    """A trace of some steps, for TensorBoard.
-
-    Attributes:
-        steps: The first step of the trace and the one after its last: `[100, 110]`.
-    """
+class ProfileConfig(Section):
+    """A trace of some steps, for TensorBoard."""
 
     PATH: ClassVar[str] = "trainer.profile"
 
-    steps: tuple[int, ...] = ()
+    steps: tuple[int, ...] = option(
+        (), least=1, help="The first step of the trace and the one after its last: `[100, 110]`."
+    )
 
-    def __post_init__(self) -> None:
-        if self.steps and (len(self.steps) != 2 or not 1 <= self.steps[0] < self.steps[1]):
-            raise ConfigError(
-                "trainer.profile.steps", f"{list(self.steps)} is no range of steps", "Write e.g. [100, 110]."
-            )
+    def check(self, path: str) -> None:
+        """Refuses what is no range of steps."""
+        super().check(path)
+        if self.steps and (len(self.steps) != 2 or self.steps[0] >= self.steps[1]):
+            raise ConfigError(f"{path}.steps", f"{list(self.steps)} is no range of steps", "Write e.g. [100, 110].")
 
 
 @dataclass(frozen=True)
-class TrainerConfig:
-    """The model and how it learns.
-
-    Attributes:
-        model: `auto` is `unet` for segmentation and `cnn` for classification; `package.module:function` is a function
-            of your own.
-        epochs: Times that the split train is read; by default as many as 1,500 updates take, from 10 to 100.
-        batch_size: Images of a step, on all devices and hosts together.
-        learning_rate: Learning rate after the warm-up; by default 0.003, and 0.001 with an encoder or your own model.
-        base_filters: Filters of the first layers of a model; deeper layers have multiples.
-        seed: Seed of the initial weights and of the order.
-        loss: Loss; `auto` fits the task.
-        label_smoothing: Share of the truth that is spread over all classes, or for masks moved towards a half.
-        outputs: What your own model returns: `logits`, `probabilities`, or `auto`, by its last activation.
-        class_weights: `balanced` weights classes by their frequency; `auto` does so if one is far rarer than another.
-        encoder: Encoder of the model.
-        weights: File of weights of the encoder; by default they are random.
-        encoder_rate: Factor of the learning rate for the weights of the encoder; 0 keeps them as they are.
-        encoder_trainable_from: Epoch from which the encoder learns; before, only the rest of the model does.
-        optimizer: Optimizer.
-        weight_decay: Weight decay of `adamw`; the default is 0.001.
-        decayed: Patterns of the names of weights that decay, such as `*kernel`; the others (biases, scales of
-            normalizations) do not.
-        clip_norm: Global norm to which the gradient of an update is clipped; 0: not at all.
-        rate_rule: How the learning rate follows the batch: `linear` multiplies it by `batch_size / 16`, `square_root`
-            by the square root of that.
-        schedule: Course of the learning rate after the warm-up.
-        warm_up: Share of the steps in which the learning rate rises.
-        patience: Epochs without a better one after which a training ends; by default it never does.
-        precision: Precision between the layers.
-        warm_start: Initial weights: `none`, those of the `blessed` model, or the path of a model. A compiled pipeline
-            needs a file on a bucket.
-        text: Columns of `transform.text` that the model reads with the image.
-        ema: Momentum of a running mean of the weights over the updates, which is kept in their place.
-        accumulate: Batches whose gradients make one update.
-        callbacks: Import path of a function that returns Keras callbacks.
-        evaluate_every: Epochs between two evaluations on the split eval; the last one is always evaluated.
-        log_every: Steps between two lines of the log: loss, learning rate, gradient norm, speed, memory.
-        profile: A trace of some steps.
-        accelerator: Devices that the training must run on.
-        hosts: Number of machines that train together.
-        checkpoint: The saved state.
-    """
+class TrainerConfig(Section):
+    """The model and how it learns."""
 
     PATH: ClassVar[str] = "trainer"
 
-    model: str = "auto"
-    epochs: int | None = None
-    batch_size: int = 16
-    learning_rate: float | None = None
-    base_filters: int = 16
-    seed: int = 1
-    loss: str = "auto"
-    label_smoothing: float = 0.0
-    outputs: str = "auto"
-    class_weights: str = "auto"
-    encoder: str = COMPACT
-    weights: str | None = None
-    encoder_rate: float = 1.0
-    encoder_trainable_from: int = 1
-    optimizer: str = "adamw"
-    weight_decay: float | None = None
-    decayed: tuple[str, ...] = ("*kernel",)
-    clip_norm: float = 1.0
-    rate_rule: str = NO_SCALING
-    schedule: str = "cosine"
-    warm_up: float = 0.05
-    patience: int | None = None
-    precision: str = "float32"
-    warm_start: str = FRESH
-    text: tuple[str, ...] = ()
-    ema: float | None = None
-    accumulate: int = 1
-    callbacks: str | None = None
-    evaluate_every: int = 1
-    log_every: int = field(default=50, metadata={"place": True})
-    profile: ProfileConfig = field(default_factory=ProfileConfig, metadata={"place": True})
-    accelerator: str = field(default="auto", metadata={"place": True})
-    hosts: int = field(default=1, metadata={"place": True})
-    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata={"place": True})
+    model: str = option(
+        "auto",
+        form=_check_model_name,
+        schema={"anyOf": [{"enum": list(_MODELS)}, {"type": "string", "pattern": f"^{_IMPORT_PATH.pattern}$"}]},
+        help="`auto` is `unet` for segmentation and `cnn` for classification; `package.module:function` is a function "
+        "of your own.",
+    )
+    epochs: int | None = option(
+        None,
+        least=1,
+        help="Times that the split train is read; by default as many as 1,500 updates take, from 10 to 100.",
+    )
+    batch_size: int = option(16, least=1, help="Images of a step, on all devices and hosts together.")
+    learning_rate: float | None = option(
+        None,
+        least=1e-8,
+        most=10,
+        help="Learning rate after the warm-up; by default 0.003, and 0.001 with an encoder or your own model.",
+    )
+    base_filters: int = option(
+        16, least=4, most=256, help="Filters of the first layers of a model; deeper layers have multiples."
+    )
+    seed: int = option(1, least=0, help="Seed of the initial weights and of the order.")
+    loss: str = option(
+        "auto",
+        choices=("auto", *dict.fromkeys((*LOSSES_OF_MASKS, *LOSSES_OF_LABELS))),
+        help="Loss; `auto` fits the task.",
+    )
+    label_smoothing: float = option(
+        0.0,
+        least=0,
+        most=0.9,
+        help="Share of the truth that is spread over all classes, or for masks moved towards a half.",
+    )
+    outputs: str = option(
+        "auto",
+        choices=OUTPUTS,
+        help="What your own model returns: `logits`, `probabilities`, or `auto`, by its last activation.",
+    )
+    class_weights: str = option(
+        "auto",
+        choices=CLASS_WEIGHTS,
+        help="`balanced` weights classes by their frequency; `auto` does so if one is far rarer than another.",
+    )
+    encoder: str = option(COMPACT, choices=ENCODERS, help="Encoder of the model.")
+    weights: str | None = option(None, help="File of weights of the encoder; by default they are random.")
+    encoder_rate: float = option(
+        1.0,
+        least=0,
+        most=10,
+        help="Factor of the learning rate for the weights of the encoder; 0 keeps them as they are.",
+    )
+    encoder_trainable_from: int = option(
+        1, least=1, help="Epoch from which the encoder learns; before, only the rest of the model does."
+    )
+    optimizer: str = option("adamw", choices=OPTIMIZERS, help="Optimizer.")
+    weight_decay: float | None = option(None, least=0, most=1, help="Weight decay of `adamw`; the default is 0.001.")
+    decayed: tuple[str, ...] = option(
+        ("*kernel",),
+        help="Patterns of the names of weights that decay, such as `*kernel`; the others (biases, scales of "
+        "normalizations) do not.",
+    )
+    clip_norm: float = option(
+        1.0, least=0, most=1e6, help="Global norm to which the gradient of an update is clipped; 0: not at all."
+    )
+    rate_rule: str = option(
+        NO_SCALING,
+        choices=RATE_RULES,
+        help="How the learning rate follows the batch: `linear` multiplies it by `batch_size / 16`, `square_root` by "
+        "the square root of that.",
+    )
+    schedule: str = option("cosine", choices=SCHEDULES, help="Course of the learning rate after the warm-up.")
+    warm_up: float = option(0.05, least=0, most=0.9, help="Share of the steps in which the learning rate rises.")
+    patience: int | None = option(
+        None, least=1, help="Epochs without a better one after which a training ends; by default it never does."
+    )
+    precision: str = option("float32", choices=PRECISIONS, help="Precision between the layers.")
+    warm_start: str = option(
+        FRESH,
+        help="Initial weights: `none`, those of the `blessed` model, or the path of a model. A compiled pipeline needs "
+        "a file on a bucket.",
+    )
+    text: tuple[str, ...] = option((), help="Columns of `transform.text` that the model reads with the image.")
+    ema: float | None = option(
+        None,
+        least=0.5,
+        most=0.99999,
+        help="Momentum of a running mean of the weights over the updates, which is kept in their place.",
+    )
+    accumulate: int = option(1, least=1, most=1024, help="Batches whose gradients make one update.")
+    callbacks: str | None = option(
+        None,
+        form=import_path_form("mine.training:callbacks"),
+        help="Import path of a function that returns Keras callbacks.",
+    )
+    evaluate_every: int = option(
+        1, least=1, help="Epochs between two evaluations on the split eval; the last one is always evaluated."
+    )
+    log_every: int = option(
+        50,
+        least=1,
+        place=True,
+        help="Steps between two lines of the log: loss, learning rate, gradient norm, speed, memory.",
+    )
+    profile: ProfileConfig = option(factory=ProfileConfig, place=True, help="A trace of some steps.")
+    accelerator: str = option("auto", choices=ACCELERATORS, place=True, help="Devices that the training must run on.")
+    hosts: int = option(1, least=1, place=True, help="Number of machines that train together.")
+    checkpoint: CheckpointConfig = option(factory=CheckpointConfig, place=True, help="The saved state.")
 
-    def __post_init__(self) -> None:
+    def check(self, path: str) -> None:
+        """Refuses options that contradict each other."""
+        super().check(path)
         check_model(self.model, self.encoder, self.weights)
-        self._check_encoder()
-        one_of("trainer.class_weights", self.class_weights, CLASS_WEIGHTS)
-        if self.epochs is not None:
-            at_least("trainer.epochs", self.epochs, 1)
-        at_least("trainer.batch_size", self.batch_size, 1)
-        if self.learning_rate is not None:
-            between("trainer.learning_rate", self.learning_rate, 1e-8, 10)
-        between("trainer.base_filters", self.base_filters, 4, 256)
-        at_least("trainer.seed", self.seed, 0)
-        one_of("trainer.optimizer", self.optimizer, OPTIMIZERS)
-        one_of("trainer.schedule", self.schedule, SCHEDULES)
-        between("trainer.warm_up", self.warm_up, 0, 0.9)
-        one_of("trainer.precision", self.precision, PRECISIONS)
-        one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
-        if self.weight_decay is not None:
-            between("trainer.weight_decay", self.weight_decay, 0, 1)
-            if self.optimizer != "adamw":
+        for name in ("encoder_rate", "encoder_trainable_from"):
+            if self.encoder == COMPACT and getattr(self, name) != getattr(TrainerConfig, name):
                 raise ConfigError(
-                    "trainer.weight_decay",
-                    f"{self.optimizer} has none",
-                    "Remove trainer.weight_decay, or use optimizer: adamw.",
+                    f"trainer.{name}",
+                    f"{getattr(self, name)}, and trainer.encoder is compact: all weights learn from the start",
+                    f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
                 )
-        between("trainer.label_smoothing", self.label_smoothing, 0, 0.9)
-        one_of("trainer.outputs", self.outputs, OUTPUTS)
         if self.outputs != "auto" and not is_import_path(self.model):
             raise ConfigError("trainer.outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
-        between("trainer.clip_norm", self.clip_norm, 0, 1e6)
-        one_of("trainer.rate_rule", self.rate_rule, RATE_RULES)
-        if self.patience is not None:
-            at_least("trainer.patience", self.patience, 1)
-        if self.ema is not None:
-            between("trainer.ema", self.ema, 0.5, 0.99999)
-        at_least("trainer.evaluate_every", self.evaluate_every, 1)
-        at_least("trainer.log_every", self.log_every, 1)
-        between("trainer.accumulate", self.accumulate, 1, 1024)
-        check_import_path("trainer.callbacks", self.callbacks, "mine.training:callbacks")
+        if self.weight_decay is not None and self.optimizer != "adamw":
+            problem = f"{self.optimizer} has none"
+            raise ConfigError("trainer.weight_decay", problem, "Remove trainer.weight_decay, or use optimizer: adamw.")
         for column in self.text:
             if self.text.count(column) > 1:
                 raise ConfigError("trainer.text", f"{column!r} twice", "Name each column once.")
@@ -313,24 +302,12 @@ class TrainerConfig:
             raise ConfigError(
                 "trainer.warm_start", f"{self.warm_start!r} names nothing", f"Use {FRESH}, {BLESSED} or a path."
             )
-        at_least("trainer.hosts", self.hosts, 1)
         if self.batch_size % self.hosts:
             raise ConfigError(
                 "trainer.batch_size",
                 f"{self.batch_size} images cannot be split over {self.hosts} hosts equally",
                 f"Use {-(-self.batch_size // self.hosts) * self.hosts}.",
             )
-
-    def _check_encoder(self) -> None:
-        between("trainer.encoder_rate", self.encoder_rate, 0, 10)
-        at_least("trainer.encoder_trainable_from", self.encoder_trainable_from, 1)
-        for option in ("encoder_rate", "encoder_trainable_from"):
-            if self.encoder == COMPACT and getattr(self, option) != getattr(TrainerConfig, option):
-                raise ConfigError(
-                    f"trainer.{option}",
-                    f"{getattr(self, option)}, and trainer.encoder is compact: all weights learn from the start",
-                    f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
-                )
 
     def epochs_of(self, images: int) -> int:
         """Returns the number of epochs: a small set is read more often, so that as many updates are made.

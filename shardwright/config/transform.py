@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from shardwright.config.dataset import KAGGLE_FLOWERS, PRESETS, TF_VISION, TFDS
-from shardwright.config.parsing import at_least, between, one_of
+from shardwright.config.options import Section, option
 from shardwright.errors import ConfigError
 
 KEEP = "keep"
@@ -26,29 +26,27 @@ _MOST_WORDS = 1_000_000
 
 
 @dataclass(frozen=True)
-class TextConfig:
-    """How a column of texts is stored: as words, in lower case, divided by all but letters, digits and apostrophes.
-
-    Attributes:
-        vocabulary: Number of the most frequent words of the split train.
-        output: `counts` stores words sparsely, `dense` as one number for each of them, `ids` in their order: 0 pads up
-            to `length`, 1 is any other word, 2 the most frequent one.
-        length: Number of words of `output: ids`.
-    """
+class TextConfig(Section):
+    """How a column of texts is stored: as words, in lower case, divided by all but letters, digits and apostrophes."""
 
     PATH: ClassVar[str] = "transform.text"
 
-    vocabulary: int = field(default=1000, metadata={"always": True})
-    output: str = field(default=COUNTS, metadata={"always": True})
-    length: int | None = field(default=None, metadata={"always": True})
+    vocabulary: int = option(
+        1000, least=1, most=_MOST_WORDS, always=True, help="Number of the most frequent words of the split train."
+    )
+    output: str = option(
+        COUNTS,
+        choices=(COUNTS, IDS, DENSE),
+        always=True,
+        help="`counts` stores words sparsely, `dense` as one number for each of them, `ids` in their order: 0 pads up "
+        "to `length`, 1 is any other word, 2 the most frequent one.",
+    )
+    length: int | None = option(None, least=1, always=True, help="Number of words of `output: ids`.")
 
-    def __post_init__(self) -> None:
-        between("transform.text.vocabulary", self.vocabulary, 1, _MOST_WORDS)
-        one_of("transform.text.output", self.output, (COUNTS, IDS, DENSE))
-        if self.length is None:
-            return
-        at_least("transform.text.length", self.length, 1)
-        if self.output != IDS:
+    def check(self, path: str) -> None:
+        """Refuses a length of words that are not stored in their order."""
+        super().check(path)
+        if self.length is not None and self.output != IDS:
             raise ConfigError(
                 "transform.text.length",
                 f"{self.length}, but output: {self.output} has no length",
@@ -57,53 +55,55 @@ class TextConfig:
 
 
 @dataclass(frozen=True)
-class TransformConfig:
-    """The pixels, masks, labels and texts that a model is trained on.
-
-    Attributes:
-        size: `[height, width]` of all images; by default [352, 544].
-        resize: How images are brought to `size`; with `keep` they keep theirs.
-        encoding: Encoding of the stored pixels; `auto` means `raw` where all images together take at most 4 GB so, and
-            `jpeg` otherwise. The log has the reason.
-        quality: JPEG quality.
-        optimize: Makes JPEG and PNG files smaller, which takes longer to encode.
-        chroma: Chroma samples of JPEG files.
-        masks: Masks as run lengths (`rle`), or as a PNG of 0 and 1 for each class.
-        labels: `one_hot` or `multi_hot` adds a number for each class to the index.
-        preset: Names and forms of features that other readers expect.
-        text: Column of texts -> its options.
-    """
+class TransformConfig(Section):
+    """The pixels, masks, labels and texts that a model is trained on."""
 
     PATH: ClassVar[str] = "transform"
 
-    size: tuple[int, int] | None = field(default=None, metadata={"always": True})
-    resize: str = field(default="stretch", metadata={"always": True})
-    encoding: str = field(default="jpeg", metadata={"always": True})
-    quality: int = field(default=90, metadata={"always": True})
-    optimize: bool = False
-    chroma: int = 420
-    masks: str = RLE
-    labels: str = INDEX
-    preset: str = field(default=TF_VISION, metadata={"written_as": "features.preset"})
-    text: Mapping[str, TextConfig] = field(default_factory=dict)
+    size: tuple[int, int] | None = option(
+        None, least=8, most=16384, always=True, help="`[height, width]` of all images; by default [352, 544]."
+    )
+    resize: str = option(
+        "stretch",
+        choices=RESIZE_POLICIES,
+        always=True,
+        help="How images are brought to `size`; with `keep` they keep theirs.",
+    )
+    encoding: str = option(
+        "jpeg",
+        choices=(*ENCODINGS, AUTO),
+        always=True,
+        help="Encoding of the stored pixels; `auto` means `raw` where all images together take at most 4 GB so, and "
+        "`jpeg` otherwise. The log has the reason.",
+    )
+    quality: int = option(90, least=1, most=100, always=True, help="JPEG quality.")
+    optimize: bool = option(False, help="Makes JPEG and PNG files smaller, which takes longer to encode.")
+    chroma: int = option(420, choices=CHROMAS, help="Chroma samples of JPEG files.")
+    masks: str = option(
+        RLE, choices=(RLE, PNG), help="Masks as run lengths (`rle`), or as a PNG of 0 and 1 for each class."
+    )
+    labels: str = option(
+        INDEX,
+        choices=(INDEX, ONE_HOT, MULTI_HOT),
+        help="`one_hot` or `multi_hot` adds a number for each class to the index.",
+    )
+    preset: str = option(
+        TF_VISION,
+        choices=PRESETS,
+        written_as="features.preset",
+        help="Names and forms of features that other readers expect.",
+    )
+    text: Mapping[str, TextConfig] = option(factory=dict, help="Column of texts -> its options.")
 
-    def __post_init__(self) -> None:
-        one_of("transform.resize", self.resize, RESIZE_POLICIES)
+    def check(self, path: str) -> None:
+        """Refuses a size that has no effect, and what readers of a preset cannot decode; sets the default size."""
+        super().check(path)
         if self.resize != KEEP and self.size is None:
             object.__setattr__(self, "size", DEFAULT_SIZE)
         elif self.resize == KEEP and self.size is not None:
             raise ConfigError(
                 "transform.size", f"{list(self.size)}, but transform.resize is {KEEP}", "Remove size or resize."
             )
-        for side in self.size or ():
-            between("transform.size", side, 8, 16384)
-        one_of("transform.encoding", self.encoding, (*ENCODINGS, AUTO))
-        between("transform.quality", self.quality, 1, 100)
-        if self.chroma not in CHROMAS:
-            raise ConfigError("transform.chroma", f"{self.chroma!r} is not known", "Use 444, 422 or 420.")
-        one_of("transform.masks", self.masks, (RLE, PNG))
-        one_of("transform.labels", self.labels, (INDEX, ONE_HOT, MULTI_HOT))
-        one_of("transform.preset", self.preset, PRESETS)
         if self.masks == PNG and self.preset != TF_VISION:
             raise ConfigError(
                 "transform.masks",

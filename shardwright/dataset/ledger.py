@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from shardwright.fingerprint import canonical_json
 from shardwright.storage.own_names import remove_tree
@@ -62,22 +63,11 @@ class LedgerRow:
         return row
 
 
+# The beginning of nearly every row: its key contains neither quotes nor escapes.
+_KEY = re.compile(r'\{(?:"code":"[a-z0-9_]*","index":(?:null|[0-9]+),)?"key":"([^"\\]*)"')
 # A merge keeps one file open per piece; process limits start at 1024.
 _MERGE_WIDTH = 256
 _ROWS_IN_MEMORY = 4096
-
-
-class Keyed(Protocol):
-    """A row that is sorted by its key."""
-
-    @property
-    def key(self) -> str:
-        """The key."""
-        ...
-
-    def to_json(self) -> str:
-        """Returns the row as one line of JSON with a value `key`, without the line end."""
-        ...
 
 
 class RowSorter:
@@ -89,13 +79,13 @@ class RowSorter:
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
-        self._rows: list[Keyed] = []
+        self._rows: list[tuple[str, str]] = []
         self._pieces: list[Path] = []
         self.count = 0
 
-    def add(self, row: Keyed) -> None:
-        """Takes one row."""
-        self._rows.append(row)
+    def add(self, key: str, line: str) -> None:
+        """Takes one row: its key, and the row as one line of canonical JSON with a value `key`, with its end."""
+        self._rows.append((key, line))
         self.count += 1
         if len(self._rows) >= _ROWS_IN_MEMORY:
             self._scratch.mkdir(exist_ok=True)
@@ -116,9 +106,14 @@ class RowSorter:
             remove_tree(self._scratch)
 
     def _sorted(self) -> list[str]:
-        lines = [(row.key, f"{row.to_json()}\n") for row in self._rows]
-        self._rows.clear()
-        return [line for _, line in sorted(lines)]
+        rows, self._rows = sorted(self._rows), []
+        return [line for _, line in rows]
+
+
+def key_of_line(line: str) -> str:
+    """Returns the key of a row that is a line of canonical JSON, in a fifth of the time of a parser where it can."""
+    match = _KEY.match(line)
+    return match[1] if match else str(json.loads(line)["key"])
 
 
 def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
@@ -142,4 +137,4 @@ def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
 def _merge(files: Sequence[Path]) -> Iterator[str]:
     with ExitStack() as stack:
         streams: list[IO[str]] = [stack.enter_context(file.open(encoding="utf-8", newline="\n")) for file in files]
-        yield from heapq.merge(*streams, key=lambda line: (json.loads(line)["key"], line))
+        yield from heapq.merge(*streams, key=lambda line: (key_of_line(line), line))

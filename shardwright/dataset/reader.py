@@ -72,7 +72,7 @@ class ImageDataset:
             if not is_folder(root):
                 raise NotFound(f"{root}: there is no such folder. Check the path.") from None
             raise DatasetError(
-                f"{root}: has no {MANIFEST_FILE}, so it is not a finished dataset. {_dataset_inside(root)}"
+                f"{root}: has no {MANIFEST_FILE}, so it is not a finished dataset. {dataset_inside(root)}"
             ) from None
         except NotADirectoryError:
             raise NotFound(
@@ -380,16 +380,19 @@ def _missing(file: str) -> DatasetError:
     return DatasetError(f"{file}: named by the manifest, but missing. Re-create the dataset.")
 
 
-def _dataset_inside(root: str) -> str:
-    """Returns what to do with a folder without a manifest: give its newest child that has one, as TFX numbers them."""
+def dataset_inside(root: str) -> str:
+    """Returns what to do with a folder without a manifest.
+
+    That is to give the one folder in it that has one, such as the `transformed_examples` of a transform, or the newest
+    of several that TFX has numbered.
+    """
     names: list[str] = []
     if not is_remote(root):
         with suppress(OSError):  # It has just been deleted.
-            names = [name for name in os.listdir(root) if name.isascii() and name.isdigit()]
-    found = [name for name in names if os.path.isfile(os.path.join(root, name, MANIFEST_FILE))]
-    if not found:
-        return "Give a folder that `shardwright ingest` wrote."
-    return f"Did you mean {os.path.join(root, max(found, key=int))}?"
+            names = [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name, MANIFEST_FILE))]
+    numbered = [name for name in names if name.isascii() and name.isdigit()]
+    newest = max(numbered, key=int) if numbered else names[0] if len(names) == 1 else ""
+    return f"Did you mean {os.path.join(root, newest)}?" if newest else "Give a folder that `shardwright ingest` wrote."
 
 
 def _listed_sizes(root: str) -> dict[str, int]:

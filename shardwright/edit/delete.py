@@ -189,7 +189,8 @@ def copies_in(dataset: ImageDataset, keys: Collection[str], contents: Collection
     """Yields the other keys of a dataset whose records are of files with some content IDs.
 
     Args:
-        dataset: the dataset; all its records are read.
+        dataset: the dataset. Its facts have the beginning of each content ID; records are read where that is one of
+            those sought, or unknown.
         keys: keys that are left out.
         contents: the content IDs.
 
@@ -197,11 +198,17 @@ def copies_in(dataset: ImageDataset, keys: Collection[str], contents: Collection
         DatasetError: it is damaged.
     """
     name = dataset.manifest.stored(image_feature(dataset.manifest.image_checksum))
+    if not contents or name not in dataset.manifest.features:
+        return
     wanted = {content.hex().encode("ascii") for content in contents}
-    for split in dataset.splits:
-        for key, payload in dataset.records(split):
-            if key not in keys and not wanted.isdisjoint(map(bytes, find_feature(payload, name) or ())):
-                yield key
+    beginnings = {0, *(int.from_bytes(content[:8], "big") for content in contents)}
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    for number, shard in enumerate(shards):
+        for (key, offset), beginning in zip(dataset.entries(shard), dataset.facts(shard).content.tolist(), strict=True):
+            if beginning in beginnings and key not in keys:
+                payload = read_record(shards, RecordLocation(number, offset))
+                if not wanted.isdisjoint(map(bytes, find_feature(payload, name) or ())):
+                    yield key
 
 
 def trained_on(family: Family, datasets: Iterable[Artifact]) -> list[Artifact]:

@@ -177,25 +177,34 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
     wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
     earlier = records_at([shard.file for shard in shards[0]], ((held[key].frame, key) for key in wanted))
     both, contents = 0, dict[str, int]()
+    # Then equal records are equal images, whatever is in them.
+    alike = all(
+        getattr(one.manifest, name) == getattr(other.manifest, name) for name in ("classes", "features", "names")
+    )
     for position, shard in enumerate(shards[1]):
         for key, offset, payload in other.placed_records(shard, proven=True):
             shown.advance()
-            before, view = held.get(key), readers[1].read(key, payload)
+            before = held.get(key)
             if before is None:
-                contents[key] = view.content
+                contents[key] = readers[1].read(key, payload).content
                 new[key] = _Location(shard.split, (position, offset, HEADER_BYTES + len(payload) + FOOTER_BYTES))
                 continue
             both += 1
-            former = readers[0].read(key, _record(earlier, key, shards[0], before))
+            former = _record(earlier, key, shards[0], before)
             del held[key]
-            comparison.compare(former, view, (before.split, shard.split))
+            if former == payload and alike:
+                if before.split != shard.split:
+                    comparison.note(Difference(key, MOVED, before.split, shard.split))
+                continue
+            views = readers[0].read(key, former), readers[1].read(key, payload)
+            comparison.compare(*views, (before.split, shard.split))
     renamed = _renamed(one, shards[0], held, contents)
-    views = (
+    pairs = (
         _views(own, reader, places, keys)
         for own, reader, places, keys in zip(shards, readers, (held, new), (renamed.values(), renamed), strict=True)
     )
-    for former, view in zip(*views, strict=True):
-        comparison.compare(former, view, (held.pop(former.key).split, new.pop(view.key).split))
+    for first, second in zip(*pairs, strict=True):
+        comparison.compare(first, second, (held.pop(first.key).split, new.pop(second.key).split))
     same.check()
     reasons = _not_written(one, new), _not_written(other, held)
     for key, place in new.items():

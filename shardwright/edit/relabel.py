@@ -11,8 +11,6 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from shardwright.config.canonical import recipe_options
 from shardwright.config.dataset import TF_VISION, ShardsConfig
 from shardwright.config.images import KEEP
@@ -22,7 +20,6 @@ from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTE
 from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE, Manifest, mask_feature
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.resampled_annotations import typed
 from shardwright.duplicates.decide import CONFLICTING
 from shardwright.edit.derive import Derived, derive, folder_of_images
 from shardwright.errors import CheckFailed, UsageError
@@ -35,16 +32,18 @@ from shardwright.images.boxes import AnnotationError
 from shardwright.images.header import MOST_PIXELS
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
+from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, subtract, union
 from shardwright.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
-from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_example, ints
-from shardwright.tfrecords.records import decode_example
+from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, ints, pack_arrays
+from shardwright.tfrecords.lazy_example import LazyExample
 
 AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL)
 _SHOWN = 3
+_OF_CLASSES = ("image/class/label", "image/class/text")
 _BEFORE = " (by the annotations before this relabel)"
 # All options are detected.
 _DETECTED = LabelsConfig()
@@ -265,6 +264,11 @@ def _check_not_resized(dataset: ImageDataset, file: str) -> None:
         )
 
 
+def _is_kept(name: str) -> bool:
+    """Returns whether a feature stays as it is."""
+    return not name.startswith(MASK_PREFIX) and name not in _OF_CLASSES
+
+
 class _Writer:
     """Puts annotations into records."""
 
@@ -285,15 +289,13 @@ class _Writer:
         """Returns the result of a record."""
         if key in self._rejected:
             return RecordResult(key, None, REJECTED, *self._rejected[key])
-        example = decode_example(payload)
-        features: dict[str, FeatureValue] = {
-            name: typed(values) for name, values in example.items() if not name.startswith(MASK_PREFIX)
-        }
+        example = LazyExample(payload)
+        features: dict[str, FeatureValue] = {**example.encoded(_is_kept)}
         rows = self._rows.get(key, [])
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
         if self._masked:
-            height, width = (int(np.asarray(example[f"image/{side}"])[0]) for side in ("height", "width"))
+            height, width = (int(example.number(f"image/{side}") or 0) for side in ("height", "width"))
             try:
                 masks = self._masks(rows, height, width)
             except AnnotationError as error:
@@ -304,7 +306,8 @@ class _Writer:
                 features[mask_feature(name, AREA)] = area(runs)
         features["image/class/label"] = ints(labels)
         features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
-        return RecordResult(key, encode_example(features))
+        features = pack_arrays(features)
+        return RecordResult(key, encode_pieces(features), values=features)
 
     def _masks(self, rows: list[_Row], height: int, width: int) -> list[Runs]:
         parts: list[list[Runs]] = [[] for _ in self._names]
@@ -316,4 +319,5 @@ class _Writer:
                     # `IGNORE` is -1: the last one.
                     elif drawn != IGNORE or self._survey.ignore:
                         parts[drawn].append(runs)
-        return [union(runs) for runs in parts]
+        plain = isinstance(self._source.dialect, Dialect)  # Then the runs of a row are sorted and merged already.
+        return [runs[0] if plain and len(runs) == 1 else union(runs) for runs in parts]

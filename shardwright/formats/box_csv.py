@@ -161,7 +161,7 @@ class BoxCsv(ObjectTable):
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
-        self._table = Table.open(given.path)
+        self._table = Table.open(given.path, given.content)
         self._headless = _is_first_box(self._table.header)
         self._header = _WITHOUT_HEADER if self._headless else self._table.header
         columns = _find_columns(self._header, given.options.columns)

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from shardwright.config.input import CENTER_RULE, CLIP, LabelsConfig
+from shardwright.config.input import CENTER_RULE, CLIP
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
@@ -31,14 +31,14 @@ from shardwright.formats.base import (
     SHOWN_NAMES,
     Annotation,
     AnnotationFormat,
-    FormatInput,
     Survey,
     Values,
     shorten,
 )
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes, special_label
-from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.formats.image_names import is_text
 from shardwright.formats.object_values import ObjectError, json_problem, read_id, read_text_size
+from shardwright.formats.objects import ObjectInput
 from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
@@ -76,25 +76,21 @@ class CocoJson(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
-        given: see `FormatInput`.
-        path: the file.
-        names: how the file names images.
-        options: `input.labels`.
-        masks: whether masks are read.
+        given: see `ObjectInput`.
     """
 
     format = "coco_json"
 
-    def __init__(self, given: FormatInput, path: str, names: NameIndex, options: LabelsConfig, *, masks: bool) -> None:
+    def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
-        self._clip = options.beyond_image == CLIP
-        self.dialect = CocoMasks(centers=options.polygons == CENTER_RULE, clip=self._clip)
-        self.name = os.path.basename(path)
-        self._path = path
+        self._clip = given.options.beyond_image == CLIP
+        self.dialect = CocoMasks(centers=given.options.polygons == CENTER_RULE, clip=self._clip)
+        self.name = os.path.basename(given.path)
+        self._path = given.path
         self._keys = given.images.keys
-        self._names = names
-        self._boxes = options.boxes
-        self._masks = masks
+        self._names = given.names
+        self._boxes = given.options.boxes
+        self._masks = given.masks
         self._map: ClassMap | None = None
         self._special: dict[str, int] = {}
         self._sound_ones: list[tuple[int, _Image, str, _Instance]] = []

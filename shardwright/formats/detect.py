@@ -22,13 +22,12 @@ from shardwright.formats.class_folders import (
     class_level,
     detect_key_format,
 )
-from shardwright.formats.coco import CocoJson
 from shardwright.formats.export_record import FoundExport
 from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import quoted
 from shardwright.formats.mask_images import MaskImages, list_masks
-from shardwright.formats.objects import ObjectFormat, ObjectInput
+from shardwright.formats.objects import ObjectInput
 from shardwright.formats.pascal_voc import PascalVoc
 from shardwright.formats.registry import Decision, decide, reader_of, recognize
 from shardwright.formats.request import CLASSIFICATION, SEGMENTATION, Request
@@ -116,26 +115,22 @@ def _open_objects(request: Request, head: Head, decision: Decision) -> Annotatio
     if row.reads == FILES and not head.folder and head.ending not in YAML_ENDINGS:
         held = decision.called or row.name
         raise UsageError(f"input.labels.path: {path}: holds {held}. Give the folder of these files.")
-    reader = reader_of(row)
-    if reader is CocoJson and not masks and not request.options.boxes:
+    if row.name == "coco_json" and not masks and not request.options.boxes:
         raise UsageError(
             f"{path}: holds masks (coco_json, since {decision.reason}), and task is classification. Use task: "
             "segmentation, or input.labels.boxes: true for boxes without masks."
         )
     request.check_options(row, decision.reason)
-    notes = request.note(row.name, decision.reason)
-    if reader is CocoJson:
-        return CocoJson(request.given(notes), path, request.names(), request.options, masks=masks)
-    assert issubclass(reader, ObjectFormat)
-    return reader(
+    return reader_of(row)(
         ObjectInput(
             images=request.images,
             classes=request.classes,
-            notes=notes,
+            notes=request.note(row.name, decision.reason),
             path=path,
             names=request.names(),
             options=request.options,
             masks=masks,
+            content=head.content,
         )
     )
 

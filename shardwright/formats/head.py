@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,7 @@ class Head:
         start: the first `HEAD_BYTES` of a file; empty of one that cannot be read, and of a folder.
         root: folder of the images, which may be in the folder of the annotations.
         keys: the images; in a folder these do not count.
+        content: all bytes of a file, where they were read already.
     """
 
     path: str
@@ -40,10 +41,13 @@ class Head:
     start: bytes = b""
     root: str = ""
     keys: Sequence[str] = ()
+    content: bytes | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
-    def read(path: str, root: str = "", keys: Sequence[str] = ()) -> Head:
+    def read(path: str, root: str = "", keys: Sequence[str] = (), content: bytes | None = None) -> Head:
         """Reads the beginning of a file; see the attributes for the arguments."""
+        if content is not None:
+            return Head(path, False, content[:HEAD_BYTES], content=content)
         if is_folder(path):
             return Head(path, True, root=root, keys=keys)
         try:

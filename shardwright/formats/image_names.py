@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from typing import NamedTuple
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import stated_split
 from shardwright.errors import UsageError
+from shardwright.storage.listing import KeyIndex
 
 AMBIGUOUS = -1
 _MOST_PIECES = 3
@@ -74,6 +74,7 @@ class NameIndex:
         self._exact = exact
         self._last: tuple[str, int | None] = ("", None)
         self._next = 0
+        self._index: KeyIndex | None = None
         self._lower: dict[str, str] | None = None
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
         self._named_by_end: dict[int, str] = {}
@@ -96,11 +97,11 @@ class NameIndex:
         found = self._at(name) if found is None else found
         if found is not None or self._exact:
             return found
-        name = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
+        given, name = name, unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
         while name.startswith("./"):
             name = name[2:]
-        found = self._at(name)
-        if found is None:
+        found = self._at(name) if name != given else None
+        if found is None and "/" in name:
             below = below_root(name, self._root)
             found = self._at(below) if below else None
         found = self._by_end(name) if found is None else found
@@ -161,8 +162,9 @@ class NameIndex:
         """Returns the position of a whole key. Most tables are sorted: the key after the last one comes first."""
         place = self._next
         if place >= len(self._keys) or self._keys[place] != key:
-            place = bisect_left(self._keys, key)
-            if place >= len(self._keys) or self._keys[place] != key:
+            self._index = self._index or KeyIndex(self._keys)
+            place = self._index.find(key)
+            if place < 0:
                 return None
         self._next = place + 1
         return place

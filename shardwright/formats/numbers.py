@@ -112,7 +112,7 @@ class LinesTable(Table):
     """JSON lines as a table: the members of the first line are the columns, and a row has the texts of their values."""
 
     @staticmethod
-    def open(path: str) -> LinesTable:
+    def of(path: str) -> LinesTable:
         """Reads the members of the first line.
 
         Raises:

@@ -53,6 +53,8 @@ from shardwright.storage.limits import TooLarge
 
 # A file of one image; LabelMe puts the whole picture into it.
 MOST_FILE_BYTES = 64 << 20
+# Bytes of memory for each byte of JSON.
+_MEMORY_EACH = 8
 _SHOWN = 60
 
 
@@ -118,12 +120,14 @@ class ObjectInput(FormatInput):
         names: how they name images.
         options: `input.labels`.
         masks: whether masks are read.
+        content: the bytes of the file, where they were read already.
     """
 
     path: str
     names: NameIndex
     options: LabelsConfig
     masks: bool
+    content: bytes | None = None
 
 
 class _Kept(NamedTuple):
@@ -253,6 +257,8 @@ class ObjectFormat(AnnotationFormat):
         try:
             content = self._content(raw)
         except AnnotationError as error:
+            # Its frames hold the file, and its text, for as long as the error is kept.
+            error.__traceback__ = error.__context__ = None
             return error
         for label in (*content.tags, *(thing.label for thing in content.things)):
             if not label.strip() or not is_text(label):
@@ -449,7 +455,11 @@ class ObjectFiles(ObjectFormat):
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
         numbers = range(len(self._files.keys))
         threads = readers(self._files.root)
-        yield from map_threads(self._read_file, numbers, threads, lambda i: min(self._files.sizes[i], MOST_FILE_BYTES))
+        yield from map_threads(self._read_file, numbers, threads, self._weight)
+
+    def _weight(self, number: int) -> int:
+        """Returns the bytes of memory that reading a file takes, with its text and its values."""
+        return _MEMORY_EACH * min(self._files.sizes[number], MOST_FILE_BYTES)
 
     def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
         key = self._files.keys[number]

@@ -96,7 +96,7 @@ class OpenImages(ObjectTable):
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
-        self._table = Table.open(given.path)
+        self._table = Table.open(given.path, given.content)
         if not _is_table(self._table.header):
             raise UsageError(f"{given.path}: has no columns {IMAGE} and {CLASS}. Give a CSV of Open Images.")
         folder = os.path.dirname(given.path)

@@ -32,7 +32,7 @@ _MOST_ROWS, _BATCH = 1024, 256 << 20
 # Rows that are looked at to find columns of images.
 _PEEKED = 8
 # The largest page, unpacked. One of images is as large as a record may be where the file is: images do not shrink.
-_MOST_PAGE, _MOST_IMAGE_PAGE = 256 << 20, 1 << 30
+_MOST_PAGE, _MOST_IMAGE_PAGE = 128 << 20, 1 << 30
 BUDGET = Budget("columns in all row groups", objects=1 << 16, bytes_each=256, unpacked=_MOST_PAGE, ratio=16)
 # Values within lists, for each byte of the file.
 _VALUES_A_BYTE = 8

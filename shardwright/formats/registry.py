@@ -23,7 +23,6 @@ FOREIGN = {
         "Give the file as input.images, without annotations; or write the images as files."
     ),
     "Cityscapes' polygons": "Read the masks of the same name, *_gtFine_labelIds.png, by giving their folder.",
-    "datumaro JSON": "Export COCO or CVAT from datumaro.",
     "an export of Labelbox from before its JSON lines": "Export JSON lines (export v2) from Labelbox.",
     "an import file of Labelbox": "Export JSON lines (export v2) from Labelbox.",
     "Label Studio JSON-MIN": "Export 'JSON' from Label Studio.",
@@ -40,7 +39,6 @@ FOREIGN = {
 # Members of their JSON, and first lines of their other files; the first that fits counts.
 _MEMBERS = {
     ("imgHeight", "imgWidth", "objects"): "Cityscapes' polygons",
-    ("items", "categories"): "datumaro JSON",
     ("Labeled Data", "DataRow ID"): "an export of Labelbox from before its JSON lines",
     ("uuid", "dataRow"): "an import file of Labelbox",
     ("annotation_id", "annotator"): "Label Studio JSON-MIN",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shardwright.config.input import FLOAT, LabelsConfig
-from shardwright.errors import ConfigError, Reading, UsageError
+from shardwright.errors import Reading, UsageError
 from shardwright.formats.image_names import quoted
 from shardwright.formats.numbers import are_fractions, find_numbers
 from shardwright.formats.one_hot import OneHot, detect_one_hot
@@ -114,10 +114,6 @@ def find_number_columns(request: Request, table: Table, found: Mapping[str, int]
         UsageError: the format is set, and there are none; or it is not set, and other columns are not numbers.
     """
     options, chosen = request.options, request.options.format == NUMBERS
-    for role in options.columns if chosen else ():
-        if role != IMAGE:
-            option = f"input.labels.columns.{role}"
-            raise ConfigError(option, f"{table.path} is a table of numbers", f"Remove {option}.")
     if IMAGE not in found:
         raise missing_columns(table, "one column for the image and one or more of numbers")
     columns = find_numbers(table, {found[IMAGE]})

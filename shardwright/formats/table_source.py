@@ -52,7 +52,7 @@ def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFo
         return _open_coco_captions(request, head, decision)
     if chosen in (AUTO, CAPTIONS, NUMBERS) and (reason := head.why_lines(several=chosen == AUTO)):
         return _open_lines(request, head.path, reason)
-    table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(head.path)
+    table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(head.path, head.content)
     options = request.options
     if request.record is None:
         table = open_headless(table, has_image_ending)
@@ -91,7 +91,7 @@ def _numbers_of_lines(request: Request, path: str) -> AnnotationFormat | None:
     if not wanted and set(request.options.columns) - {IMAGE}:
         return None
     try:
-        table = LinesTable.open(path)
+        table = LinesTable.of(path)
     except UsageError:
         if wanted:
             raise

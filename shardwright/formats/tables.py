@@ -8,18 +8,21 @@ The tables of several deliveries as one: rows from old to new, in the columns of
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from shardwright.budget import Budget
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.parquet import ParquetFile, is_parquet
+from shardwright.formats.parquet_pages import is_parquet as starts_as_parquet
 from shardwright.masks.dialects import dialect_of_header
-from shardwright.storage import limits, open_table
+from shardwright.storage import limits, open_table, read_bytes
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 
@@ -82,12 +85,14 @@ class Table:
         header: column names as written, spaces around them removed.
         delimiter: what separates fields.
         headless: whether the first line is a row already, and the names of the columns are `column_1` and so on.
+        content: the bytes of a file that is not too large to be kept: several passes open it once.
     """
 
     path: str
     header: tuple[str, ...]
     delimiter: str
     headless: bool = False
+    content: bytes | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -95,15 +100,22 @@ class Table:
         return os.path.basename(self.path)
 
     @staticmethod
-    def open(path: str) -> Table:
+    def open(path: str, content: bytes | None = None) -> Table:
         """Reads the header.
+
+        Args:
+            path: the file.
+            content: its bytes, where they were read already.
 
         Raises:
             UsageError: missing, empty, or not UTF-8 text; a Parquet file that cannot be read.
         """
-        if is_parquet(path):
+        if content is None:
+            with suppress(OSError):  # One that is large is read in passes, and one that cannot be read has its message.
+                content = read_bytes(path, most=limits.MOST_KEPT_BYTES)
+        if starts_as_parquet(content) if content is not None else is_parquet(path):
             return ParquetTable.of(ParquetFile.open(path))
-        with open_table(path) as file:
+        with _open(path, content) as file:
             try:
                 first = next(filter(str.strip, limits.bounded_lines(file)), "")
             except UnicodeDecodeError as error:
@@ -118,7 +130,7 @@ class Table:
             header = next(csv.reader(_one_row([first], delimiter), delimiter=delimiter, strict=False), [])
         except csv.Error as error:
             raise UsageError(f"{path}: the header is not CSV ({error}). Fix the file.") from None
-        return Table(path, tuple(name.strip() for name in header), delimiter)
+        return Table(path, tuple(name.strip() for name in header), delimiter, content=content)
 
     def without_header(self) -> Table:
         """Returns the same table, whose first line is a row."""
@@ -144,7 +156,7 @@ class Table:
         """
         # A quote that is never closed makes one field of all that follows.
         csv.field_size_limit(limits.LONGEST_LINE)
-        with open_table(self.path) as file:
+        with _open(self.path, self.content) as file:
             line, below_header = 1, self.headless
             try:
                 for lines, fields in _split_lines(limits.bounded_lines(file), self.delimiter):
@@ -159,6 +171,10 @@ class Table:
                 raise _too_long(self.path, error) from None
             except csv.Error as error:
                 raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Fix the file.") from None
+
+
+def _open(path: str, content: bytes | None) -> TextIO:
+    return open_table(path) if content is None else io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
 
 
 def _split_lines(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -187,8 +203,10 @@ def _one_row(lines: Iterable[str], delimiter: str) -> Iterator[str]:
         size += len(line)
         if size > limits.LONGEST_LINE:
             raise csv.Error(f"a row of more than {limits.LONGEST_LINE:,} characters; is a quote not closed?")
-        ends_quoted = quoted ^ (line.count('"') % 2 == 1)
-        if quoted or ends_quoted or line.count(delimiter) >= BUDGET.objects:
+        quotes = line.count('"')
+        ends_quoted = quoted ^ (quotes % 2 == 1)
+        # A line without a quote within quotes has no end of a field.
+        if (quotes and (quoted or ends_quoted)) or (not quoted and line.count(delimiter) >= BUDGET.objects):
             # Delimiters within quotes do not count.
             closed = '"' * quoted + line + '"' * ends_quoted
             fields += _QUOTED.sub("", closed).count(delimiter)

@@ -35,23 +35,22 @@ _CLIP = "; is it the right size? input.labels.beyond_image: clip cuts objects of
 class AnnotationError(ValueError):
     """An annotation cannot be right: a run-length code, a box, a size. The message gives the value and the limit.
 
-    Attributes:
-        code: its name in the ledger.
+    Args:
+        message: the message.
+        code: its name in the ledger; by default that of the class.
     """
 
     code = "bad_annotation"
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code or self.code
 
 
 class BoxError(AnnotationError):
     """A box is invalid or outside of its image; the message contains the values and the limit."""
 
     code = "bad_box"
-
-
-class BeyondImageError(AnnotationError):
-    """An object reaches further beyond its image than rounding explains."""
-
-    code = "beyond_image"
 
 
 class Box(NamedTuple):
@@ -87,15 +86,16 @@ def check_within(what: str, box: Box, *, height: int, width: int, fix: str = _CL
         fix: what to do if it may be cut off at the border.
 
     Raises:
-        BeyondImageError: it does; the message says whether it fits the turned image.
+        AnnotationError: it does (code `beyond_image`); the message says whether it fits the turned image.
     """
     if _fits(box, height, width):
         return
     if height != width and _fits(box, width, height):
         fix = "; it fits the image turned by 90 degrees (input.labels.orientation)"
-    raise BeyondImageError(
+    raise AnnotationError(
         f"{what} reaches from x {box.xmin:g} to {box.xmax:g} and from y {box.ymin:g} to {box.ymax:g}, beyond the image "
-        f"of {height}x{width} (height x width){fix}"
+        f"of {height}x{width} (height x width){fix}",
+        "beyond_image",
     )
 
 
@@ -130,7 +130,7 @@ def box_values(
 
     Raises:
         BoxError: an edge is not a finite number, the box has no area, or none within the image.
-        BeyondImageError: it reaches beyond the image, and `clip` is not set.
+        AnnotationError: it reaches beyond the image (code `beyond_image`), and `clip` is not set.
     """
     if height < 1 or width < 1:
         raise BoxError(

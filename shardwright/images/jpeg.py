@@ -39,6 +39,9 @@ _NO_MARKER = (b"", b"\0", b"\xff")
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 # Bytes of a scan that are looked at together: they stay in the processor's cache.
 _AT_ONCE = 1 << 17
+# In fewer bytes a regular expression finds the end of a scan sooner than the calls of numpy.
+_WORTH_ARRAYS = 1 << 13
+_SCAN_END = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 EOI, SOS, APP1 = 0xD9, 0xDA, 0xE1
 _DQT, _DHT = 0xDB, 0xC4
 _FRAMES_TAKEN = (0xC0, 0xC1, 0xC2)
@@ -123,9 +126,12 @@ def _next_marker(data: bytes, position: int) -> int | None:
 def _scan_end(data: bytes, position: int) -> int | None:
     """Returns the position of the first marker that is not part of a scan, as restart markers are, or `None`.
 
-    Within a scan 0xFF00 is a data byte. Nearly all of a file is scans, so only this search takes time, and numpy does
-    it at twice the speed of a regular expression.
+    Within a scan 0xFF00 is a data byte. Nearly all of a file is scans, so only this search takes time, and in all but
+    small files numpy does it at twice the speed of a regular expression.
     """
+    if len(data) - position < _WORTH_ARRAYS:
+        match = _SCAN_END.search(data, position)
+        return None if match is None else match.start()
     octets = np.frombuffer(data, np.uint8)
     # Nearly every file ends with the marker in question: then the search can stop before it, at any marker.
     ends_there = data.endswith(_END)

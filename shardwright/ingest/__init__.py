@@ -4,10 +4,10 @@ from shardwright.ingest.features import example_features, labels_kind
 from shardwright.ingest.identify import hash_input, input_fingerprint
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
-from shardwright.ingest.run import ingest, write_shards, written_notes
+from shardwright.ingest.run import ingest, write_ranges, written_notes
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.trial import Trial, try_images
-from shardwright.ingest.write import commit_ingest, write_shard
+from shardwright.ingest.write import commit_ingest, write_range
 
 __all__ = [
     "INPUT_VARIABLE",
@@ -28,7 +28,7 @@ __all__ = [
     "plan_ingest",
     "survey_input",
     "try_images",
-    "write_shard",
-    "write_shards",
+    "write_range",
+    "write_ranges",
     "written_notes",
 ]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -34,7 +35,7 @@ from shardwright.fingerprint import canonical_json, read_checksummed_lines
 from shardwright.images.header import ImageHeader
 from shardwright.images.quality import Quality
 from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
-from shardwright.ingest.tasks import ShardTasks, Task
+from shardwright.ingest.tasks import Job, Stored
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, open_file, read_bytes, read_each
 from shardwright.tfrecords.encode import RecordError
@@ -201,59 +202,33 @@ class CopySource:
     tools: str
 
 
-class Stored(NamedTuple):
-    """An image as it is stored."""
-
-    data: bytes
-    header: ImageHeader
-    frame: CoordinateFrame
-
-
-@dataclass(frozen=True)
-class Image:
-    """An image that is to be written.
-
-    Attributes:
-        data: the file; `None` where it cannot be read, or `stored` is given.
-        stored: the image as it is stored, where that is known without the file.
-        copied: whether it was copied.
-        damaged: whether it was to be copied, and its record was damaged.
-    """
-
-    data: bytes | None
-    stored: Stored | None = None
-    copied: bool = False
-    damaged: bool = False
-
-
-def images_of(
-    source: CopySource, tasks: ShardTasks, todo: Iterable[Task], options: ImagesConfig
-) -> Iterator[tuple[Task, Image]]:
-    """Yields the images of a shard, in order: copied where they can be, and else read.
+def copy_images(source: CopySource, root: str, jobs: Sequence[Job], options: ImagesConfig) -> Iterator[Job]:
+    """Yields images in order, with what is stored of them: copied where they can be, and else read.
 
     Args:
         source: the previous dataset.
-        tasks: the task files; read twice more, since records and files are fetched ahead.
-        todo: the tasks of the shard.
+        root: folder or URL of the files.
+        jobs: images of a shard.
         options: `images`.
     """
-    copies = examples_at(source, ((location, None) for location in tasks.locations()))
-    files = read_each(tasks.root, tasks.not_reused(), lambda row: row.path, lambda row: row.size, lambda row: row.pin)
-    for task in todo:
-        if not task.file.copied:
-            yield task, Image(next(files)[1])
-            continue
-        record = next(copies)[1]
-        taken = None if record is None else _taken(source, task, record, options)
-        yield task, _read(task, damaged=record is None) if taken is None else taken
+    copies = examples_at(source, ((job.file.copied, None) for job in jobs if job.file.copied))
+    files = read_each(
+        root, (job for job in jobs if not job.file.copied), _path, lambda job: job.file.size, lambda job: job.file.pin
+    )
+    for job in jobs:
+        if not job.file.copied:
+            job.data = next(files)[1]
+        else:
+            record = next(copies)[1]
+            job.damaged = record is None
+            if record is None or not _take(source, job, record, options):
+                with suppress(OSError):
+                    job.data = read_bytes(job.file.path, job.file.pin)
+        yield job
 
 
-def _read(task: Task, *, damaged: bool) -> Image:
-    """Reads the file of an image that was to be copied."""
-    try:
-        return Image(read_bytes(task.sample.path, task.file.pin), damaged=damaged)
-    except OSError:
-        return Image(None, damaged=damaged)
+def _path(job: Job) -> str:
+    return job.file.path
 
 
 def stored_image(source: CopySource, record: LazyExample) -> bytes:
@@ -262,29 +237,30 @@ def stored_image(source: CopySource, record: LazyExample) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesConfig) -> Image | None:
-    """Returns the image of a record, if it is that of the file of a task.
+def _take(source: CopySource, job: Job, record: LazyExample, options: ImagesConfig) -> bool:
+    """Takes the image of a record, if it is that of the file of a job; returns whether it is.
 
     Stored bytes that are not the file's do not suffice where the pixels of the file are still to be measured.
     """
-    data = stored_image(source, record)
-    if len(data) == task.sample.size and google_crc32c.value(data) == task.file.crc32c:
+    data, file = stored_image(source, record), job.file
+    if len(data) == file.size and google_crc32c.value(data) == file.crc32c:
         # The dataset is untrusted, and anyone can forge a CRC-32C.
-        return Image(data, copied=True) if checksum_of(data, options.checksum) == task.file.content_id else None
-    if not source.same_options or (options.verify == FULL and not task.file.probed):
-        return None
-    shard, offset, _ = task.file.copied
+        job.copied = checksum_of(data, options.checksum) == file.content_id
+        job.data = data if job.copied else None
+        return job.copied
+    if not source.same_options or (options.verify == FULL and not file.probed):
+        return False
+    shard, offset, _ = file.copied
     origin = _origins(source.root, source.digest, source.shards[shard]).get(offset)
-    if origin is None or (origin.content_id, origin.tools) != (task.file.content_id, source.tools):
-        return None
-    if origin.stored != checksum_of(data):
-        return None
+    if origin is None or (origin.content_id, origin.tools) != (file.content_id, source.tools):
+        return False
     height, width, orientation = origin.file
     # An image that is too large for today's options is read, and rejected as usual.
-    if height * width > options.max_pixels:
-        return None
-    frame = frames_of(height, width, orientation, options)
-    return Image(None, Stored(data, origin.header, frame), copied=True)
+    if origin.stored != checksum_of(data) or height * width > options.max_pixels:
+        return False
+    job.stored = Stored(data, origin.header, frames_of(height, width, orientation, options))
+    job.copied = True
+    return True
 
 
 @lru_cache(maxsize=2)

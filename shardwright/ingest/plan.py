@@ -35,6 +35,7 @@ from shardwright.ingest.inputs import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines,
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.probe import Spread
+from shardwright.ingest.ranges import Bounds, Range, cost_of, cut_ranges, missing_ranges
 from shardwright.ingest.read import UNREADABLE, probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.split_inputs import moved_notes, resolve_method
@@ -72,6 +73,8 @@ class IngestPlan:
         examples: how an image and its annotations become an example.
         notes: what was detected, for the user.
         shard_bytes: size of the images of each shard.
+        shard_costs: nanoseconds of one processor that each takes, roughly.
+        bounds: of the ranges of each shard; writers do not need them.
         source: the previous dataset that images are copied from.
         tasks: name of the folder of its task files.
         recorded: whether the writers record the files that they read; see `shardwright.ingest.inputs`.
@@ -83,14 +86,20 @@ class IngestPlan:
     examples: ExampleSpec
     notes: tuple[str, ...]
     shard_bytes: tuple[int, ...]
+    shard_costs: tuple[int, ...]
+    bounds: tuple[Bounds, ...]
     source: CopySource | None = None
     tasks: str = tasks_folder()
     recorded: bool = False
 
-    @property
-    def total_bytes(self) -> int:
-        """Returns the size of all images that are going to be read."""
-        return sum(self.shard_bytes)
+    def missing_ranges(self, staging: Staging, processes: int) -> list[Range]:
+        """Returns the ranges that are still to be written; see `ranges.missing_ranges`."""
+        shards = self.dataset.shards
+        return missing_ranges(shards, self.bounds, self.shard_bytes, self.shard_costs, staging, processes)
+
+    def for_writers(self) -> IngestPlan:
+        """Returns the plan without what writers do not need: each range is sent with it."""
+        return replace(self, shard_bytes=(), shard_costs=(), bounds=())
 
     @property
     def tools(self) -> str:
@@ -155,7 +164,7 @@ class PreparedIngest:
         else:
             self._write(staging)
         if elsewhere:
-            share_tasks(staging, self.positions, self.plan.tasks)
+            share_tasks(staging, self.positions, self.plan.bounds, self.plan.tasks)
 
     def _write_inputs(self, staging: Staging) -> None:
         """Writes the rows of the files that no writer reads."""
@@ -178,11 +187,11 @@ class PreparedIngest:
             annotations = _pinned(annotations, attached, self.hashed)
         folder = new_tasks(staging.root, self.plan.tasks)
         probed, copied = partial(probe_values, self.probed), None if self.locations is None else self.locations.at
-        write_images(folder, self.positions, listing, self.hashed.contents, probed, copied)
+        write_images(folder, self.positions, self.plan.bounds, listing, self.hashed.contents, probed, copied)
         # The hashes of a million images are large, and not needed while their annotations fill the memory.
         self.hashed, self.probed, self.locations = replace(self.hashed, contents=FileHashes()), None, None
         trim_heap()
-        write_labels(folder, self.positions, len(listing.keys), annotations)
+        write_labels(folder, self.positions, self.plan.bounds, len(listing.keys), annotations)
         # Images need no such check: their hashes are compared with each record.
         surveyed.guard.check_unchanged()
         publish_tasks(staging.root, folder)
@@ -262,10 +271,9 @@ def plan_ingest(
     split = split_images(options, location.previous, surveyed, hashed.contents, accepted, classes, same)
     sizes = _stored_sizes(recipe, surveyed.listing)
     positions = cut_shards(split.orders, sizes, recipe.shards, classes)
-    shards = {shard: int(sizes[images].sum()) for shard, images in positions.items()}
     moved = moved_notes(recipe.split, surveyed, split.orders)
     notes = (*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *moved, *reuse.notes)
-    plan = _ingest_plan(recipe, surveyed, hashed, probed is not None, shards, reuse.source, notes)
+    plan = _ingest_plan(recipe, surveyed, hashed, probed is not None, positions, reuse.source, notes)
     rows = _early_rows(surveyed, {**rejected, **split.refused}, _duplicate_rows(same, split.orders))
     return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, same, reuse.locations)
 
@@ -352,7 +360,7 @@ def _ingest_plan(
     surveyed: SurveyedInput,
     hashed: HashedInput,
     probed: bool,
-    shards: Mapping[PlannedShard, int],
+    shards: Mapping[PlannedShard, Positions],
     source: CopySource | None,
     notes: tuple[str, ...],
 ) -> IngestPlan:
@@ -363,7 +371,7 @@ def _ingest_plan(
         surveyed: the input.
         hashed: its content.
         probed: whether the images were probed.
-        shards: shard -> size of its images.
+        shards: shard -> positions of its images.
         source: the previous dataset that images are copied from.
         notes: what was detected.
     """
@@ -372,6 +380,8 @@ def _ingest_plan(
     recorded = hashed.read_later or measured
     # Kept where it can spare the next dataset any work.
     keep_inputs = probed or measured or (hashed.read_later and not surveyed.pinned) or bool(surveyed.listing.checksums)
+    sizes = np.array(surveyed.listing.sizes, dtype=np.int64)
+    cost = cost_of(recipe.images, sizes)
     dataset = _dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), keep_inputs)
     return IngestPlan(
         dataset=dataset,
@@ -379,7 +389,9 @@ def _ingest_plan(
         recipe=recipe,
         examples=examples,
         notes=notes,
-        shard_bytes=tuple(shards.values()),
+        shard_bytes=tuple(int(sizes[images].sum()) for images in shards.values()),
+        shard_costs=tuple(int(cost[images].sum()) for images in shards.values()),
+        bounds=tuple(cut_ranges(shards, cost, surveyed.listing.root)),
         source=source,
         tasks=tasks_folder("" if source is None else source.digest),
         recorded=recorded,

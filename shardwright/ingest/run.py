@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from shardwright.config import Config, load_config, parse_config
 from shardwright.config.arguments import check_whole
 from shardwright.config.parsing import plain_value
@@ -20,10 +22,11 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.identify import pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
+from shardwright.ingest.ranges import Range, cost_of, worth_processes
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.spans import becomes_input
 from shardwright.ingest.survey import SurveyedInput, survey_input
-from shardwright.ingest.write import commit_ingest, write_shard
+from shardwright.ingest.write import commit_ingest, write_range
 from shardwright.processes import map_processes, usable_cores, warm_up
 from shardwright.progress import counted, progress
 from shardwright.redaction import published
@@ -36,12 +39,10 @@ from shardwright.storage.mirror import local_folder
 from shardwright.storage.own_names import remove_tree, staging_next_to
 from shardwright.storage.paths import check_not_inside
 
-# Below this, starting processes takes longer than the work.
-_BYTES_WORTH_PROCESSES = 64 << 20
 # Classes that a note names.
 _SHOWN_CLASSES = 8
 _LOST = (
-    "A process that was writing a shard has died; out of memory? Finished shards are kept: run it again, perhaps with "
+    "A process that was writing a shard has died; out of memory? Finished work is kept: run it again, perhaps with "
     "fewer --workers."
 )
 
@@ -87,8 +88,8 @@ def ingest(
     if _may_pin(config, out):
         surveyed = pin_input(surveyed)
     if manifest is None:
-        if _processes(sum(surveyed.listing.sizes), workers) > 1:
-            warm_up(write_shard)  # Their imports take as long as hashing a thousand photographs, which comes first.
+        if _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers) > 1:
+            warm_up(write_range)  # Their imports take as long as hashing a thousand photographs, which comes first.
         prepared = plan_ingest(
             recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers
         )
@@ -200,22 +201,23 @@ def _write(
     workers: int | None,
     quiet: bool,
 ) -> tuple[Manifest, list[str]]:
-    """Writes the missing shards of a staged plan, and commits the dataset.
+    """Writes what is missing of a staged plan, and commits the dataset.
 
     Returns:
         The manifest, and notes on what was written.
     """
-    missing, written = write_shards(plan, staging, workers)
-    with progress(missing, "writing shards", quiet=quiet) as shown:
-        for _ in written:
-            shown.advance()
+    ranges, written = write_ranges(plan, staging, workers)
+    images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
+    with progress(images, "writing images", quiet=quiet, size=size) as shown:
+        for part in written:
+            shown.advance(part.images, part.size)
     notes = written_notes(plan, staging.results(plan.dataset.shards))
     build = {"config": config.to_dict(), "runner": "ingest", IMAGE_FOLDER: published(plan.root, config.base)}
     return commit_ingest(plan, staging, out, build), notes
 
 
-def write_shards(plan: IngestPlan, staging: Staging, workers: int | None = None) -> tuple[int, Iterator[ShardResult]]:
-    """Writes the shards of a staged plan that are not finished yet, in processes of this machine.
+def write_ranges(plan: IngestPlan, staging: Staging, workers: int | None = None) -> tuple[list[Range], Iterator[Range]]:
+    """Writes the ranges of a staged plan that are not written yet, and their shards, in processes of this machine.
 
     Args:
         plan: the plan.
@@ -223,26 +225,23 @@ def write_shards(plan: IngestPlan, staging: Staging, workers: int | None = None)
         workers: processes; by default one per processor, and none for small inputs.
 
     Returns:
-        The number of these shards, and an iterator that yields each as it is done.
+        These ranges, and an iterator that yields each as it is done.
     """
-    missing = [number for number, result in enumerate(staging.results(plan.dataset.shards)) if result is None]
-    return len(missing), _write_all(plan, staging, missing, workers)
+    processes = _processes(sum(plan.shard_costs), workers)
+    ranges = plan.missing_ranges(staging, processes)
+    return ranges, _write_all(plan, staging, ranges, min(processes, len(ranges)), workers or usable_cores())
 
 
-def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: int | None) -> Iterator[ShardResult]:
-    cores = workers or usable_cores()
-    workers = min(_processes(plan.total_bytes, workers), len(missing))
-    if workers > 1:
-        # The longest first, so that the last ones to be written are short and no worker waits long for another.
-        missing = sorted(missing, key=lambda number: -plan.shard_bytes[number])
-    write = partial(write_shard, plan=plan, staging=staging, cores=cores, processes=max(1, workers))
-    return map_processes(write, missing, workers, _LOST)
+def _write_all(plan: IngestPlan, staging: Staging, ranges: list[Range], processes: int, cores: int) -> Iterator[Range]:
+    threads = max(1, cores // max(1, processes))
+    write = partial(write_range, plan=plan.for_writers(), staging=staging, threads=threads)
+    return map_processes(write, ranges, processes, _LOST)
 
 
-def _processes(total: int, workers: int | None) -> int:
-    """Returns how many processes are used for so many bytes of images where `workers` are asked for."""
+def _processes(cost: int, workers: int | None) -> int:
+    """Returns how many processes are used for work of so many nanoseconds where `workers` are asked for."""
     if workers is None:
-        return usable_cores() if total > _BYTES_WORTH_PROCESSES else 1
+        return usable_cores() if worth_processes(cost) else 1
     return workers
 
 

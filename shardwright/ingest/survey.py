@@ -55,6 +55,7 @@ from shardwright.storage import (
     Refusal,
     check_table,
     file_states,
+    hash_bytes,
     hash_file,
     is_folder,
     map_threads,
@@ -62,6 +63,7 @@ from shardwright.storage import (
     read_start,
     readers,
 )
+from shardwright.storage.limits import MOST_KEPT_BYTES
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,31 @@ class SourceGuard:
     def before(tables: Iterable[str]) -> SourceGuard:
         """Hashes tables that are about to be read."""
         return SourceGuard({path: hash_file(path) for path in tables})
+
+    @staticmethod
+    def reading(tables: Iterable[str], others: Iterable[str]) -> tuple[SourceGuard, dict[str, bytes]]:
+        """Reads tables, so that what is read is what was hashed, and nobody has to open them again.
+
+        Args:
+            tables: absolute paths of files of annotations.
+            others: of files that are only hashed.
+
+        Returns:
+            The guard, and the bytes of tables that are not too large to be kept.
+
+        Raises:
+            UsageError: one is not a regular file, or larger than a table may be.
+        """
+        guard = SourceGuard.before(others)
+        hashes, contents = dict(guard.tables), {}
+        for path in tables:
+            try:
+                contents[path] = read_bytes(path, most=MOST_KEPT_BYTES)
+                hashes[path] = hash_bytes(contents[path])
+            except OSError:
+                check_table(path)
+                hashes[path] = hash_file(path)
+        return SourceGuard(hashes), contents
 
     def with_files(self, further: Listing | None) -> SourceGuard:
         """Adds further files that are about to be read."""
@@ -251,19 +278,17 @@ class _OpenedInput(NamedTuple):
 def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpans, labels: str | None) -> _OpenedInput:
     listing = merged.listing
     files = [part.path for part in merged.labels if not is_folder(part.path)]
-    for file in files:
-        check_table(file)
     spans = merged.spans(recipe.input.on_conflict)
     export = None if spans.parts or recipe.input.labels.files else find_export(labels, listing.root, recipe.task)
     further = tuple(export.files) if export is not None else ()
     several = find_files(labels, recipe.input.labels.files) if labels and recipe.input.labels.files else []
     further = (*further, *(file.path for file in several))
-    for file in further:
-        check_table(file)
-    guard = SourceGuard.before([*files, *further, *location.lists.values()])
+    guard, contents = SourceGuard.reading([*files, *further], location.lists.values())
     paths: frozenset[str] = frozenset()
     note = ""
-    head = Head.read(labels, listing.root, listing.keys) if labels is not None and not several else None
+    head = None
+    if labels is not None and not several:
+        head = Head.read(labels, listing.root, listing.keys, contents.get(labels))
     if head is not None and recipe.task == "segmentation":
         listing, paths, note = without_masks(listing, recipe.input.labels, head, merged.excluded)
     notes = (note,) if note else ()

@@ -1,14 +1,11 @@
-"""Task files: what a shard's writer has to do, partitioned by shard in one pass and bounded memory.
+"""Task files: what the writer of a range of a shard has to do, partitioned in one pass and bounded memory.
 
-tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, content ID, CRC-32C, the store's checksum and
-                                            version where it is read for the first time, features of its pixels,
-                                            where it is in the previous dataset], in the order of the records
-tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features,
-                                            stated size], as in the table;
-                                            of block b: so many images that their annotations fit into memory
+tasks/<split>-<i>-of-<n>.<begin>.jsonl    the images of the range that begins there, as a line of columns (`ImageRow`);
+                                          then a line for each annotation, as in the table: image, class index, row,
+                                          mask or null, further features, stated size
 
 The folder of a plan that copies from a previous dataset has that dataset's digest in its name: a run that goes on with
-another one makes another folder. If staging is on a bucket, writers on other machines fetch their task files.
+another one makes another folder. If staging is on a bucket, writers on other machines read their task files there.
 
 `PartitionedWriter` gathers lines for many files in one piece of memory that goes back to the system whole. Lines kept
 as objects would share their pages with objects that stay; the C library would then keep that memory until the run ends.
@@ -23,8 +20,8 @@ import uuid
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,10 +31,12 @@ import numpy.typing as npt
 from shardwright.dataset.shard_names import shard_name
 from shardwright.fingerprint import canonical_json
 from shardwright.formats.base import NO_LABEL, Annotation, ImageSample, Mask, Values
-from shardwright.ingest.known_files import FileHashes
+from shardwright.images.header import ImageError, ImageHeader
+from shardwright.ingest.known_files import FileHashes, ProbeRow
+from shardwright.ingest.ranges import Bounds
+from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, durable
-from shardwright.storage.mirror import Mirror
 
 _BYTES = 1 << 25
 # Short lines take more than their bytes: two numbers each, and another one to sort them by.
@@ -89,13 +88,11 @@ class PartitionedWriter:
 
 _FOLDER = "tasks"
 _DIGITS = 16
-_TOGETHER = 1 << 17
-# Folder of a machine that did not write them: those of the shards that it writes, fetched from a bucket.
-_FETCHED = "fetched"
-_BLOCK = 512
 _NUMBERS = b"0123456789 "
-# End of the line of an image that is in the previous dataset; other lines end with the features.
-_HELD = "]]\n"
+# Bytes of annotations that are parsed together.
+_TOGETHER = 1 << 20
+
+Shards = Mapping[PlannedShard, npt.NDArray[np.int64]]
 
 
 def tasks_folder(previous: str = "") -> str:
@@ -121,61 +118,65 @@ def new_tasks(staging_root: str, name: str = _FOLDER) -> Path:
 
 def write_images(
     folder: Path,
-    shards: Mapping[PlannedShard, npt.NDArray[np.int64]],
+    shards: Shards,
+    bounds: Sequence[Bounds],
     listing: Listing,
     contents: FileHashes,
     probed: Callable[[int], Values],
     copied: Callable[[int], list[int]] | None = None,
 ) -> None:
-    """Writes which images each shard contains.
+    """Writes which images each range contains.
 
     Args:
         folder: of `new_tasks`.
         shards: shard -> positions of its images in the listing, in the order of the records.
+        bounds: of the ranges of each shard.
         listing: the files.
         contents: their hashes; those of an object may be unknown, and it is then compared with the listed checksum.
         probed: position -> features that probing measured.
         copied: position -> shard, offset and length of its record in the previous dataset; empty where there is none.
     """
-    for planned, positions in shards.items():
-        with _file(folder, planned, "images").open("w", encoding="utf-8") as out:
-            for i in positions.tolist():
-                content = contents.get(i)
-                if content is None:
-                    identity = "", 0, listing.checksum(i), listing.pin(i)
-                else:
-                    identity = content.content_id.hex(), content.crc32c, listing.checksum(i), ""
-                row: list[Any] = [listing.keys[i], listing.names[i], listing.sizes[i], *identity, dict(probed(i))]
-                location = copied(i) if copied is not None else []
-                row += [location] if location else []
-                out.write(canonical_json(row) + "\n")
+
+    def columns(images: Sequence[int]) -> Iterator[list[Any]]:
+        hashes = [contents.get(i) for i in images]
+        yield [listing.keys[i] for i in images]
+        yield [] if listing.names is listing.keys else [listing.names[i] for i in images]
+        yield [listing.sizes[i] for i in images]
+        yield ["" if one is None else one.content_id.hex() for one in hashes]
+        yield [0 if one is None else one.crc32c for one in hashes]
+        yield [listing.checksum(i) for i in images]
+        yield [listing.pin(i) if one is None else "" for i, one in zip(images, hashes, strict=True)]
+        yield [dict(probed(i)) for i in images]
+        yield [[] if copied is None else copied(i) for i in images]
+
+    for (planned, positions), cuts in zip(shards.items(), bounds, strict=True):
+        for begin, end in pairwise(cuts):
+            line = canonical_json(list(columns(positions[begin:end].tolist()))) + "\n"
+            (folder / _file(planned, begin)).write_text(line, encoding="utf-8", newline="\n")
 
 
 def write_labels(
-    folder: Path,
-    shards: Mapping[PlannedShard, npt.NDArray[np.int64]],
-    images: int,
-    annotations: Iterable[Annotation],
+    folder: Path, shards: Shards, bounds: Sequence[Bounds], images: int, annotations: Iterable[Annotation]
 ) -> None:
-    """Partitions the annotations of the images by shard.
+    """Adds the annotations of the images to the files of their ranges.
 
     Args:
         folder: of `new_tasks`.
         shards: as for `write_images`.
+        bounds: as for `write_images`.
         images: number of files of the listing.
         annotations: in the order of the table; those of images in no shard are passed over.
     """
-    block_of_image = np.full(images, -1, dtype=np.int32)
-    index_of = np.zeros(images, dtype=np.int32)
+    range_of, index_of = np.full(images, -1, dtype=np.int32), np.zeros(images, dtype=np.int32)
     files: list[Path] = []
-    for planned, positions in shards.items():
-        indices = np.arange(len(positions), dtype=np.int32)
-        block_of_image[positions] = len(files) + indices // _BLOCK
-        index_of[positions] = indices
-        files += [_file(folder, planned, f"labels-{block}") for block in range(_blocks(len(positions)))]
+    for (planned, positions), cuts in zip(shards.items(), bounds, strict=True):
+        for begin, end in pairwise(cuts):
+            range_of[positions[begin:end]] = len(files)
+            index_of[positions[begin:end]] = np.arange(end - begin)
+            files.append(folder / _file(planned, begin))
     written = PartitionedWriter(files)
     for annotation in annotations:
-        number = int(block_of_image[annotation.image])
+        number = int(range_of[annotation.image])
         if number >= 0:
             written.add(number, _label_line(int(index_of[annotation.image]), annotation))
     written.flush()
@@ -199,16 +200,17 @@ def publish_tasks(staging_root: str, folder: Path) -> None:
     durable.rename_folder(folder, Path(staging_root, folder.stem))
 
 
-def share_tasks(staging: Staging, shards: Mapping[PlannedShard, npt.NDArray[np.int64]], name: str = _FOLDER) -> None:
+def share_tasks(staging: Staging, shards: Iterable[PlannedShard], bounds: Sequence[Bounds], name: str) -> None:
     """Copies the task files to the bucket where staging is on one, for writers on other machines.
 
     Args:
         staging: where they are.
-        shards: as for `write_images`.
+        shards: every shard.
+        bounds: of the ranges of each.
         name: of `tasks_folder`.
     """
     if staging.mirror is not None:
-        files = (file for planned, positions in shards.items() for file in _files(planned, len(positions)))
+        files = (_file(planned, begin) for planned, cuts in zip(shards, bounds, strict=True) for begin in cuts[:-1])
         staging.mirror.push(Path(staging.root), [f"{name}/{file}" for file in files])
 
 
@@ -238,71 +240,78 @@ class ImageRow(NamedTuple):
     copied: Sequence[int] = ()
 
 
-class Task(NamedTuple):
-    """One record to write.
+class Stored(NamedTuple):
+    """An image as it is stored."""
+
+    data: bytes
+    header: ImageHeader
+    frame: CoordinateFrame
+
+
+@dataclass
+class Job:
+    """One image on its way to its record: each step of `shardwright.ingest.write` fills in what it finds out.
 
     Attributes:
-        sample: the image and its annotations; its values contain what probing measured.
-        file: the file of the image.
+        file: the file of the image; its content ID and CRC-32C are known from the step `identify` on.
+        sample: the image and its annotations; its values contain what probing or `measure` has measured.
         masks: the files of its masks by their names, where they were fetched for the first time.
+        data: the bytes of the file; `None` where it cannot be read, or `stored` is known without them.
+        stored: what is stored.
+        row: the results of decoding it, where it was decoded here.
+        error: why it is rejected, if it is.
+        copied: whether it was copied from a previous dataset.
+        damaged: whether it was to be copied, and its record was damaged.
     """
 
-    sample: ImageSample
     file: ImageRow
+    sample: ImageSample
     masks: Mapping[str, bytes] | None = None
+    data: bytes | None = None
+    stored: Stored | None = None
+    row: ProbeRow | None = None
+    error: ImageError | None = None
+    copied: bool = False
+    damaged: bool = False
 
 
-class ShardTasks:
-    """The task files of one shard. They are fetched from the bucket on first use if another machine wrote them.
+def read_tasks(
+    staging: Staging, planned: PlannedShard, begin: int, *, root: str, name: str, task: str, ordered: bool = False
+) -> Iterator[Job]:
+    """Yields the images of a range with their annotations, in the order of the records.
 
     Args:
-        staging: staging folder of the plan.
+        staging: staging folder of the plan. Another machine reads the file from the bucket.
         planned: the shard.
+        begin: the first image of the range.
         root: folder that the file names start from.
         name: of `tasks_folder`.
+        task: `segmentation` or `classification`.
+        ordered: whether order and repeats of an image's classes count; see `Survey.ordered`.
     """
+    file = f"{name}/{_file(planned, begin)}"
+    there = staging.path(file)
+    data = there.read_bytes() if staging.mirror is None or there.exists() else staging.mirror.read(file)
+    head, _, lines = data.partition(b"\n")
+    keys, names, *columns = json.loads(head)
+    annotated = Annotated()
+    for index, label, row, text, *further in _parsed(lines):
+        values = further[0] if further else {}
+        size = tuple(further[1]) if len(further) > 1 else None
+        annotated.add(Annotation(index, label, text, row, values, size))
+    paths = (os.path.join(root, name) for name in names or keys)
+    for index, row in enumerate(map(ImageRow, keys, paths, *columns)):
+        yield Job(row, annotated.pop_sample(index, row, task, ordered=ordered))
 
-    def __init__(self, staging: Staging, planned: PlannedShard, root: str, name: str = _FOLDER) -> None:
-        self.root = root
-        self._staging, self._planned, self._name = staging, planned, name
 
-    def locations(self) -> Iterator[list[int]]:
-        """Yields `ImageRow.copied` of each image that the previous dataset contains, in order."""
-        with _file(self._folder, self._planned, "images").open(encoding="utf-8") as lines:
-            for line in lines:
-                # It comes last, and most lines are long: no need to parse the rest.
-                if line.endswith(_HELD):
-                    yield list(map(int, line[line.rindex("[") + 1 : -len(_HELD)].split(",")))
-
-    def not_reused(self) -> Iterator[ImageRow]:
-        """Yields the other images, in order."""
-        return self._rows(lambda line: not line.endswith(_HELD))
-
-    def read(self, task: str, *, ordered: bool = False) -> Iterator[Task]:
-        """Yields the samples in the order of the records.
-
-        Args:
-            task: `segmentation` or `classification`.
-            ordered: whether order and repeats of an image's classes count; see `Survey.ordered`.
-        """
-        block = Annotated()
-        for index, row in enumerate(self._rows()):
-            if index % _BLOCK == 0:
-                block = _read_block(_file(self._folder, self._planned, f"labels-{index // _BLOCK}"))
-            yield Task(block.pop_sample(index, row, task, ordered=ordered), row)
-
-    @cached_property
-    def _folder(self) -> Path:
-        folder, mirror = Path(self._staging.root, self._name), self._staging.mirror
-        if mirror is not None and not _file(folder, self._planned, "images").exists():
-            return _fetched(Path(self._staging.root, f"{_FETCHED}-{self._name}"), mirror, self._planned, self._name)
-        return folder
-
-    def _rows(self, wanted: Callable[[str], bool] | None = None) -> Iterator[ImageRow]:
-        with _file(self._folder, self._planned, "images").open(encoding="utf-8") as lines:
-            for line in filter(wanted, lines):
-                key, name, *rest = json.loads(line)
-                yield ImageRow(key, os.path.join(self.root, name), *rest)
+def _parsed(lines: bytes) -> Iterator[list[Any]]:
+    """Yields the values of lines of JSON; short ones are parsed together, in half the time."""
+    begin = 0
+    while begin < len(lines):
+        end = lines.find(b"\n", begin + _TOGETHER - 1)
+        end = len(lines) - 1 if end < 0 else end
+        yield from json.loads(b"[%b]" % lines[begin:end].replace(b"\n", b","))
+        begin = end + 1
 
 
 class Annotated:
@@ -330,50 +339,17 @@ class Annotated:
             image: its number.
             row: its file, and what probing measured.
             task: `segmentation` or `classification`.
-            ordered: see `ShardTasks.read`.
+            ordered: see `read_tasks`.
         """
         masks = self._masks.pop(image, [])
         values = {**self._values.pop(image, {}), **row.probed}
-        sample = ImageSample(row.key, row.path, row.size, None, (), values, self._sizes.pop(image, None))
-        if task == "segmentation":
-            return replace(sample, masks=tuple(masks))
-        listed = [mask.label for mask in masks]
-        return replace(sample, labels=tuple(listed if ordered else sorted(set(listed))))
+        labels = None
+        if task != "segmentation":
+            listed, masks = [mask.label for mask in masks], []
+            labels = tuple(listed if ordered else sorted(set(listed)))
+        size = self._sizes.pop(image, None)
+        return ImageSample(row.key, row.path, row.size, labels, tuple(masks), values, size)
 
 
-def _read_block(file: Path) -> Annotated:
-    block = Annotated()
-    # Lines of masks have kilobytes, which a file opened as text would read in small pieces.
-    with file.open("rb", buffering=_TOGETHER) as lines:
-        for line in lines:
-            index, label, row, text, *further = json.loads(line)
-            values = further[0] if further else {}
-            size = tuple(further[1]) if len(further) > 1 else None
-            block.add(Annotation(index, label, text, row, values, size))
-    return block
-
-
-def _fetched(folder: Path, mirror: Mirror, planned: PlannedShard, of: str) -> Path:
-    """Fetches a shard's task files from the folder called `of` on the bucket; returns the folder they are in now."""
-    folder.mkdir(parents=True, exist_ok=True)
-    images = mirror.read(f"{of}/{_file(folder, planned, 'images').name}")
-    for name in _files(planned, images.count(b"\n")):
-        data = mirror.read(f"{of}/{name}")
-        temporary = folder / f".{name}.{uuid.uuid4().hex}"
-        temporary.write_bytes(data)
-        temporary.replace(folder / name)
-    return folder
-
-
-def _files(planned: PlannedShard, images: int) -> list[str]:
-    """Returns the names of the task files of a shard of so many images."""
-    kinds = ["images", *(f"labels-{block}" for block in range(_blocks(images)))]
-    return [_file(Path(), planned, kind).name for kind in kinds]
-
-
-def _blocks(images: int) -> int:
-    return -(-images // _BLOCK)
-
-
-def _file(folder: Path, planned: PlannedShard, what: str) -> Path:
-    return folder / f"{planned.split}-{shard_name(planned.number, planned.total)}.{what}.jsonl"
+def _file(planned: PlannedShard, begin: int) -> str:
+    return f"{planned.split}-{shard_name(planned.number, planned.total)}.{begin:09d}.jsonl"

@@ -23,12 +23,6 @@ from shardwright.masks.rle import RleError, Runs, union
 _SHOWN = 40
 
 
-class SizeError(RleError):
-    """A mask or a box was drawn on an image of another size."""
-
-    code = "size_mismatch"
-
-
 class SegmentationError(RleError):
     """A segmentation is neither polygons nor run lengths."""
 
@@ -131,8 +125,9 @@ def _read_counts(segmentation: dict[str, Any], height: int, width: int) -> Runs:
 
 
 def check_size(what: str, stated: tuple[object, ...], height: int, width: int) -> None:
-    """Raises `SizeError` where an annotation states another size than the image has."""
+    """Refuses an annotation that states another size than the image has."""
     if stated != (height, width):
         shown = "x".join(repr(side)[:_SHOWN] for side in stated)
         turned = "; were the annotations drawn on the turned image?" if stated == (width, height) else ""
-        raise SizeError(f"{what} has {shown} (height x width) there, but the file has {height}x{width}{turned}")
+        problem = f"{what} has {shown} (height x width) there, but the file has {height}x{width}{turned}"
+        raise RleError(problem, "size_mismatch")

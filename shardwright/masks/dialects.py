@@ -15,7 +15,7 @@ to LEB128 but using 6 bits/char and ascii chars 48-111"). The code here is our o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +42,8 @@ _SIGN, _MORE = 16, 32
 # Twelve characters have 60 bits: far more than the pixels of any image, and no overflow.
 _MOST_CHARACTERS = 12
 _LARGEST_COUNT = 2**31
+# Characters that are decompressed at a time.
+_PIECE = 1 << 20
 _HEADER = re.compile(r"rle_(absolute|relative|counts)_(column|row)_([01])")
 _COUNTS_LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*\s*)?\]", re.ASCII)
 
@@ -204,7 +206,8 @@ def _parse_counts(text: str, height: int, width: int) -> Runs:
     # A compressed string may begin with a bracket, but cannot end with one, which means that another character follows.
     counts = _read_list(text, frame) if text[:1] == "[" and text[-1:] == "]" else _decompress(text, frame)
     if len(counts) and (counts.max() > height * width or counts.sum() != height * width):
-        total = sum(counts.tolist())
+        # A sum of two halves cannot overflow.
+        total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
         raise RleError(f"the counts add up to {total}, but must fill {frame}; is the image's size right?")
     ends = counts.cumsum()
     pairs = len(counts) // 2
@@ -224,24 +227,7 @@ def _read_list(text: str, frame: str) -> npt.NDArray[np.int64]:
 
 def _decompress(text: str, frame: str) -> npt.NDArray[np.int64]:
     """Reads the output of `compress_counts`."""
-    bits = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64) - _FIRST_CHARACTER
-    wrong = np.flatnonzero((bits < 0) | (bits >= 2 * _MORE))
-    if len(wrong):
-        raise RleError(
-            f"character {wrong[0] + 1} of {len(text)} is {text[wrong[0]]!r}; COCO counts are a list [3, 2, ...] or a "
-            "string of the characters '0' to 'o'"
-        )
-    last = np.flatnonzero(bits < _MORE)
-    if len(last) == 0 or last[-1] != len(bits) - 1:
-        raise RleError(f"the string of {len(text)} characters ends within a number; it has been cut off")
-    first = np.concatenate([[0], last[:-1] + 1])
-    lengths = last - first + 1
-    if lengths.max() > _MOST_CHARACTERS:
-        at = int(first[lengths.argmax()])
-        raise RleError(f"the number at character {at + 1} of {len(text)} is beyond 60 bits; the limit is {frame}")
-    places = np.arange(len(bits)) - np.repeat(first, lengths)
-    numbers: npt.NDArray[np.int64] = np.add.reduceat((bits & 31) << (_BITS * places), first)
-    numbers -= np.where(bits[last] & _SIGN, np.int64(1) << (_BITS * lengths), 0)
+    numbers = np.concatenate(list(_differences(text, frame)))
     # Sums of numbers of 60 bits could overflow; those of a sound code are far smaller.
     if np.abs(numbers).max() > _LARGEST_COUNT:
         raise RleError(f"the string holds {numbers[np.abs(numbers).argmax()]}; the limit is {frame}")
@@ -251,3 +237,33 @@ def _decompress(text: str, frame: str) -> npt.NDArray[np.int64]:
     if len(negative):
         raise RleError(f"count {negative[0] + 1} of {len(numbers)} is {numbers[negative[0]]}; counts are from 0 on")
     return numbers
+
+
+def _differences(text: str, frame: str) -> Iterator[npt.NDArray[np.int64]]:
+    """Yields the numbers of a compressed string, piece by piece: their arrays take fifty times the bytes of a piece."""
+    at = 0
+    while at < len(text) or not text:
+        piece = text[at : at + _PIECE].encode("utf-32-le", "surrogatepass")
+        bits = np.frombuffer(piece, "<u4").astype(np.int64) - _FIRST_CHARACTER
+        wrong = np.flatnonzero((bits < 0) | (bits >= 2 * _MORE))
+        if len(wrong):
+            raise RleError(
+                f"character {at + wrong[0] + 1} of {len(text)} is {text[at + wrong[0]]!r}; COCO counts are a list "
+                "[3, 2, ...] or a string of the characters '0' to 'o'"
+            )
+        last = np.flatnonzero(bits < _MORE)
+        end = int(last[-1]) + 1 if len(last) else 0
+        if (end < len(bits) and at + len(bits) == len(text)) or not text:
+            raise RleError(f"the string of {len(text)} characters ends within a number; it has been cut off")
+        first = np.concatenate([[0], last[:-1] + 1])
+        lengths = last - first + 1 if end else np.array([len(bits)])
+        if lengths.max() > _MOST_CHARACTERS:
+            place = at + int(first[lengths.argmax()])
+            raise RleError(
+                f"the number at character {place + 1} of {len(text)} is beyond 60 bits; the limit is {frame}"
+            )
+        bits = bits[:end]
+        places = np.arange(end) - np.repeat(first, lengths)
+        numbers: npt.NDArray[np.int64] = np.add.reduceat((bits & 31) << (_BITS * places), first)
+        yield numbers - np.where(bits[last] & _SIGN, np.int64(1) << (_BITS * lengths), 0)
+        at += end

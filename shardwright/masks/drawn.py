@@ -50,7 +50,7 @@ class DrawnMasks(CocoMasks):
         return (height, width) if type(height) is int and type(width) is int else None
 
     def parse(self, text: str, *, height: int, width: int) -> Runs:
-        """See `CocoMasks.parse`."""
+        """Draws a shape in the size that it states, which must be the image's."""
         stated_height, stated_width, shape = json.loads(text)
         if not isinstance(shape, dict) or "counts" in shape:
             return super().parse(text, height=height, width=width)

@@ -46,12 +46,6 @@ class MaskFileError(RleError):
     code = "bad_mask"
 
 
-class UnknownValueError(MaskFileError):
-    """A mask image contains a number or a color that is not a class."""
-
-    code = "unknown_class"
-
-
 class MaskImage(NamedTuple):
     """A decoded mask.
 
@@ -158,7 +152,7 @@ def read_mask(data: bytes, *, max_pixels: int, lossy: bool = False) -> MaskImage
         return _colored(pixels)
     if image.mode == "L" and bits in _SPREAD:
         pixels = pixels // np.uint8(_SPREAD[bits])
-    if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:
+    if pixels.dtype.kind not in "iu" or pixels.min() < 0 or int(pixels.max()) > 0xFFFF:
         raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")
     if pixels.dtype != np.uint8:
         # Pillow turns the gray of 8 bits only.
@@ -196,7 +190,7 @@ def label_runs(
         Label -> runs, for the labels that occur.
 
     Raises:
-        UnknownValueError: a value is not in `labels`; names it and how many pixels have it.
+        MaskFileError: a value is not in `labels` (code `unknown_class`); names it and how many pixels have it.
     """
     found, runs = value_runs(mask.values)
     values, inverse = np.unique(found, return_inverse=True)
@@ -206,9 +200,10 @@ def label_runs(
         further = f" and {counted(len(unknown) - 1, 'other value')}" if len(unknown) > 1 else ""
         known = [show_value(value) for value in labels]
         shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
-        raise UnknownValueError(
+        raise MaskFileError(
             f"{counted(pixels, 'pixel is', 'pixels are')} {show_value(unknown[0])}{further}, which is not a class; "
-            f"known are {shown}"
+            f"known are {shown}",
+            "unknown_class",
         )
     label_of = [labels.get(value, others) for value in values.tolist()]
     masks = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -140,18 +140,22 @@ _ON_A_BUCKET = 10.0
 
 
 @contextmanager
-def shard_progress(staging: Staging, planned: Sequence[PlannedShard], label: str) -> Iterator[None]:
+def shard_progress(
+    staging: Staging, planned: Sequence[PlannedShard], label: str, bounds: Sequence[Sequence[int]] | None = None
+) -> Iterator[None]:
     """Shows the progress of shards that are written into staging while the block runs.
 
     Args:
         staging: the staging folder.
         planned: the shards.
         label: the name of the work.
+        bounds: where the parts of each shard begin, and where the last one ends; then images are counted, not shards.
     """
-    left = staging.unfinished(planned)
+    cuts = dict(zip(planned, [(0, 1)] * len(planned) if bounds is None else bounds, strict=True))
+    left = {shard: cuts[shard][-1] for shard in staging.unfinished(planned)}
     ended = threading.Event()
-    with progress(len(left), label) as shown:
-        watcher = threading.Thread(target=_watch, args=(staging, left, shown, ended), daemon=True)
+    with progress(sum(left.values()), label) as shown:
+        watcher = threading.Thread(target=_watch, args=(staging, left, cuts, shown, ended), daemon=True)
         watcher.start()
         try:
             yield
@@ -160,11 +164,24 @@ def shard_progress(staging: Staging, planned: Sequence[PlannedShard], label: str
             watcher.join()
 
 
-def _watch(staging: Staging, left: list[PlannedShard], shown: Progress, ended: threading.Event) -> None:
+def _watch(
+    staging: Staging,
+    left: dict[PlannedShard, int],
+    cuts: Mapping[PlannedShard, Sequence[int]],
+    shown: Progress,
+    ended: threading.Event,
+) -> None:
     while left:
         last_look = ended.wait(_ON_A_BUCKET if staging.mirror else _SECONDS_BETWEEN_LOOKS)
-        still = staging.unfinished(left)
-        shown.advance(len(left) - len(still))
-        left = still
+        before, still = sum(left.values()), {*staging.unfinished([*left])}
+        left = {shard: _left(staging, shard, cuts[shard], images) for shard, images in left.items() if shard in still}
+        shown.advance(before - sum(left.values()))
         if last_look:
             return
+
+
+def _left(staging: Staging, shard: PlannedShard, cuts: Sequence[int], before: int) -> int:
+    """Returns how many images of an unfinished shard are in no part yet; parts that are joined are gone."""
+    if len(cuts) <= 2 or staging.mirror:
+        return before
+    return min(before, sum(cuts[part + 1] - cuts[part] for part in staging.missing_parts(shard, cuts)))

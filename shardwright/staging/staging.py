@@ -1,8 +1,8 @@
 """Writes the shards of a dataset one by one into a staging folder; `commit` makes the dataset of them.
 
-Any number of processes may write shards of one plan. A shard is finished when its `done` row is there, and a finished
-shard is never written twice. A kill or a power failure at any moment leaves either the old state or the new one. Files
-are written under a temporary name, renamed and flushed, and the `done` row comes last.
+Any number of processes may write shards of one plan, or parts of one shard. A shard is finished when its `done` row is
+there, and a finished shard is never written twice. A kill or a power failure at any moment leaves either the old state
+or the new one. Files are written under a temporary name, renamed and flushed, and the `done` row comes last.
 
 Inside `<staging root>/<fingerprint>/`:
 
@@ -10,6 +10,7 @@ Inside `<staging root>/<fingerprint>/`:
     facts/Split-<split>/                   as in the dataset, if the writer gets a collector
     rows/<name>.jsonl                      ledger rows of one shard, or of inputs rejected before any shard; by key
     origins/                               see `shardwright.ingest.copying`; only if there are origins
+    parts/<shard>/<begin>-<end>[.json]     records of inputs of an unfinished shard, and its `Part`
     (further files of a shard)             as the shard's writer names them
     done/<split>-<i>-of-<n>.json           the `ShardResult`
     .lock                                  locked by the run that uses this folder
@@ -25,176 +26,56 @@ import json
 import os
 import shutil
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from shardwright.dataset import ledger, shard_names
+import google_crc32c
+
+from shardwright.dataset import shard_names
 from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow, RowSorter, merged
 from shardwright.dataset.manifest import ShardInfo, origins_path
 from shardwright.dataset.shard_names import ShardNames
-from shardwright.fingerprint import canonical_json, checksummed_lines
+from shardwright.fingerprint import canonical_json
+from shardwright.staging.shard_writer import Part, PlannedShard, RecordResult, ShardResult, ShardWriter, rows_path
 from shardwright.storage import buckets, durable, in_groups, is_remote, map_threads, readers
 from shardwright.storage.leases import leased, remove_unless_leased
-from shardwright.storage.locks import locked_folder
+from shardwright.storage.locks import lock_file, locked_folder
 from shardwright.storage.mirror import Mirror, working_folder
-from shardwright.storage.own_names import make_working_folder, remove_tree, set_aside
+from shardwright.storage.own_names import make_own_folder, make_working_folder, remove_tree, set_aside
 from shardwright.storage.whole_files import WholeFile
-from shardwright.tfrecords.encode import FeatureValue
 from shardwright.tfrecords.records import RecordWriter
 from shardwright.untrusted import inside
 
+__all__ = ["STAGING_VARIABLE", "PlannedShard", "RecordResult", "ShardResult", "Staging"]
+
 # Names the folder of staging folders; it is part of no fingerprint.
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+# Its folder on a volume, where a compiled pipeline is told no other: a name that anybody can know.
+VOLUME_STAGING = ".shardwright-staging"
 
 _DEFAULT_NAMES = ShardNames()
 _DONE = "done/"
+# The end of the name of what is noted of a part.
+_PART = ".json"
 # To start threads takes longer than to read the results of so many shards from a disk of this machine.
 _FEW = 16
 
 
-class RecordResult(NamedTuple):
-    """The result of one input of a shard.
+def given_staging() -> str | None:
+    """Returns the folder that `SHARDWRIGHT_STAGING` names, if it does.
 
-    Attributes:
-        key: key of the input.
-        payload: the serialized example, whole or in pieces, or `None` when there is none to write.
-        status: `rejected` or `duplicate` where `payload` is `None`.
-        code: why, as a word.
-        reason: why, as a sentence.
-        marks: names of the totals that count it, of `manifest.MARKS`.
-        origin: JSON to keep in the shard's file of origins, or empty.
-        copied: whether its image was copied from an earlier dataset.
-        damaged: whether its record there was damaged, so that it was not copied.
-        values: the features that `payload` was made of, where they are known.
+    Raises:
+        UsageError: it is the one that we name on a volume, and something that is not ours is there.
     """
-
-    key: str
-    payload: bytes | Sequence[bytes] | None
-    status: str = ledger.WRITTEN
-    code: str = ""
-    reason: str = ""
-    marks: tuple[str, ...] = ()
-    origin: str = ""
-    copied: bool = False
-    damaged: bool = False
-    values: Mapping[str, FeatureValue] | None = None
-
-    @property
-    def pieces(self) -> Sequence[bytes]:
-        """The serialized example in pieces; empty without an example."""
-        return (self.payload,) if isinstance(self.payload, bytes) else self.payload or ()
-
-    @property
-    def row(self) -> tuple[str, str, str, str]:
-        """The first fields of its `LedgerRow`."""
-        return self.key, self.status, self.code, self.reason
-
-
-class PlannedShard(NamedTuple):
-    """A shard of a plan: split, number from 0, number of shards in that split."""
-
-    split: str
-    number: int
-    total: int
-
-
-@dataclass(frozen=True)
-class ShardResult:
-    """A finished shard, as its `done` row records it.
-
-    Attributes:
-        split: its split.
-        number: its number, from 0.
-        total: number of shards in the split.
-        info: its row of the manifest.
-        index_checksum: hash of its index file.
-        index_bytes: size of its index file.
-        rows_bytes: size of its file of ledger rows.
-        inputs: ledger rows it accounts for.
-        marks: number of records by `RecordResult.marks`.
-        tools: versions that its bytes depend on besides the plan, as `Staging` has them.
-        origins_bytes: size of its file of origins, 0 where there is none.
-        origins_checksum: hash of that file.
-        copied: images that were copied from an earlier dataset.
-        damaged: images whose record there was damaged, so that they were not copied.
-        further: further staged files that belong to it, with their sizes.
-        facts_bytes: size of its file of facts, 0 where there is none.
-        facts_checksum: hash of that file.
-        unlabeled: records without a class; counted where there are facts.
-        classes: numbers of the classes that its records have; empty where there are no facts.
-    """
-
-    split: str
-    number: int
-    total: int
-    info: ShardInfo
-    index_checksum: str
-    index_bytes: int
-    rows_bytes: int
-    inputs: int
-    marks: Mapping[str, int] = field(default_factory=dict)
-    tools: str = ""
-    origins_bytes: int = 0
-    origins_checksum: str = ""
-    copied: int = 0
-    damaged: int = 0
-    further: Mapping[str, int] = field(default_factory=dict)
-    facts_bytes: int = 0
-    facts_checksum: str = ""
-    unlabeled: int = 0
-    classes: tuple[int, ...] = ()
-
-    def has(self, further: Iterable[str], facts: FactsCollector | None) -> bool:
-        """Returns whether the shard was finished together with these files, and with facts where these are wanted."""
-        return self.further.keys() >= set(further) and (facts is None or self.facts_bytes > 0)
-
-
-@dataclass
-class _Written:
-    """The records of a shard while they are written."""
-
-    count: int = 0
-    first: str | None = None
-    last: str | None = None
-    copied: int = 0
-    damaged: int = 0
-    marks: Counter[str] = field(default_factory=Counter)
-    origins: list[str] = field(default_factory=list)
-
-    def add(self, outcome: RecordResult, data: RecordWriter, index: WholeFile) -> int | None:
-        """Writes the record of an input and its line of the index; returns its number, `None` without a record."""
-        self.copied += outcome.copied
-        self.damaged += outcome.damaged
-        key, number = outcome.key, self.count
-        if outcome.payload is None:
-            return None
-        offset, length = data.write(*outcome.pieces)
-        # As `canonical_json` writes it, in a fifth of the time.
-        index.write(f'{{"key":{canonical_json(key)},"length":{length},"offset":{offset}}}\n'.encode())
-        self.first, self.last = self.first if number else key, key
-        self.count += 1
-        for mark in outcome.marks:
-            self.marks[mark] += 1
-        if outcome.origin:
-            self.origins.append(f"[{offset},{outcome.origin}]\n")
-        return number
-
-
-def _collected(outcomes: Iterable[RecordResult], facts: FactsCollector | None) -> Iterator[RecordResult]:
-    """Yields results, and adds the facts of their records."""
-    for outcome in outcomes:
-        if facts is not None and outcome.payload is not None:
-            facts.add(outcome.key, outcome.payload, outcome.values)
-        yield outcome
-
-
-def _label_facts(facts: FactsCollector | None) -> dict[str, Any]:
-    return {} if facts is None else {"unlabeled": facts.unlabeled, "classes": facts.classes}
+    given = os.environ.get(STAGING_VARIABLE)
+    if given and not is_remote(given) and os.path.basename(given) == VOLUME_STAGING:
+        make_own_folder(given)
+    return given
 
 
 @dataclass(frozen=True)
@@ -267,7 +148,7 @@ class Staging:
             sizes = {
                 shard: result.info.bytes,
                 shard_names.index_path(shard): result.index_bytes,
-                _rows(planned): result.rows_bytes,
+                rows_path(planned): result.rows_bytes,
                 **({origins_path(shard): result.origins_bytes} if result.origins_bytes else {}),
                 **({shard_names.facts_path(shard): result.facts_bytes} if result.facts_bytes else {}),
                 **result.further,
@@ -306,6 +187,7 @@ class Staging:
         names: ShardNames = _DEFAULT_NAMES,
         further: Sequence[str] = (),
         facts: FactsCollector | None = None,
+        inputs: str = "",
     ) -> ShardResult:
         """Writes a shard with its index and ledger rows, unless it is finished already.
 
@@ -315,68 +197,124 @@ class Staging:
             names: names of the dataset's shards. In staging a shard has the default name: its records are not counted.
             further: further files that belong to the shard, which the last outcome has written (`write_file`).
             facts: collects the facts of the records, which are written next to the shard.
+            inputs: name of the file of the lines of its inputs, if there is one.
 
         Returns:
             The shard's result, new or from an earlier attempt.
         """
         finished = self.result(planned)
-        if finished is not None and finished.has(further, facts):
+        if finished is not None and finished.has((*further, *filter(None, [inputs])), facts):
             return finished
+        with self._writer(planned, facts, inputs) as writer:
+            for outcome in in_groups(outcomes, _weight):
+                writer.write(outcome)
+            return self._finish(writer, names, further)
+
+    def write_part(
+        self, planned: PlannedShard, begin: int, end: int, outcomes: Iterable[RecordResult], facts: FactsCollector
+    ) -> None:
+        """Writes a part of a shard, for `join_parts`, unless it is there.
+
+        Args:
+            planned: the shard.
+            begin: the first input of the part.
+            end: the input after the last.
+            outcomes: one per input, in the order of the records.
+            facts: collects the facts of the records.
+        """
+        name = f"{_parts(planned)}/{_part(begin, end)}"
+        if self.is_shared(name + _PART):
+            return
+        part = Part(tools=self.tools)
+        with WholeFile(self.path(name), flushed=False, checksum=google_crc32c.Checksum()) as data:
+            writer = RecordWriter(data)
+            for outcome in in_groups(outcomes, _weight):
+                part.add(outcome, writer, facts)
+        part.crc32c, part.facts = data.checksum, facts.columns()
+        with WholeFile(self.path(name + _PART), flushed=False) as file:
+            file.write(part.encode())
+        if self.mirror:
+            self.mirror.move(Path(self.root), (name, name + _PART))
+
+    def missing_parts(self, planned: PlannedShard, bounds: Sequence[int]) -> list[int]:
+        """Returns the positions in `bounds` of the parts of a shard that are not written yet."""
+        names: Iterable[str] = ()
+        with suppress(FileNotFoundError):
+            names = self.mirror.sizes(_parts(planned)) if self.mirror else os.listdir(self.path(_parts(planned)))
+        there = {name.rpartition("/")[2] for name in names}
+        return [i for i, ends in enumerate(pairwise(bounds)) if _part(*ends) + _PART not in there]
+
+    def join_parts(
+        self,
+        planned: PlannedShard,
+        bounds: Sequence[int],
+        names: ShardNames,
+        facts: FactsCollector,
+        inputs: str = "",
+    ) -> int | None:
+        """Makes a shard of its parts, if all are there and no other process does.
+
+        Args:
+            planned: the shard.
+            bounds: where its parts begin, and where the last one ends.
+            names: names of the dataset's shards.
+            facts: joins the facts of the parts.
+            inputs: name of the file of the lines of its inputs, if there is one.
+
+        Returns:
+            The position in `bounds` of a part that is damaged, and has been deleted; `None` where there is none.
+        """
+        if self.missing_parts(planned, bounds):
+            return None
+        folder = self.path(_parts(planned))
+        if self.mirror:
+            folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder) as alone:
+            if not alone or self.result(planned) is not None:
+                return None
+            try:
+                with self._writer(planned, facts, inputs) as writer:
+                    for number, (begin, end) in enumerate(pairwise(bounds)):
+                        self._append(writer, number, f"{_parts(planned)}/{_part(begin, end)}")
+                    self._finish(writer, names)
+            except _DamagedPart as damaged:
+                return damaged.number
+            remove_tree(folder)
+        return None
+
+    def _append(self, writer: ShardWriter, number: int, name: str) -> None:
+        """Adds a part to a shard; deletes one that is damaged."""
+        records = self.path(name)
+        try:
+            part = Part.decode(self._read(name + _PART))
+            if self.mirror:
+                self.mirror.place(name, records)
+            sound = writer.append(records, part)
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            sound = False
+        if not sound:
+            if self.mirror:
+                self.mirror.delete(name + _PART)
+            self.path(name + _PART).unlink(missing_ok=True)
+            raise _DamagedPart(number)
+
+    def _writer(self, planned: PlannedShard, facts: FactsCollector | None, inputs: str) -> ShardWriter:
         # A row of an earlier attempt would declare the new files finished before they are flushed.
         durable.remove(self.path(_done(planned)))
-        rows, written = RowSorter(self._scratch()), _Written()
-        shard = shard_names.shard_path(*planned)
-        index = shard_names.index_path(shard)
-        with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
-            writer = RecordWriter(data)
-            for outcome in in_groups(_collected(outcomes, facts), lambda outcome: sum(map(len, outcome.pieces))):
-                number = written.add(outcome, writer, positions)
-                rows.add(LedgerRow(*outcome.row, planned.split, planned.number, number))
-        origins_bytes, origins_checksum = self._write_origins(shard, written.origins)
-        facts_bytes, facts_checksum = self._write_facts(shard, facts)
-        path = f"Split-{planned.split}/{names.name(*planned, written.count)}"
-        info = ShardInfo(planned.split, path, written.count, data.size, data.checksum, written.first, written.last)
-        result = ShardResult(
-            *planned,
-            info=info,
-            index_checksum=positions.checksum,
-            index_bytes=positions.size,
-            rows_bytes=self.write_lines(_rows(planned), rows.lines(), flushed=False),
-            inputs=rows.count,
-            marks=dict(written.marks),
-            tools=self.tools,
-            origins_bytes=origins_bytes,
-            origins_checksum=origins_checksum,
-            copied=written.copied,
-            damaged=written.damaged,
-            further={name: self.path(name).stat().st_size for name in further},
-            facts_bytes=facts_bytes,
-            facts_checksum=facts_checksum,
-            **_label_facts(facts),
-        )
-        more = ((origins_path(shard), origins_bytes), (shard_names.facts_path(shard), facts_bytes))
-        self._store([shard, index, _rows(planned), *further, *(name for name, size in more if size)])
-        self.share(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
+        return ShardWriter(self.open_file, self._scratch(), planned, self.tools, facts, inputs)
+
+    def _finish(self, writer: ShardWriter, names: ShardNames, further: Sequence[str] = ()) -> ShardResult:
+        """Stores the files of a shard, then its `done` row."""
+        result, stored = writer.finish(names)
+        sizes = {name: self.path(name).stat().st_size for name in further}
+        result = dataclasses.replace(result, further={**result.further, **sizes})
+        self._store([*stored, *further])
+        done = _done(PlannedShard(result.split, result.number, result.total))
+        self.share(done, canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         return result
 
-    def _write_origins(self, shard: str, origins: Sequence[str]) -> tuple[int, str]:
-        """Writes the origins of the records of a shard, if there are any; returns the file's size and checksum."""
-        if not origins:
-            return 0, ""
-        with self._file(origins_path(shard), flushed=False) as file:
-            for line in checksummed_lines(origins):
-                file.write(line.encode("utf-8"))
-        return file.size, file.checksum
-
-    def _write_facts(self, shard: str, facts: FactsCollector | None) -> tuple[int, str]:
-        """Writes the facts of a shard, if there are any; returns the size of their file and its checksum."""
-        if facts is None:
-            return 0, ""
-        with self._file(shard_names.facts_path(shard), flushed=False) as file:
-            file.write(facts.encode())
-        return file.size, file.checksum
-
-    def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
+    def open_file(self, name: str, *, flushed: bool = True) -> WholeFile:
+        """Opens a new file of this machine's folder, which `_store` flushes if it is not `flushed`."""
         # If files are kept on a bucket, the local one is temporary.
         kept = self.mirror is None
         return WholeFile(self.path(name), flushed=flushed and kept, flushed_later=kept)
@@ -390,7 +328,7 @@ class Staging:
 
     def write_file(self, name: str, data: bytes) -> None:
         """Writes a file of this machine's folder; `write_shard` or `share` passes it to others."""
-        with self._file(name) as file:
+        with self.open_file(name) as file:
             file.write(data)
 
     def share(self, name: str, data: bytes) -> None:
@@ -405,7 +343,7 @@ class Staging:
 
     def write_lines(self, name: str, lines: Iterable[str], *, flushed: bool = True) -> int:
         """Writes a file of lines; returns its size."""
-        with self._file(name, flushed=flushed) as file:
+        with self.open_file(name, flushed=flushed) as file:
             for line in lines:
                 file.write(line.encode("utf-8"))
         return file.size
@@ -414,16 +352,12 @@ class Staging:
         """Writes ledger rows of inputs that belong to no shard, e.g. rejected by the plan. `name` is unique to them."""
         sorter = RowSorter(self._scratch())
         for row in rows:
-            sorter.add(row)
+            sorter.add(row.key, f"{row.to_json()}\n")
         self.write_lines(f"rows/{name}.jsonl", sorter.lines())
-
-    def sorter(self) -> RowSorter:
-        """Returns a sorter of rows with a separate scratch folder in this folder."""
-        return RowSorter(self._scratch())
 
     def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
         """Yields all ledger lines of shards and of named row files, by key, in bounded memory and open files."""
-        return self.merged_lines(map(_rows, planned), [f"rows/{name}.jsonl" for name in extra])
+        return self.merged_lines(map(rows_path, planned), [f"rows/{name}.jsonl" for name in extra])
 
     def merged_lines(self, finished: Iterable[str], local: Iterable[str]) -> Iterator[str]:
         """Yields the lines of files that are sorted by key, together, in bounded memory and open files.
@@ -487,9 +421,43 @@ class Staging:
             return None
 
 
-def _rows(planned: PlannedShard) -> str:
-    return f"rows/Split-{planned.split}-{shard_names.shard_name(planned.number, planned.total)}.jsonl"
-
-
 def _done(planned: PlannedShard) -> str:
     return f"{_DONE}Split-{planned.split}-{shard_names.shard_name(planned.number, planned.total)}.json"
+
+
+def _parts(planned: PlannedShard) -> str:
+    return f"parts/Split-{planned.split}-{shard_names.shard_name(planned.number, planned.total)}"
+
+
+def _part(begin: int, end: int) -> str:
+    return f"{begin:09d}-{end:09d}"
+
+
+def _weight(outcome: RecordResult) -> int:
+    return sum(map(len, outcome.pieces))
+
+
+class _DamagedPart(Exception):
+    """The part of a number is damaged."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Locks a folder of parts; yields False where another process has it, or has finished its shard and deleted it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        try:
+            alone = lock_file(descriptor)
+        except OSError:  # Without locks two processes may make the shard, of the same bytes.
+            alone = True
+        yield alone
+    finally:
+        os.close(descriptor)

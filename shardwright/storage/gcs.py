@@ -71,7 +71,7 @@ def _checksum(md5: str | None, crc32c: str | None) -> str:
 
 
 class GcsStore:
-    """See `shardwright.storage.objects.ObjectStore`.
+    """A bucket of Google Cloud Storage; an object's pin is its generation.
 
     Args:
         bucket: name of the bucket.
@@ -85,7 +85,7 @@ class GcsStore:
         self._bucket = self._client.bucket(bucket)
 
     def list_page(self, prefix: str, page: str | None, start: str = "") -> tuple[list[ObjectInfo], str | None]:
-        """See `ObjectStore.list_page`."""
+        """Lists objects from a name on, inclusive."""
         options = {"prefix": prefix, "page_token": page, "start_offset": start or None, "fields": _FIELDS}
         try:
             with self._errors("list"):
@@ -95,7 +95,7 @@ class GcsStore:
             raise self._no_bucket() from None
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
-        """See `ObjectStore.names_page`."""
+        """Lists names up to the next slash."""
         options = {"prefix": prefix, "delimiter": "/", "page_token": page, "fields": _NAME_FIELDS}
         try:
             with self._errors("list"):
@@ -106,7 +106,7 @@ class GcsStore:
             raise self._no_bucket() from None
 
     def stat(self, name: str) -> ObjectInfo:
-        """See `ObjectStore.stat`."""
+        """Reads an object's metadata."""
         with self._errors("read"):
             blob = self._bucket.blob(name)
             blob.reload(timeout=_TIMEOUT, retry=None)
@@ -115,7 +115,7 @@ class GcsStore:
             return ObjectInfo(blob.name, blob.size, str(blob.generation), checksum, updated)
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
-        """See `ObjectStore.read`; the checksum of a whole object is verified."""
+        """Reads a version of an object; the checksum of a whole object is verified."""
         whole = start == 0 and stop is None
         try:
             with self._errors("read"):
@@ -136,14 +136,14 @@ class GcsStore:
         return data
 
     def create(self, name: str, data: bytes) -> None:
-        """See `ObjectStore.create`."""
+        """Creates an object on the condition that there is no generation of it."""
         with self._errors("write"):
             self._bucket.blob(name).upload_from_string(
                 data, if_generation_match=0, checksum="crc32c", timeout=_TIMEOUT, retry=None
             )
 
     def upload(self, name: str, path: str) -> None:
-        """See `ObjectStore.upload`."""
+        """Uploads a file with its checksum."""
         try:
             with self._errors("write"):
                 self._bucket.blob(name).upload_from_filename(path, checksum="crc32c", timeout=_TIMEOUT, retry=None)
@@ -151,7 +151,7 @@ class GcsStore:
             raise self._no_bucket() from None
 
     def copy(self, bucket: str, source: str, name: str) -> None:
-        """See `ObjectStore.copy`."""
+        """Copies by rewriting, which large objects need several calls for."""
         with self._errors("write"):
             origin = self._client.bucket(bucket).blob(source)
             target = self._bucket.blob(name)
@@ -160,7 +160,7 @@ class GcsStore:
                 token, _, _ = target.rewrite(origin, token=token, timeout=_TIMEOUT, retry=None)
 
     def delete(self, name: str) -> None:
-        """See `ObjectStore.delete`."""
+        """Deletes an object; a missing one is ignored."""
         try:
             with self._errors("delete"):
                 self._bucket.blob(name).delete(timeout=_TIMEOUT, retry=None)

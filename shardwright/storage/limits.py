@@ -22,6 +22,8 @@ MOST_BYTES = 2**31 - 1
 MOST_JSON_BYTES = 4 << 30
 # Tables are streamed, but hashed first; the largest known have three gigabytes.
 MOST_TABLE_BYTES = 16 << 30
+# A table that is not larger is read once and kept for all passes.
+MOST_KEPT_BYTES = 32 << 20
 # Lists of names: of classes, of the images of a split.
 MOST_LIST_BYTES = 256 << 20
 # A mask of a large image is a field of megabytes.
@@ -87,10 +89,12 @@ def read_within(
     """
     with open_regular(path, buffered=False) as file:
         end = os.fstat(file.fileno()).st_size
-        check_size(path, (end if stop is None else min(stop, end)) - start, most)
+        size = (end if stop is None else min(stop, end)) - start
+        check_size(path, size, most)
         if start:
             file.seek(start)
-        data = file.read() if stop is None else _read_part(file, stop - start)
+        # Memory is taken for all bytes that are asked for.
+        data = file.read() if stop is None else _read_part(file, size)
         if check is not None:
             check(file.fileno())
         return data

@@ -29,14 +29,14 @@ _TOGETHER = 1 << 17
 
 
 def list_files(images: str, leave_out: str | None, one_file: bool) -> Listing:
-    """See `shardwright.storage.list_inputs`."""
+    """Lists the files below a folder, or those that match a glob."""
     root, pattern = (images, EVERYTHING) if os.path.isdir(images) else _split(images, one_file)
     found, refused = _walk(root, pattern, _LeftOut(leave_out))
     return make_listing(images, os.path.abspath(root), pattern, found, refused)
 
 
 def list_names(folder: str) -> list[str]:
-    """See `shardwright.storage.list_names`."""
+    """Returns the names in a folder, sorted, without hidden ones and links to folders."""
     if not os.path.isdir(folder):
         return []
     found = (entry for entry in _entries(folder) if not is_hidden(entry.name))
@@ -48,7 +48,7 @@ def _opened(path: str) -> TextIO:
 
 
 def open_text(path: str, most: int | None) -> TextIO:
-    """See `shardwright.storage.open_table`."""
+    """Opens a table of labels; a message names `input.labels.path`."""
     try:
         file = _opened(path)
     except FileNotFoundError:

@@ -120,5 +120,9 @@ class Mirror:
             self.place(name, Path(folder, "shard"))
             buckets.upload(url, str(Path(folder, "shard")))
 
+    def delete(self, name: str) -> None:
+        """Deletes a staged file."""
+        buckets.delete(self._at(name))
+
     def _at(self, name: str) -> str:
         return f"{self.url}/{name}"

@@ -37,7 +37,7 @@ _EACH = 1000
 
 
 def list_files(images: str, leave_out: str | None, one_file: bool) -> Listing:
-    """See `shardwright.storage.list_inputs`."""
+    """Lists the objects below a prefix, or those that match a glob."""
     images = _trimmed(images)
     if has_wildcard(split_url(images)[1]):
         raise UsageError(f"input.images: {images} has a wildcard in the bucket's name. Name one bucket.")
@@ -70,14 +70,14 @@ def check_not_encrypted(url: str, pin: str = "") -> None:
 
 
 def list_names(folder: str) -> list[str]:
-    """See `shardwright.storage.list_names`."""
+    """Returns the names below a prefix up to the next slash, sorted, without hidden ones."""
     start = len(split_url(_folder(folder))[2])
     found = {name[start:].rstrip("/") for name in buckets.list_names(_folder(folder))}
     return sorted(name for name in found if name and not is_hidden(name))
 
 
 def open_text(path: str, most: int | None) -> TextIO:
-    """See `shardwright.storage.open_table`."""
+    """Opens a table of labels; a message names `input.labels.path`."""
     try:
         info = buckets.stat(path) if most is not None else None
         check_size(path, 0 if info is None else info.size, most)

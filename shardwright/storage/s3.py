@@ -73,7 +73,7 @@ def _sure_checksum(found: dict[str, Any]) -> str:
 
 
 class S3Store:
-    """See `shardwright.storage.objects.ObjectStore`.
+    """A bucket of S3 or of a store with its API; an object's pin is its ETag.
 
     Args:
         bucket: name of the bucket.
@@ -86,7 +86,7 @@ class S3Store:
             self._client = _client(connections)
 
     def list_page(self, prefix: str, page: str | None, start: str = "") -> tuple[list[ObjectInfo], str | None]:
-        """See `ObjectStore.list_page`."""
+        """Lists objects that come after a name."""
         after = {"StartAfter": start} if start else {}
         more = after if page is None else {"ContinuationToken": page}
         with self._errors("list"):
@@ -96,7 +96,7 @@ class S3Store:
         return infos, found.get("NextContinuationToken")
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
-        """See `ObjectStore.names_page`."""
+        """Lists names up to the next slash."""
         more = {} if page is None else {"ContinuationToken": page}
         with self._errors("list"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, Delimiter="/", **more)
@@ -104,14 +104,14 @@ class S3Store:
         return [*names, *(row["Prefix"] for row in found.get("CommonPrefixes", ()))], found.get("NextContinuationToken")
 
     def stat(self, name: str) -> ObjectInfo:
-        """See `ObjectStore.stat`."""
+        """Reads an object's metadata."""
         with self._errors("read"):
             found = self._client.head_object(Bucket=self._bucket, Key=name)
         updated = found["LastModified"].timestamp()
         return ObjectInfo(name, found["ContentLength"], found["ETag"], _sure_checksum(found), updated)
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
-        """See `ObjectStore.read`; boto3 verifies length and checksum."""
+        """Reads a version of an object; boto3 verifies length and checksum."""
         options = {"IfMatch": pin} if pin else {}
         if start or stop is not None:
             options["Range"] = f"bytes={start}-{'' if stop is None else stop - 1}"
@@ -125,22 +125,22 @@ class S3Store:
         return data
 
     def create(self, name: str, data: bytes) -> None:
-        """See `ObjectStore.create`."""
+        """Creates an object on the condition that there is none of that name (`If-None-Match`)."""
         with self._errors("write"):
             self._client.put_object(Bucket=self._bucket, Key=name, Body=data, IfNoneMatch="*")
 
     def upload(self, name: str, path: str) -> None:
-        """See `ObjectStore.upload`; large files in parts."""
+        """Uploads a file, a large one in parts."""
         with self._errors("write"):
             self._client.upload_file(path, self._bucket, name)
 
     def copy(self, bucket: str, source: str, name: str) -> None:
-        """See `ObjectStore.copy`; large objects in parts."""
+        """Copies an object, a large one in parts."""
         with self._errors("write"):
             self._client.copy({"Bucket": bucket, "Key": source}, self._bucket, name)
 
     def delete(self, name: str) -> None:
-        """See `ObjectStore.delete`."""
+        """Deletes an object; S3 reports success for a missing one, too."""
         with self._errors("delete"):
             self._client.delete_object(Bucket=self._bucket, Key=name)
 

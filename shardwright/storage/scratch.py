@@ -91,7 +91,7 @@ class _SparingFile(io.FileIO):
         self._size, self._due = 0, _STEP
 
     def write(self, data: Any, /) -> int:
-        """See `io.RawIOBase`."""
+        """Writes bytes as long as the disk keeps its reserve."""
         self._size += (written := super().write(data))
         self._most(self._size)
         if self._size > self._due:

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from shardwright.checksum import Checksum
 from shardwright.storage.block_file import BlockFile
 from shardwright.storage.durable import flush, flush_descriptor, make_folder
 
@@ -19,10 +20,13 @@ class WholeFile:
         flushed: whether it is on stable storage when the block has ended. Pass `False` for a file that may be lost, or
             that the caller flushes together with others.
         flushed_later: whether the caller does that.
+        checksum: gets its bytes; by default their BLAKE3.
     """
 
-    def __init__(self, target: Path, *, flushed: bool = True, flushed_later: bool = False) -> None:
-        self._target = target
+    def __init__(
+        self, target: Path, *, flushed: bool = True, flushed_later: bool = False, checksum: Checksum | None = None
+    ) -> None:
+        self._target, self._checksum = target, checksum
         self._flushed, self._durable = flushed, flushed or flushed_later
         # Unique, so that two attempts of a runner at the same shard never write into each other's file.
         self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
@@ -34,17 +38,21 @@ class WholeFile:
 
     @property
     def checksum(self) -> str:
-        """The BLAKE3 of the bytes written so far."""
+        """The checksum of the bytes written so far, as hex digits."""
         return self._file.checksum
 
     def __enter__(self) -> WholeFile:
         make_folder(self._target.parent)
-        self._file = BlockFile(self._temporary, durable=self._durable)
+        self._file = BlockFile(self._temporary, durable=self._durable, checksum=self._checksum)
         return self
 
     def write(self, data: bytes) -> None:
         """Appends bytes."""
         self._file.write(data)
+
+    def append(self, source: Path, checksum: Checksum) -> int:
+        """Appends all of another file; `checksum` gets its bytes, too. Returns its size."""
+        return self._file.append(source, checksum)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:

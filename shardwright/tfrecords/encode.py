@@ -127,13 +127,41 @@ def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
 def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
     """Serializes a tf.train.Example as consecutive pieces; large values are pieces without a copy."""
     pieces: list[bytes] = [b""]
-    total = 0
-    for name in sorted(features):
-        entry = _encode_entry(name, features[name])
-        pieces += entry
-        total += sum(map(len, entry))
-    pieces[0] = delimited_start(1, total)
+    for name in _in_order(tuple(features)):
+        value = features[name]
+        if type(value) is bytes:
+            start = (_short_start if len(value) <= _SHORT else _bytes_start)(name, len(value))
+            pieces += (start + value,) if len(value) < _WORTH_A_PIECE else (start, value)
+        elif type(value) is EncodedFeature:
+            feature = value.feature
+            start = (_short_feature if len(feature) <= _SHORT else _feature_start)(name, len(feature))
+            pieces += (start + feature,) if len(feature) < _WORTH_A_PIECE else (start, feature)
+        else:
+            pieces += _encode_entry(name, value)
+    pieces[0] = delimited_start(1, sum(map(len, pieces)))
     return list(_joined(pieces))
+
+
+@lru_cache(maxsize=64)
+def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Sorts the names of the features, the same few times for all images of a dataset."""
+    return tuple(sorted(names))
+
+
+def _bytes_start(name: str, length: int) -> bytes:
+    """Encodes all of an entry of one value of bytes that stands before the value."""
+    start = delimited_start(1, length)
+    start = delimited_start(BYTES_LIST, len(start) + length) + start
+    return _feature_start(name, len(start) + length) + start
+
+
+def _feature_start(name: str, length: int) -> bytes:
+    """Encodes all of an entry that stands before its Feature."""
+    start = _named(name) + delimited_start(2, length)
+    return delimited_start(1, len(start) + length) + start
+
+
+_short_start, _short_feature = (lru_cache(maxsize=4096)(of) for of in (_bytes_start, _feature_start))
 
 
 def encode_entry(name: str, value: FeatureValue) -> bytes:
@@ -145,8 +173,8 @@ def pack_arrays(features: Mapping[str, FeatureValue]) -> dict[str, FeatureValue]
     """Packs the arrays of whole numbers, in one pass; all other features stay."""
     arrays: dict[str, npt.NDArray[np.int64]] = {}
     for name, value in features.items():
-        values = value.values if isinstance(value, TypedList) and value.kind == "int64" else None
-        if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
+        values = value.values if type(value) is TypedList and value.kind == "int64" else None
+        if type(values) is np.ndarray and values.dtype == np.int64 and values.ndim == 1:
             arrays[name] = values
     packed = pack_int64_lists([*arrays.values()]) if arrays else []
     return {**features, **dict(zip(arrays, map(PackedInts, packed), strict=True))}
@@ -193,8 +221,7 @@ def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
         if len(few) == len(value.values):
             return [_int_entry(name, *few)]
     if type(value) is EncodedFeature:
-        start = _named(name) + delimited_start(2, len(value.feature))
-        return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
+        return [_feature_start(name, len(value.feature)), value.feature]
     return _entry(name, *_encode_feature(name, value))
 
 

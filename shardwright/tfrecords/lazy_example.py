@@ -90,6 +90,15 @@ class LazyExample(ExampleFeatures):
         place = self._places.get(name)
         return None if place is None else feature_values(self._data, place)
 
+    def encoded(self, kept: Callable[[str], bool]) -> dict[str, EncodedFeature]:
+        """Returns some features as they are, unchecked, to be written again.
+
+        Args:
+            kept: returns for a name whether the feature is one of them.
+        """
+        places = self._places.items()
+        return {name: EncodedFeature(self._data[begin:end]) for name, (begin, end) in places if kept(name)}
+
     def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | EncodedFeature]:
         """Returns all features: some parsed as by `get`, the others checked and encoded, to be written again.
 
@@ -128,11 +137,7 @@ class LazyExample(ExampleFeatures):
         number = None if place is None else _single(self._data, *place)
         if number is not None:
             return number
-        values = self.get(name)
-        if values is None or not len(values):
-            return None
-        value = values[0]
-        return value if isinstance(value, bytes) else value.item()
+        return _first(self.get(name))
 
     def length(self, name: str) -> int:
         """See `ExampleFeatures.length`."""
@@ -145,7 +150,7 @@ class FeatureValues(ExampleFeatures):
     """The features of an Example that is about to be serialized, as a `LazyExample` has them after.
 
     Args:
-        features: as for `encode_example`.
+        features: as for `encode_example`; those that are encoded already are parsed.
     """
 
     def __init__(self, features: Mapping[str, FeatureValue]) -> None:
@@ -154,6 +159,8 @@ class FeatureValues(ExampleFeatures):
     def get(self, name: str) -> DecodedFeature | None:
         """See `ExampleFeatures.get`."""
         value = self._features.get(name)
+        if type(value) is EncodedFeature:
+            return feature_values(value.feature, (0, len(value.feature)))
         return None if value is None else stored_values(name, value)
 
     def packed(self, name: str) -> bytes | None:
@@ -171,20 +178,38 @@ class FeatureValues(ExampleFeatures):
         value = self._features.get(name)
         if value is None or type(value) is bytes or type(value) is int:
             return value
+        if type(value) is EncodedFeature:
+            number = _single(value.feature, 0, len(value.feature))
+            return _first(self.get(name)) if number is None else number
         if isinstance(value, TypedList) and len(value.values) and type(value.values[0]) is float:
             # As it is stored, and a tenth of the time that an array takes.
             with suppress(OverflowError):
                 return float(_FLOAT.unpack(_FLOAT.pack(value.values[0]))[0])
-        values = stored_values(name, value)
-        if not len(values):
-            return None
-        first = values[0]
-        return first if isinstance(first, bytes) else first.item()
+        return _first(stored_values(name, value))
+
+    def integers(self, name: str) -> list[int]:
+        """See `ExampleFeatures.integers`."""
+        value = self._features.get(name)
+        if type(value) is TypedList and value.kind == "int64" and type(value.values) is list:
+            return [int(number) for number in value.values]
+        return super().integers(name)
 
     def length(self, name: str) -> int:
         """See `ExampleFeatures.length`."""
+        value = self._features.get(name)
+        if type(value) is EncodedFeature:
+            string = first_string(value.feature, (0, len(value.feature)))
+            return 0 if string is None else string[1] - string[0]
         value = self.first(name)
         return len(value) if isinstance(value, bytes) else 0
+
+
+def _first(values: DecodedFeature | None) -> bytes | int | float | None:
+    """Returns the first of some values as a Python value."""
+    if values is None or not len(values):
+        return None
+    value = values[0]
+    return value if isinstance(value, bytes) else value.item()
 
 
 def _single(data: bytes, at: int, end: int) -> int | float | None:

@@ -321,21 +321,29 @@ def _usual_places(data: bytes) -> dict[str, Place] | None:
     if not data or data[0] != _MESSAGE:
         return None
     length, at = read_length(data, 1)
-    if at + length != len(data):
+    size = len(data)
+    if at + length != size:
         return None
     places: dict[str, Place] = {}
-    while at < len(data):
+    while at < size:
         if data[at] != _MESSAGE:
             return None
-        length, at = read_length(data, at + 1)
+        # Nearly every length is one byte, which takes a third of the time here.
+        length, at = data[at + 1], at + 2
+        if length >= 0x80:
+            length, at = read_length(data, at - 1)
         end = at + length
-        if end > len(data) or data[at] != _MESSAGE:
+        if end > size or data[at] != _MESSAGE:
             return None
-        length, at = read_length(data, at + 1)
+        length, at = data[at + 1], at + 2
+        if length >= 0x80:
+            length, at = read_length(data, at - 1)
         name, at = data[at : at + length], at + length
         if at >= end or data[at] != _VALUE:
             return None
-        length, at = read_length(data, at + 1)
+        length, at = data[at + 1], at + 2
+        if length >= 0x80:
+            length, at = read_length(data, at - 1)
         if at + length != end:
             return None
         _add(places, name, at, end)

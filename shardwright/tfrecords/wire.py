@@ -25,8 +25,9 @@ _AT_ONCE = 1 << 20
 # Among numbers: one of more than ten bytes, or of ten with more than 64 bits, which parsers cut or refuse.
 _LONGEST, _LARGEST = 10, 2**64 - 1
 TOO_LONG = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
-# Fewer numbers are written one by one.
-_WORTH_A_TABLE = 8
+# Fewer numbers are written one by one, and fewer bytes read so.
+_WORTH_A_TABLE = 64
+_WORTH_ARRAYS = 12
 # Bytes of numbers that are treated as words of 32 bits.
 _IN_A_WORD = 4
 # By the number of bytes: the bits of such a word that are not continuation bits.
@@ -66,7 +67,7 @@ def pack_int64(values: npt.NDArray[np.int64]) -> bytes:
 
 def pack_int64_lists(lists: Sequence[npt.NDArray[np.int64]]) -> list[bytes]:
     """Writes several lists of numbers as varints, in one pass."""
-    if sum(map(len, lists)) < _WORTH_A_TABLE:  # Most features are one number; this is ten times as fast for them.
+    if sum(map(len, lists)) < _WORTH_A_TABLE:  # Small masks, and most other features, are a few numbers.
         return [b"".join([varint(value & 0xFFFFFFFFFFFFFFFF) for value in values.tolist()]) for values in lists]
     values = np.concatenate(lists)
     octets = _octets(values.view(np.uint64))
@@ -105,6 +106,8 @@ def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
     Raises:
         WireError: the last number is cut off, or one has more than 64 bits.
     """
+    if len(packed) <= _WORTH_ARRAYS and (few := _unpack_few(packed)) is not None:
+        return np.array(few, np.uint64).view(np.int64)
     if len(packed) <= _AT_ONCE:
         return _unpack(packed)
     packed = memoryview(packed)
@@ -118,6 +121,21 @@ def unpack_int64(packed: memoryview | bytes) -> npt.NDArray[np.int64]:
         numbers[count : count + len(piece)] = piece
         begin, count = end, count + len(piece)
     return numbers
+
+
+def _unpack_few(packed: memoryview | bytes) -> list[int] | None:
+    """Returns a few numbers, in a tenth of the time of arrays; `None` where `_unpack` has to say what is wrong."""
+    numbers, value, shift = [], 0, 0
+    for octet in packed:
+        value |= (octet & 0x7F) << shift
+        if octet >= 0x80:
+            shift += 7
+        elif value > _LARGEST or shift >= 7 * _LONGEST:
+            return None
+        else:
+            numbers.append(value)
+            value = shift = 0
+    return None if shift else numbers
 
 
 def _unpack(packed: memoryview | bytes) -> npt.NDArray[np.int64]:

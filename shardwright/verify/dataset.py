@@ -15,7 +15,7 @@ from pathlib import Path
 
 from shardwright.checksum import checksum_file, image_feature
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
-from shardwright.dataset.reader import ImageDataset, LocatedShard
+from shardwright.dataset.reader import ImageDataset, LocatedShard, dataset_inside
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path
 from shardwright.errors import DatasetError, NotFound, OtherLayoutError, UsageError
 from shardwright.processes import map_processes, usable_cores
@@ -142,10 +142,7 @@ def _verify(
     if not file.is_file():
         if not is_folder(shown):
             raise NotFound(f"{shown}: there is no such folder. Check the path.")
-        raise UsageError(
-            f"{shown}: has no {MANIFEST_FILE}, so it is not a dataset. Give a folder that "
-            "`shardwright ingest` wrote, or a file of TFRecords."
-        )
+        raise UsageError(f"{shown}: has no {MANIFEST_FILE}, so it is not a dataset. {dataset_inside(shown)}")
     manifest, problem, is_of_other_layout = _read_manifest(file)
     # Another version has other checksums in build.json, which must not pass for damage.
     found = [] if is_of_other_layout else list(check_build(root, there))

@@ -9,13 +9,16 @@ from tfx.components.schema_gen.executor import Executor as Infer
 from tfx.components.statistics_gen.executor import Executor as Stock
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
+from tfx.types.experimental import simple_artifacts
 
 from shardwright.components import statistics_options
 from shardwright.components.data_gate.component import GateDecision
 from shardwright.components.data_gate.executor import Executor as Gate
+from shardwright.components.report.executor import Executor as Report
 from shardwright.components.statistics_gen.executor import Executor as Ours
 from shardwright.dataset.schema import identity_features, parse_schema
 from shardwright.errors import CheckFailed, ConfigError
+from shardwright.report.anomalies import read_verdict
 
 CLASSES = ("daisy", "rose", "tulip")
 PROPERTIES = {
@@ -69,6 +72,9 @@ class Month:
         decision = artifact(GateDecision, self.root.parent / "decision", [])
         (self.root.parent / "decision").mkdir()
         inputs = {"anomalies": [found], "examples": [self.examples], "schema": [schema]}
+        page = artifact(simple_artifacts.File, self.root.parent / "report", [])
+        (self.root.parent / "report").mkdir(exist_ok=True)
+        Report().Do(inputs, {"report": [page]}, {"drift": ""})
         Gate().Do(inputs, {"decision": [decision]}, {"allow": "[]"})
         return json.loads((self.root.parent / "decision/decision.json").read_text())
 
@@ -87,6 +93,9 @@ def test_the_next_month_passes_with_new_names_and_stops_on_a_new_class(small_dat
     with pytest.raises(CheckFailed, match="image/class/text in train: ENUM_TYPE_UNEXPECTED_STRING_VALUES") as refused:
         march.pass_gate(schema)
     assert "image/key" not in str(refused.value)
+    assert {anomaly.where.partition(" ")[0] for anomaly in read_verdict(march.root.parent / "report")} == {
+        "image/class/text"
+    }
     assert "gate.allow_anomalies" not in str(refused.value)
 
 
@@ -97,6 +106,7 @@ def test_a_schema_that_lists_names_fits_the_next_month_too(small_dataset, tmp_pa
     schema = Month(small_dataset, tmp_path, "january", whose="TFX's").schema()
     february = Month(small_dataset, tmp_path, "february", whose="TFX's")
     assert february.pass_gate(schema)["anomalies"] > 0
+    assert read_verdict(february.root.parent / "report") == []
     assert "only allowed values of image/filename, image/key, patient." in capsys.readouterr().out
 
 

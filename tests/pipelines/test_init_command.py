@@ -399,10 +399,10 @@ def test_real_data_with_two_readings(here, shared_data, capsys):
 def test_folders_of_files_of_one_kind_are_not_classes_where_annotations_cannot_be_read(here, capsys):
     for number in range(3):
         layouts.image(here / f"data/images/{number}.jpg", number)
-    (here / "data/default.json").write_text('{"categories": {"label": {}}, "items": [{"id": "a"}]}')
+    (here / "data/default.json").write_text('{"videoSettings": {}, "tags": [{"name": "a"}]}')
     assert main(["init", "data", "--out", "c.yaml"]) == 2
     error = capsys.readouterr().err
-    assert "holds datumaro JSON" in error
+    assert "holds VoTT JSON" in error
     assert "input.labels.format=none" in error
     assert not (here / "c.yaml").exists()
 

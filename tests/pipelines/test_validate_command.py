@@ -59,6 +59,14 @@ def test_missing_images_hide_nothing(tmp_path, capsys):
     assert {*found} == {"input.images", "split.ratios.train", "shards.count", "trainer.epochs"}
 
 
+def test_an_error_in_a_list_hides_nothing(tmp_path, capsys):
+    lists = "{volumes: [{claim: A, path: /x}]}\nevaluator: {flips: [sideways]}\ngate: {allow_anomalies: [x]}"
+    (tmp_path / "c.yaml").write_text(f"input: {{images: x}}\nkubeflow: {lists}\ntrainer: {{epochs: 0}}\n")
+    _, out = validated(capsys, tmp_path / "c.yaml", "--json")
+    keys = {error["key"] for error in json.loads(out)}
+    assert keys == {"kubeflow.volumes[0].claim", "evaluator.flips[0]", "gate.allow_anomalies[0]", "trainer.epochs"}
+
+
 @pytest.mark.parametrize("name", ["val", "valid", "validation"])
 def test_the_other_names_of_eval_are_noted(tmp_path, capsys, name):
     (tmp_path / "c.yaml").write_text(f"input: {{images: x}}\nsplit: {{ratios: {{train: 0.9, {name}: 0.1}}}}\n")

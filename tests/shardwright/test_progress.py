@@ -19,7 +19,20 @@ def test_long_work_prints_lines(capsys: pytest.CaptureFixture[str], monkeypatch:
         for _ in range(100):
             now[0] += 0.1  # after 51 steps more than the 5 seconds between two lines
             shown.advance()
-    assert capsys.readouterr().err.splitlines() == ["  reading: 51/100"]
+    assert capsys.readouterr().err.splitlines() == ["  reading: 51/100, 5 s left"]
+
+
+def test_lines_have_megabytes_where_these_are_counted_and_come_as_seldom_as_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.progress(4, "writing images", size=8_000_000, seconds=30) as shown:
+        for _ in range(4):
+            now[0] += 16
+            shown.advance(1, 2_000_000)
+    lines = ["  writing images: 2/4, 4 of 8 MB, 32 s left", "  writing images: 4/4, 8 of 8 MB"]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

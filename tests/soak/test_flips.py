@@ -16,6 +16,7 @@ def test_ten_thousand_flips_and_cuts_are_found_where_they_are(tmp_path, image_in
     for number in (3, 11, 17, 40):
         (tmp_path / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"BM")
     run(raw, tmp_path / "out")
+    damage.settle(tmp_path / "out", tmp_path)
     draw = random.Random("ten thousand")
     for _ in range(10_000):
         one = damage.drawn(tmp_path / "out", draw)

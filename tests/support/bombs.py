@@ -292,7 +292,7 @@ def records_large(folder: Path, size: int) -> Input:
     return records(folder, iter([delimited(1, delimited(1, delimited(1, b"x") + delimited(2, value)))]))
 
 
-@bomb("TFRecord", 100_000, 4_000_000, said="unpack", calls=INSPECT)
+@bomb("TFRecord", 100_000, 4_000_000, said="a.tfrecord", calls=INSPECT)
 def records_empty(folder: Path, size: int) -> Input:
     """Records without content."""
     one = frame(b"") * 1000
@@ -329,8 +329,9 @@ def coco_objects(folder: Path, size: int) -> Input:
     return in_file(folder, "a.json", "coco_json")
 
 
-@bomb("coco_json", 1 << 20, 96 << 20, **SEGMENTATION)
+@bomb("coco_json", 1 << 20, 24 << 20, **SEGMENTATION)
 def coco_keys(folder: Path, size: int) -> Input:
+    """As many different keys as the budget allows: Python takes 18 bytes of memory for each byte."""
     keys = b",".join(b'"%x":1' % i for i in range(size // 10))
     (folder / "a.json").write_bytes(COCO + ANNOTATION + b"{" + keys + b"}}]}")
     return in_file(folder, "a.json", "coco_json")
@@ -428,6 +429,13 @@ def labelbox_line(folder: Path, size: int) -> Input:
 def via_objects(folder: Path, size: int) -> Input:
     repeat(folder / "a.json", b'{"0.png1":{"filename":"0.png","regions":[', b'{"a":{}},', size // 9, b"0]}}")
     return in_file(folder, "a.json", "via_json")
+
+
+@bomb("datumaro", 1 << 20, 60 << 20, **SEGMENTATION)
+def datumaro_objects(folder: Path, size: int) -> Input:
+    start = b'{"categories":{"label":{"labels":[{"name":"a"}]}},"items":[{"id":"0","annotations":['
+    repeat(folder / "a.json", start, b'{"a":{}},', size // 9, b"0]}]}")
+    return in_file(folder, "a.json", "datumaro")
 
 
 @bomb("label_studio", 1 << 20, 60 << 20, **SEGMENTATION)
@@ -678,7 +686,7 @@ def parquet_file(folder: Path, columns: dict[str, Any], **options: Any) -> None:
     parquet.write_table(pyarrow.table(columns), folder / "a.parquet", **options)
 
 
-@bomb("Parquet", 1 << 20, 250 << 20)
+@bomb("Parquet", 1 << 20, 120 << 20)
 def parquet_text(folder: Path, size: int) -> Input:
     """A value of megabytes in a page of kilobytes."""
     parquet_file(folder, {"image": ["0.png", "1.png"], "label": ["a", "a" * size]}, compression="zstd")

@@ -15,7 +15,8 @@ All keys of the YAML file. Only `input.images` is required. `shardwright init FO
 all values.
 
 Relative paths start from the folder that the command is called in. Sizes may have a unit (`150MB`, `1GiB`, `200MP`),
-shares a percent sign (`1%`). One text stands for a list of one.
+shares a percent sign (`1%`). Where a list of text is expected, a single value works too. `off` or `null` unsets an
+option that has no default.
 
 Editors with a YAML language server check and complete the file when its first line names the JSON Schema, as the
 files of `shardwright init` do: `# yaml-language-server: $schema=PATH`. The schema is in the package,
@@ -89,30 +90,43 @@ def _short(value: Any) -> str:
 
 
 def _type(value: dict[str, Any]) -> str:
+    """Returns the types as Python writes them, with the choices or limits."""
+    types = list(dict.fromkeys(_types(value)))
+    # A number may also be written as a text, and a list of one text as the text.
+    shown = [kind for kind in types if kind != "`str`" or len(types) == 1]
+    listed = {kind.removeprefix("list of ") for kind in shown if kind.startswith("list of ")}
+    return " or ".join(kind for kind in shown if kind not in listed)
+
+
+def _types(value: dict[str, Any]) -> list[str]:
     if "anyOf" in value:
         # `off` is how people write that there is none.
-        options = [_type(one) for one in value["anyOf"] if one.get("type") != "null" and "const" not in one]
-        # A number may also be written as a text, which is not another type.
-        options = [text for text in dict.fromkeys(options) if text != "text" or len(set(options)) == 1]
-        return " or ".join(options) if options else "text"
+        options = [one for one in value["anyOf"] if one.get("type") != "null" and "const" not in one]
+        return [kind for one in options for kind in _types(one)]
     if "enum" in value:
-        return ", ".join(f"`{choice}`" for choice in value["enum"])
+        return [", ".join(f"`{choice}`" for choice in value["enum"])]
     kind = value.get("type")
     if isinstance(kind, list):
-        kind = [one for one in kind if one != "null"]
-        return " or ".join(_type({"type": one}) for one in kind)
+        return [inner for one in kind if one != "null" for inner in _types({"type": one})]
     if kind == "array":
-        return f"list of {_type(value['items'])}" if "items" in value else "list"
+        items = _type(value["items"]) if "items" in value else "`Any`"
+        plain, _, limits = items.partition(" ")
+        if "enum" in value.get("items", {}):
+            return [f"list of {items}"]
+        return [f"`list[{plain.strip('`')}]` {limits}".strip()]
     if kind == "object":
         inner = value.get("additionalProperties")
-        return f"mapping to {_type(inner)}" if isinstance(inner, dict) and "properties" not in inner else "mapping"
+        if not isinstance(inner, dict) or "properties" in inner:
+            return ["`dict`"]
+        values = "str" if "enum" in inner or "enum" in str(inner.get("anyOf")) else _type(inner).replace("`", "")
+        return [f"`dict[str, {values.partition(' ')[0]}]`"]
     if kind in ("integer", "number"):
-        name = "whole number" if kind == "integer" else "number"
+        name = "`int`" if kind == "integer" else "`float`"
         low, high = value.get("minimum"), value.get("maximum")
         if low is None:
-            return name
-        return f"{name} from {low:g}" + ("" if high is None else f" to {_number(high)}")
-    return {"string": "text", "boolean": "`true`, `false`"}.get(str(kind), "value")
+            return [name]
+        return [f"{name} ≥ {_number(low)}" if high is None else f"{name} {_number(low)} to {_number(high)}"]
+    return [{"string": "`str`", "boolean": "`bool`"}.get(str(kind), "`Any`")]
 
 
 def _number(value: float) -> str:

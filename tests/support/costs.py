@@ -13,8 +13,8 @@ from bombs import write
 
 from shardwright.pipelines.cli import main
 
-# Address space is reserved in larger pieces than are used.
-_RESERVED = 1 << 30
+# Address space is reserved in larger pieces than are used: 72 MiB for each thread, and there are dozens.
+_RESERVED = 4 << 30
 # Where the machine does other work, too.
 _WALL_SECONDS = 300
 

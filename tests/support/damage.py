@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardwright.checksum import checksum_file
-from shardwright.dataset.manifest import MANIFEST_FILE
+from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
+from shardwright.fingerprint import checksummed_json
 from shardwright.tfrecords.records import frame, read_records
 from shardwright.verify import findings as what
 
@@ -35,6 +36,14 @@ def drawn(root, random):
             kinds.setdefault(path.split("/")[0].split("-")[0], []).append(path)
     path = random.choice(kinds[random.choice(sorted(kinds))])
     return Damage(path, random.random() < 0.25, random.randrange(Path(root, path).stat().st_size * 8))
+
+
+def settle(root, place):
+    """Takes the path of this run out of a dataset, so that a damage drawn with a seed is the same in each run."""
+    file = Path(root, BUILD_FILE)
+    row = json.loads(file.read_text(encoding="utf-8").replace(str(place), "/place"))
+    del row["digest"]
+    file.write_text(checksummed_json(row), encoding="utf-8")
 
 
 @contextmanager

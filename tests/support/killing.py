@@ -14,6 +14,7 @@ from ingesting import run, tree
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
+from shardwright.ingest import ranges
 
 # Put before a script that is called with (..., step) as its third argument: the step-th rename, link, fsync, mkdir or
 # record that it writes is its last.
@@ -35,8 +36,17 @@ os.rename, os.link, os.fsync = counted(os.rename), counted(os.link), counted(os.
 Path.replace, Path.mkdir, Path.rename = counted(Path.replace), counted(Path.mkdir), counted(Path.rename)
 """
 
+# Cuts shards into ranges of so many images, on the way to the whole shard, where the last argument is not 0.
+_IN_RANGES = """
+import sys
+from shardwright.ingest import ranges
+if int(sys.argv[-1]):
+    ranges._MOST_IMAGES, ranges._SMALL = int(sys.argv[-1]), 0
+"""
+
 _INGEST_TO_A_STEP = (
     KILL_AT_STEP
+    + _IN_RANGES
     + """
 import json, shutil
 from shardwright.staging import staging
@@ -51,13 +61,16 @@ print(before - left)
 """
 )
 
-_INGEST = """
+_INGEST = (
+    _IN_RANGES
+    + """
 import json, sys
 from shardwright.config import parse_config
 from shardwright.ingest import ingest
 print("ready", flush=True)
 ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], workers=int(sys.argv[3]), quiet=True)
 """
+)
 
 _MOST_SECONDS = 120
 
@@ -70,17 +83,17 @@ class Ended:
     took: float
 
 
-def ingest_to_a_step(raw, out, step=10**9):
+def ingest_to_a_step(raw, out, step=10**9, most=0):
     """Runs an ingest in a process that kills itself at a step; it reports the steps it took when it was not killed."""
-    command = [sys.executable, "-c", _INGEST_TO_A_STEP, json.dumps(raw), str(out), str(step)]
+    command = [sys.executable, "-c", _INGEST_TO_A_STEP, json.dumps(raw), str(out), str(step), str(most)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return Ended(done.returncode != 0, int(done.stdout or 0))
 
 
-def ingest_for(raw, out, workers, seconds=_MOST_SECONDS):
+def ingest_for(raw, out, workers, seconds=_MOST_SECONDS, most=0):
     """Runs an ingest in processes and kills the first of them after some seconds, as a machine short of memory may."""
-    command = [sys.executable, "-c", _INGEST, json.dumps(raw), str(out), str(workers)]
+    command = [sys.executable, "-c", _INGEST, json.dumps(raw), str(out), str(workers), str(most)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout.readline() == "ready\n"
         started = time.monotonic()
@@ -114,10 +127,10 @@ def _living(group):
     return False
 
 
-def check_and_resume(raw, out, whole, workers, monkeypatch):
+def check_and_resume(raw, out, whole, workers, monkeypatch, most=0):
     """Checks what a kill has left: nothing that reads as a dataset, or the whole one; then the same for a new run.
 
-    Returns the number of shards that the killed run had finished and the resumed one took over.
+    Returns the number of shards and parts that the killed run had finished and the resumed one took over.
     """
     staging = out.with_name(f".{out.name}.staging")
     committed = out.exists()
@@ -129,10 +142,17 @@ def check_and_resume(raw, out, whole, workers, monkeypatch):
     finished = list(staging.glob("*/done/[!.]*"))
     begun = len(list(staging.glob("*/Split-*/.*")))
     assert begun <= workers
-    written = _count_written(monkeypatch)
-    manifest = run(raw, out)
+    parts = len(list(staging.glob("*/parts/*/[!.]*.json")))
+    written, encoded = _count_written(monkeypatch)
+    if most:
+        monkeypatch.setattr(ranges, "_MOST_IMAGES", most)
+        monkeypatch.setattr(ranges, "_SMALL", 0)
+    manifest = run(raw, out, workers=1)
     assert tree(out) == whole
     assert [p.name for p in out.parent.iterdir()] == [out.name], "leftovers of the killed run"
+    assert len(encoded) <= manifest.totals["written"] - parts
+    if most:
+        return len(finished) + parts
     assert len(written) == (0 if committed else len(manifest.shards) - len(finished))
     return len(finished)
 
@@ -142,32 +162,38 @@ def _count_written(monkeypatch):
     from shardwright.ingest import write
 
     written = []
-    write_shard = write.write_shard
+    write_shard = write.write_range
 
     def counted(number, **given):
         written.append(number)
         return write_shard(number, **given)
 
-    monkeypatch.setattr(ingest_run, "write_shard", counted)
-    return written
+    encoded = []
+    encode = write.encode
+    monkeypatch.setattr(ingest_run, "write_range", counted)
+    monkeypatch.setattr(write, "encode", lambda job, plan: encoded.append(job.file.key) or encode(job, plan))
+    return written, encoded
 
 
-def kills(raw, folder, count, random, monkeypatch):
-    """Kills `count` ingests, half at a step and half after a time, and checks what each leaves."""
+def kills(raw, folder, count, random, monkeypatch, most=0):
+    """Kills `count` ingests, half at a step and half after a time, and checks what each leaves.
+
+    With `most`, shards are written in ranges of so many images.
+    """
     folder.mkdir()
     run(raw, folder / "whole" / "out")
     whole = tree(folder / "whole" / "out")
-    steps = ingest_to_a_step(raw, folder / "steps" / "out").took
-    seconds = ingest_for(raw, folder / "seconds" / "out", 2).took
+    steps = ingest_to_a_step(raw, folder / "steps" / "out", most=most).took
+    seconds = ingest_for(raw, folder / "seconds" / "out", 2, most=most).took
     killed, resumed = 0, 0
     for number in range(count):
         out = folder / str(number) / "out"
         out.parent.mkdir()
         if number % 2:
-            workers, ended = 1, ingest_to_a_step(raw, out, random.randint(1, int(steps)))
+            workers, ended = 1, ingest_to_a_step(raw, out, random.randint(1, int(steps)), most)
         else:
-            workers, ended = 2, ingest_for(raw, out, 2, random.uniform(0, seconds))
+            workers, ended = 2, ingest_for(raw, out, 2, random.uniform(0, seconds), most)
         killed += ended.killed
         with monkeypatch.context() as patch:
-            resumed += check_and_resume(raw, out, whole, workers, patch) > 0
+            resumed += check_and_resume(raw, out, whole, workers, patch, most) > 0
     return killed, resumed

@@ -98,7 +98,16 @@ def _with_table(folder: Path) -> list[str]:
 
 _FRACTIONS = ("YOLO segments", "YOLO boxes", "YOLO of Roboflow", "YOLO next to images", "Vertex AI boxes")
 _FRACTIONS += ("Open Images boxes",)
-_SIZED = ("LabelMe", "CVAT", "Label Studio", "VOC boxes", "boxes in a CSV", "COCO panoptic", "Open Images masks")
+_SIZED = (
+    "LabelMe",
+    "CVAT",
+    "Datumaro",
+    "Label Studio",
+    "VOC boxes",
+    "boxes in a CSV",
+    "COCO panoptic",
+    "Open Images masks",
+)
 SETS: dict[str, Drawn] = {
     "Severstal": Drawn(_severstal, "masks"),
     "Clouds": Drawn(_clouds, "masks"),

@@ -183,6 +183,49 @@ def cvat(root: Path):
     return truth(keys)
 
 
+# --- Datumaro
+
+
+def compressed(counts):
+    """COCO's compressed counts: groups of five bits, the last with a sign, each number less the one two before it."""
+    text = ""
+    for i, count in enumerate(counts):
+        value = count - counts[i - 2] if i > 2 else count
+        more = True
+        while more:
+            group, value = value & 31, value >> 5
+            more = value != (-1 if group & 16 else 0)
+            text += chr(48 + group + 32 * more)
+    return text
+
+
+def datumaro(root: Path):
+    """CVAT's "Datumaro 1.0": images/SUBSET and annotations/SUBSET.json."""
+    keys = names(root, "images/default")
+    items = []
+    for number, key in enumerate(keys):
+        common = {"attributes": {"occluded": False}, "group": 0, "z_order": 0}
+        road = {"counts": compressed(rows_from_zeros(mask(number, 1).T)), "size": [HEIGHT, WIDTH]}
+        annotations = [
+            {
+                **common,
+                "id": 0,
+                "type": "polygon",
+                "label_id": 0,
+                "points": [c for p in points(car(number)) for c in p],
+            },
+            {**common, "id": 1, "type": "mask", "label_id": 1, "rle": road},
+            {**common, "id": 2, "type": "points", "label_id": 0, "points": [1.0, 2.0], "visibility": [2]},
+        ]
+        image = {"path": key, "size": [HEIGHT, WIDTH]}
+        items.append({"id": key[:-4], "annotations": annotations, "attr": {"frame": number}, "image": image})
+    labels = [{"name": name, "parent": "", "attributes": []} for name in CLASSES]
+    categories = {"label": {"labels": labels, "label_groups": [], "attributes": ["occluded"]}}
+    head = {"dm_format_version": "1.0", "media_type": 2, "infos": {}}
+    write(root / "annotations/default.json", {**head, "categories": categories, "items": items})
+    return truth(keys)
+
+
 # --- Label Studio
 
 
@@ -455,6 +498,7 @@ TOOLS = {
     "YOLO next to images": (darknet, "yolo", "masks"),
     "LabelMe": (labelme, "labelme", "masks"),
     "CVAT": (cvat, "cvat_xml", "masks"),
+    "Datumaro": (datumaro, "datumaro", "masks"),
     "Label Studio": (label_studio, "label_studio", "masks"),
     "VIA": (via, "via_json", "masks"),
     "VOC boxes": (voc_boxes, "voc_boxes", "boxes"),

@@ -31,6 +31,7 @@ from shardwright.images import tf_ops
 from shardwright.loader.text_features import tokenize, word_counts
 
 SERVING_DEFAULT, EXAMPLES, PIXELS = "serving_default", "examples", "pixels"
+PARTIAL = "partial"
 _AXES = {"left_right": 2, "up_down": 1}
 # Positions in an error.
 _MOST_SHOWN = 20
@@ -118,51 +119,39 @@ def _covered(places: Tensor, flat: Tensor) -> Tensor:
     return places < tf.gather(ends, last)
 
 
-def refuse_unreadable(image_bytes: Tensor) -> Tensor:
-    """Refuses a request without images, or with files that are cut off or no images; the error has their positions.
+def decode_each(image_bytes: Tensor, decode: Callable[[Tensor], Tensor], shape: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Decodes the images of a request, and passes over those that cannot be decoded.
 
-    The outputs have no place for an error of one image, so the whole request is refused. Files that are damaged inside
-    are left to the decoder, whose error has no position.
+    An operation that fails ends the call of a graph, so one damaged file would leave the others without an answer, and
+    the error without its position. Only a pipeline of tf.data goes on.
 
     Args:
         image_bytes: string [N].
+        decode: string scalar to uint8 of `shape`.
+        shape: of an image.
 
     Returns:
-        `image_bytes`.
-
-    Raises:
-        tf.errors.InvalidArgumentError: see above.
+        uint8 [N, *shape], 0 where the image cannot be decoded, and whether it was decoded: bool [N].
     """
-    whole = tf.map_fn(_is_whole, image_bytes, fn_output_signature=tf.bool)
-    bad = tf.reshape(tf.where(~whole), [-1])
+    count = tf.size(image_bytes, tf.int64)
+    files = tf.data.Dataset.from_tensor_slices((tf.range(count), image_bytes))
+    decoded = files.map(lambda place, encoded: (place, decode(encoded))).ignore_errors()
+    # A single element cannot be empty. This one also stands for every image that was not decoded.
+    blank = tf.data.Dataset.from_tensors((count, tf.zeros(shape, tf.uint8)))
+    places, images = decoded.concatenate(blank).batch(count + 1).get_single_element()
+    last = tf.size(places, tf.int64) - 1
+    rows = tf.tensor_scatter_nd_update(tf.fill([count + 1], last), places[:, tf.newaxis], tf.range(last + 1))[:count]
+    return tf.ensure_shape(tf.gather(images, rows), [None, *shape]), rows < last
+
+
+def _refuse_unreadable(readable: Tensor) -> Any:
+    """Returns what fails for a request with images that were not decoded, bool [N]; the error has their positions."""
     problem = (
-        "image_bytes: these images, counted from 0, are no JPEG or PNG, or are cut off; the request is refused. Leave "
-        "them out and send the others again:"
+        "image_bytes: these images, counted from 0, are not JPEG or PNG, or are damaged; the request is refused. Leave "
+        f"them out, or ask for the signature {PARTIAL!r}, which answers the others:"
     )
-    checks = [
-        tf.debugging.Assert(tf.size(image_bytes) > 0, ["image_bytes: the request has no image. Send one or more."]),
-        tf.debugging.Assert(tf.size(bad) == 0, [problem, bad], summarize=_MOST_SHOWN),
-    ]
-    with tf.control_dependencies(checks):
-        return tf.identity(image_bytes)
-
-
-def _is_whole(encoded: Tensor) -> Tensor:
-    """Returns whether a file has the first and the last mark of its format; TensorFlow decodes none without them."""
-    octets = tf.io.decode_raw(encoded, tf.uint8)
-
-    def has(mark: bytes) -> Tensor:
-        count = tf.maximum(tf.size(octets) - len(mark) + 1, 0)
-        return tf.reduce_any(
-            tf.reduce_all(tf.stack([octets[at : at + count] == byte for at, byte in enumerate(mark)]), axis=0)
-        )
-
-    def begins(*marks: bytes) -> Tensor:
-        return tf.reduce_any([tf.strings.substr(encoded, 0, len(mark)) == mark for mark in marks])
-
-    jpeg = tf_ops.is_jpeg(encoded) & has(b"\xff\xd9")
-    # Some of the others are decoded, or converted as the ingest did; where they are not, the error says so.
-    return jpeg | (begins(b"\x89PNG\r\n\x1a\n") & has(b"IEND")) | begins(b"GIF8", b"BM")
+    positions = tf.reshape(tf.where(~readable), [-1])
+    return tf.debugging.Assert(tf.reduce_all(readable), [problem, positions], summarize=_MOST_SHOWN)
 
 
 class ServedModel(tf.Module):
@@ -193,12 +182,12 @@ class ServedModel(tf.Module):
         if self._spec.texts:
             inputs.append(tf.TensorSpec([None, len(self._spec.texts)], tf.string, "texts"))
         segmentation = self._spec.task == "segmentation"
-        serve = self._serve_masks if segmentation else self._serve_labels
         examine = self._mask_sums if segmentation else self._label_outputs
         if self._spec.multi:
-            serve, examine = self._serve_classes, self._class_outputs
+            examine = self._class_outputs
         found = {
-            SERVING_DEFAULT: _traced(serve, *inputs),
+            SERVING_DEFAULT: _traced(self._serve, *inputs),
+            PARTIAL: _traced(self._serve_readable, *inputs),
             EXAMPLES: _traced(examine, tf.TensorSpec([None], tf.string, "examples")),
         }
         # For converters to other formats, which have no decoder of files, and for images that are stored in a dataset.
@@ -211,28 +200,43 @@ class ServedModel(tf.Module):
                 found[name] = _traced(answer, *inputs)
         return found
 
-    def _serve_masks(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
-        """Probabilities, float32, and masks, uint8 of 0 and 1, [N, height, width, C] each, in the model's size."""
-        probabilities = self._probabilities(image_bytes, texts)
-        masks = tf.map_fn(self._masks, probabilities, fn_output_signature=tf.bool)
-        masks.set_shape(probabilities.shape)
-        return {"probabilities": probabilities, "masks": tf.cast(masks, tf.uint8)}
+    def _serve(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
+        """Answers a request in which every image can be decoded, and refuses any other."""
+        images, readable = self._decode(image_bytes)
+        with tf.control_dependencies([_refuse_unreadable(readable)]):
+            images = tf.identity(images)
+        return self._decide(self._probabilities(images, texts))
 
-    def _serve_classes(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
-        """Probabilities, float32, and which classes an image has, uint8 of 0 and 1, [N, C] each."""
-        probabilities = self._probabilities(image_bytes, texts)
-        return {"probabilities": probabilities, "classes": tf.cast(probabilities >= self._thresholds, tf.uint8)}
+    def _serve_readable(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
+        """Answers for the images that can be decoded, and says which: `readable`, uint8 of 0 and 1, [N].
 
-    def _serve_labels(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
-        """Probabilities, float32 [N, K], and the names of the likeliest classes, string [N]."""
-        probabilities = self._probabilities(image_bytes, texts)
+        The others have NaN as probabilities, an empty text as the label, and 0 as masks and classes.
+        """
+        images, readable = self._decode(image_bytes)
+        probabilities = self._probabilities(images, texts)
+        where = tf.reshape(readable, [-1, 1, 1, 1] if self._spec.task == "segmentation" else [-1, 1])
+        outputs = self._decide(tf.where(where, probabilities, float("nan")))
+        if "labels" in outputs:
+            outputs["labels"] = tf.where(readable, outputs["labels"], "")
+        return {**outputs, "readable": tf.cast(readable, tf.uint8)}
+
+    def _decide(self, probabilities: Tensor) -> dict[str, Tensor]:
+        """Returns the probabilities, float32 [N, ..., C], and what follows from them.
+
+        Of a segmentation, masks, uint8 of 0 and 1, [N, height, width, C] in the model's size; otherwise the names of
+        the likeliest classes, string [N], or which classes an image has, uint8 of 0 and 1, [N, C].
+        """
+        if self._spec.task == "segmentation":
+            masks = tf.map_fn(self._masks, probabilities, fn_output_signature=tf.bool)
+            masks.set_shape(probabilities.shape)
+            return {"probabilities": probabilities, "masks": tf.cast(masks, tf.uint8)}
+        if self._spec.multi:
+            return {"probabilities": probabilities, "classes": tf.cast(probabilities >= self._thresholds, tf.uint8)}
         return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
 
     def _serve_pixels(self, pixels: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Probabilities, float32, of images that have the model's size: uint8 [N, height, width, 3], RGB."""
-        spec = self._spec
-        images = tf_ops.normalize(pixels, spec.recipe.loader.normalize, spec.mean, spec.std)
-        return {"probabilities": self._predict(self._with_words(images, texts))}
+        return {"probabilities": self._probabilities(pixels, texts)}
 
     def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
         """Pixels per image and class, float32 [N, C], image by image: TFMA's batches may have a thousand."""
@@ -301,12 +305,10 @@ class ServedModel(tf.Module):
         areas = self._chosen.min_areas
         return remove_small(masks, areas) if max(areas) > 1 else masks
 
-    def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None, *, stored: bool = False) -> Tensor:
-        """Returns probabilities for files of a camera, or for images stored by the ingest."""
-        prepare = self._prepare_stored if stored else self._prepare
-        image_bytes = image_bytes if stored else refuse_unreadable(image_bytes)
-        images = tf.map_fn(prepare, image_bytes, fn_output_signature=tf.float32)
-        images.set_shape([None, self._spec.height, self._spec.width, 3])
+    def _probabilities(self, pixels: Tensor, texts: Tensor | None) -> Tensor:
+        """Returns probabilities for images in the model's size: uint8 [N, height, width, 3], RGB."""
+        spec = self._spec
+        images = tf_ops.normalize(pixels, spec.recipe.loader.normalize, spec.mean, spec.std)
         return self._predict(self._with_words(images, texts))
 
     def _with_words(self, images: Tensor, texts: Tensor | None) -> Any:
@@ -323,7 +325,7 @@ class ServedModel(tf.Module):
         if self._spec.texts:
             joined = [tf.strings.reduce_join(parsed[c.feature], separator=" ") for c in self._spec.texts]
             texts = tf.stack(joined)[tf.newaxis]
-        return self._probabilities(parsed["image/encoded"][tf.newaxis], texts, stored=True)[0]
+        return self._probabilities(self._resized(parsed["image/encoded"])[tf.newaxis], texts)[0]
 
     def _text_features(self) -> dict[str, Any]:
         texts = tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)
@@ -338,13 +340,18 @@ class ServedModel(tf.Module):
             vectors.append(word_counts(tf.boolean_mask(places, places >= 0), column.vocabulary))
         return tf.concat(vectors, axis=0)
 
-    def _prepare(self, encoded: Tensor) -> Tensor:
-        return self._prepare_stored(as_ingested(encoded, self._spec.ingested))
+    def _decode(self, image_bytes: Tensor) -> tuple[Tensor, Tensor]:
+        """Decodes the files of a request; see `decode_each`."""
+        some = tf.debugging.Assert(
+            tf.size(image_bytes) > 0, ["image_bytes: the request has no image. Send one or more."]
+        )
+        with tf.control_dependencies([some]):
+            image_bytes = tf.identity(image_bytes)
+        shape = (self._spec.height, self._spec.width, 3)
+        return decode_each(image_bytes, lambda file: self._resized(as_ingested(file, self._spec.ingested)), shape)
 
-    def _prepare_stored(self, encoded: Tensor) -> Tensor:
-        spec = self._spec
-        image = tf_ops.decode_resized(encoded, spec.height, spec.width, spec.resize)
-        return tf_ops.normalize(image, spec.recipe.loader.normalize, spec.mean, spec.std)
+    def _resized(self, encoded: Tensor) -> Tensor:
+        return tf_ops.decode_resized(encoded, self._spec.height, self._spec.width, self._spec.resize)
 
 
 def _traced(function: Callable[..., Any], *inputs: Any) -> Any:

@@ -93,7 +93,7 @@ def test_flips_are_an_option():
     assert recipe(["up_down", "up_down"]).evaluator.flips == ("up_down",)
     assert "evaluator" not in recipe([]).to_dict()
     with pytest.raises(
-        ConfigError, match=r"evaluator\.flips: 'sideways' is not known. Use one of: left_right, up_down"
+        ConfigError, match=r"evaluator\.flips\[0\]: 'sideways' is not known. Use one of: left_right, up_down"
     ):
         recipe(["sideways"])
 

@@ -1,18 +1,15 @@
 """The truth that the exported model draws is exactly the one of `rle.resample`."""
 
 import dataclasses
-import io
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from property_tests import tries
 from recipes import train_recipe
 
-from shardwright.components.image_trainer.export.signatures import refuse_unreadable, sample_runs
+from shardwright.components.image_trainer.export.signatures import sample_runs
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
@@ -34,34 +31,3 @@ def test_sampled_truth_is_the_resampled_mask(source_height, source_width, height
     plan = plan_geometry(policy, source_height, source_width, height, width)
     wanted = np.stack([rle.draw(rle.resample(r, plan), height, width) for r in runs], -1)
     np.testing.assert_array_equal(found, wanted.astype(bool))
-
-
-def encoded(form):
-    file = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(file, form)
-    return file.getvalue()
-
-
-SERVED = tf.function(refuse_unreadable, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-GOOD = [encoded("JPEG"), encoded("PNG"), encoded("GIF"), encoded("BMP"), encoded("JPEG") + b"more"]
-BAD = [b"", b"<html>", b"\xff\xd8\xff", GOOD[0][:-1], GOOD[0][:200], GOOD[1][:-12], GOOD[1][:100], b"\x89PNG\r\n\x1a\n"]
-
-
-def test_readable_images_pass():
-    assert SERVED(tf.constant(GOOD)).numpy().tolist() == GOOD
-
-
-@pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("place", [0, 2, 5])
-def test_an_unreadable_image_is_named_by_its_position(bad, place):
-    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"counted from 0, are no JPEG or PNG.*\[{place}\]"):
-        SERVED(tf.constant([*GOOD[:place], bad, *GOOD[place:]]))
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        tf.io.decode_image(bad)
-
-
-def test_all_positions_are_named_and_an_empty_request_is_said():
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[1 3\]"):
-        SERVED(tf.constant([GOOD[0], b"x", GOOD[1], b"y"]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"the request has no image\. Send one or more"):
-        SERVED(tf.constant([], tf.string))

@@ -30,14 +30,22 @@ def words_of(name):
 
 # Those that compute all the same, each with what the word means there.
 _PATTERN = "`pattern` is a regular expression"
+_TENSORS = "its elements are tensors of the graph, and its functions are walked"
 _HARMLESS = {
     "ApproxTopK": "`recall_target` is a number",
+    "BatchDatasetV2": _TENSORS,
+    "ConcatenateDataset": _TENSORS,
+    "DatasetToSingleElement": _TENSORS,
+    "IgnoreErrorsDataset": _TENSORS,
+    "MapDataset": _TENSORS,
     "ParseSequenceExample": "`debug_name` is part of messages",
     "ParseSequenceExampleV2": "`debug_name` is part of messages",
     "RegexFullMatch": _PATTERN,
     "RegexReplace": _PATTERN,
     "StaticRegexFullMatch": _PATTERN,
     "StaticRegexReplace": _PATTERN,
+    "TensorDataset": _TENSORS,
+    "TensorSliceDataset": _TENSORS,
     "TensorArrayWriteV3": "writes to a list in memory",
     "VarHandleOp": "`debug_name` is part of messages",
     "Xlog1py": "x * log(1 + y)",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tfx.utils import dependency_utils
 
+from shardwright.components.image_trainer.run_fn import _checkpoints
 from shardwright.components.runtime.beam import beam_args, staging_root
 from shardwright.errors import UsageError
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
-from shardwright.staging.staging import STAGING_VARIABLE
+from shardwright.staging.staging import STAGING_VARIABLE, VOLUME_STAGING
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +110,31 @@ def test_a_run_is_refused_before_anything_starts(
     assert main(["run", str(tmp_path / "c.yaml"), "--root", str(tmp_path / "run")]) == 2
     assert "the workers of FlinkRunner are on others" in capsys.readouterr().err
     assert not list((tmp_path / "run").glob("artifacts/ImageExampleGen/examples/*"))
+
+
+PLANTS = {
+    "link to a folder": lambda place, precious: place.symlink_to(precious),
+    "dangling link": lambda place, _: place.symlink_to(place.with_name("nowhere")),
+    "file": lambda place, _: place.write_bytes(b"mine"),
+    "pipe": lambda place, _: os.mkfifo(place),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_our_folder_on_a_volume_is_no_link(plant: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The name is in every compiled pipeline, so anybody who writes to the volume knows it."""
+    place, precious = tmp_path / VOLUME_STAGING, tmp_path / "precious"
+    precious.mkdir()
+    monkeypatch.setenv(STAGING_VARIABLE, str(place))
+    spec = SimpleNamespace(fingerprint="f" * 64)
+    assert staging_root([], str) == str(place)
+    assert _checkpoints(spec, tmp_path) == f"{place}/training/{'f' * 32}"
+    shutil.rmtree(place)
+    PLANTS[plant](place, precious)
+    before = os.lstat(place)
+    for use in (lambda: staging_root([], str), lambda: _checkpoints(spec, tmp_path)):
+        with pytest.raises(UsageError, match=f"{place}: "):
+            use()
+    assert not list(precious.iterdir())
+    assert not (tmp_path / "nowhere").exists()
+    assert os.lstat(place) == before

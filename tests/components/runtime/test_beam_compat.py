@@ -1,19 +1,30 @@
 """The private parts of Beam that we use do as we expect, on both stacks."""
 
 import importlib.util
+import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import grpc
 import numpy as np
 import objsize
+import psutil
 import pytest
 from apache_beam.internal import cloudpickle_pickler, pickler
+from apache_beam.runners.portability import local_job_service
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.worker import statecache
 from compat import checked_with
 
 from shardwright.components.runtime import beam_compat
 from shardwright.components.runtime.beam import in_process_beam
+
+LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
 
 
 @pytest.fixture
@@ -42,6 +53,61 @@ def test_pipelines_in_this_process_are_pickled_by_cloudpickle_and_later_ones_as_
     assert before == pickler.DEFAULT_PICKLE_LIB
     beam.Pipeline(argv=[])
     assert (pickler.desired_pickle_lib is cloudpickle_pickler) == (before == "cloudpickle")
+
+
+def listening() -> set[str]:
+    """The addresses at which this process and its children listen."""
+    found = set()
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            connections = process.net_connections("inet")
+            found |= {one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN}
+    return found
+
+
+@pytest.mark.parametrize("module", [worker_handlers, local_job_service])
+def test_services_of_workers_listen_on_the_loopback(module: Any) -> None:
+    def addresses(source: str) -> set[str]:
+        return set(re.findall(r"add_insecure_port\(\s*(.*?)\)", source, re.DOTALL))
+
+    # Beam names the address itself, and the module `grpc`.
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    assert "'[::]:0'" in addresses(source)
+    assert module.grpc is grpc
+    before = listening()
+    with in_process_beam():
+        server = module.grpc.server(ThreadPoolExecutor(1))
+        assert server.add_insecure_port("[::]:0")
+        server.start()
+        assert module.grpc.StatusCode is grpc.StatusCode
+    assert listening()
+    assert listening() - before <= LOOPBACK
+    server.stop(None)
+    assert module.grpc is grpc
+
+
+@pytest.mark.slow
+@pytest.mark.two_stacks
+def test_worker_processes_are_reached_from_this_machine_only() -> None:
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            seen.update(listening())
+
+    before = listening()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+        with in_process_beam(), beam.Pipeline(argv=options) as pipeline:
+            _ = pipeline | beam.Create(range(20)) | beam.Reshuffle() | beam.Map(str)
+    finally:
+        over.set()
+        watcher.join()
+    assert seen - before
+    assert seen - before <= LOOPBACK
 
 
 def adder(number: int) -> Callable[[int], int]:

@@ -132,8 +132,11 @@ REFUSED = [
     ({"vertex": {"image": "shardwright"}}, r"vertex\.image: 'shardwright' .* a tag or a digest"),
     ({"vertex": {"labels": {"Team": "x"}}}, r"vertex\.labels\.Team: 'x' is not a label"),
     ({"vertex": {"resources": {"Trainr": {}}}}, r"vertex\.resources\.Trainr: .* Did you mean Trainer\?"),
-    ({"vertex": {"resources": {"Trainer": {"cpu": 0}}}}, r"vertex\.resources\.Trainer\.cpu: 0\.0 is too small"),
-    ({"vertex": {"resources": {"Trainer": {"memory": 16}}}}, r"resources\.Trainer\.memory: 16 is too small"),
+    (
+        {"vertex": {"resources": {"Trainer": {"cpu": 0}}}},
+        r"vertex\.resources\.Trainer\.cpu: 0\.0 is out of range\. Use a value from 0\.1 to 96",
+    ),
+    ({"vertex": {"resources": {"Trainer": {"memory": 16}}}}, r"resources\.Trainer\.memory: 16 is out of range"),
     ({"vertex": {"trainer": {"topology": "2x2"}}}, r"vertex\.trainer\.machine: missing"),
     ({"vertex": {"trainer": {"machine": "g2-standard-4", "gpu": "NVIDIA_L4"}}}, r"trainer\.gpus: 0 of NVIDIA_L4"),
     ({"vertex": {"dataflow": {"components": ["Evaluator"]}}}, r"dataflow\.components\.Evaluator: .*its machine"),
@@ -199,8 +202,8 @@ REFUSED = [
     *[({"vertex": {"schedule": {"cron": cron}}}, rf"vertex\.schedule\.cron: {message}") for cron, message in CRON],
     *[({place: {"image": image}}, rf"{place}\.image: .* a tag or a digest") for place in PLACES for image in IMAGES],
     *[({"kubeflow": section}, rf"kubeflow\.{message}") for section, message in KUBERNETES],
-    ({"beam": {"options": ["runner=X"]}}, r"beam\.options: 'runner=X' is not an option of Beam"),
-    ({"beam": {"per_component": {"StatisticsGen": ["x"]}}}, r"beam\.per_component\.StatisticsGen: 'x'"),
+    ({"beam": {"options": ["runner=X"]}}, r"beam\.options\[0\]: 'runner=X' is not an option of Beam"),
+    ({"beam": {"per_component": {"StatisticsGen": ["x"]}}}, r"beam\.per_component\.StatisticsGen\[0\]: 'x'"),
 ]
 
 

@@ -62,7 +62,7 @@ def test_the_stub_is_that_of_the_rows():
 
 @pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
 def test_a_function_gives_its_format_with_its_options_alone(row):
-    make = CONSTRUCTORS[row.constructor]
+    make = CONSTRUCTORS[row.function]
     needed = ["a"] if row.path else []
     assert make(*needed) == LabelsConfig(format=row.name, path=(row.path and "a") or None)
     values = {"boxes": True, "beyond_image": "clip", "regex": "(?P<image>.+)" if row.path else "(?P<label>.+)",
@@ -75,7 +75,7 @@ def test_a_function_gives_its_format_with_its_options_alone(row):
             made = make(*needed, **{name: value})
             assert getattr(made, name) != getattr(LabelsConfig(), name), name
         else:
-            with pytest.raises(UsageError, match=f"{row.constructor}: {name}: is not an option"):
+            with pytest.raises(UsageError, match=f"{row.function}: {name}: is not an option"):
                 make(*needed, **{name: value})
 
 

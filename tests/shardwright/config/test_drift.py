@@ -29,7 +29,7 @@ def test_defaults():
         ({"reference": ""}, r"gate\.drift\.reference: '' is not a dataset"),
         ({"reference": "x", "images": 3}, r"gate\.drift\.images: 3 is too small"),
         ({"reference": "x", "alpha": 0}, r"gate\.drift\.alpha: 0.* is out of range"),
-        ({"reference": "x", "ignore": ["shape"]}, r"gate\.drift\.ignore: 'shape' is not known"),
+        ({"reference": "x", "ignore": ["shape"]}, r"gate\.drift\.ignore\[0\]: 'shape' is not known"),
         ({"reference": "x", "wat": 1}, r"gate\.drift\.wat: unknown key"),
     ],
 )
@@ -59,7 +59,7 @@ def test_splits_are_compared_where_it_is_asked_for():
             {"alpha": 6e-5},
             r"gate\.skew\.alpha: 6e-05 for 2 comparisons .* embedding .* 0\.0001 or more, or",
         ),
-        ({"ignore": ["shape"]}, r"gate\.skew\.ignore: 'shape' is not known"),
+        ({"ignore": ["shape"]}, r"gate\.skew\.ignore\[0\]: 'shape' is not known"),
         ({"reference": "x"}, r"gate\.skew\.reference: unknown key"),
     ],
 )

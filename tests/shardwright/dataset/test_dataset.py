@@ -12,9 +12,10 @@ from shardwright.config.transform import TextConfig, TransformConfig
 from shardwright.dataset import manifest
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, ShardwrightError
 from shardwright.staging.commit import DatasetPlan, commit
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.verify import verify
 
 
 def test_the_folder_above_datasets_names_the_newest(folder):
@@ -23,6 +24,13 @@ def test_the_folder_above_datasets_names_the_newest(folder):
     shutil.copytree(folder, folder.parent / "examples" / "10")
     with pytest.raises(DatasetError, match=r"Did you mean .*/examples/10\?"):
         ImageDataset.open(folder.parent / "examples")
+
+
+def test_the_folder_of_a_transform_names_the_dataset_in_it(folder):
+    folder.rename(folder.parent / "transformed_examples")
+    for opens in (ImageDataset.open, verify):
+        with pytest.raises(ShardwrightError, match=r"Did you mean .*/transformed_examples\?"):
+            opens(folder.parent)
 
 
 @pytest.fixture

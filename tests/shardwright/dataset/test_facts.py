@@ -90,10 +90,14 @@ def example_of(encoded, starts):
     }
 
 
+AS_INGESTED = {"image/channels": 3, "image/orientation": 6, "image/blake3": b"00fe" * 16}
+
+
 @pytest.mark.parametrize("size", [10, 100_000, 1 << 17, 700_000])
 @pytest.mark.parametrize("masks", [3, 9_000, 40_000, 90_000])
-def test_facts_of_values_are_those_of_the_record(size, masks):
-    features = example_of(b"\x0a\x12" * (size // 2), np.arange(masks) * 4)
+@pytest.mark.parametrize("further", [{}, AS_INGESTED, {**AS_INGESTED, "image/blake3": b"0" * 64}], ids=len)
+def test_facts_of_values_are_those_of_the_record(size, masks, further):
+    features = {**example_of(b"\x0a\x12" * (size // 2), np.arange(masks) * 4), **further}
     plan = plan_of(features)
     whole, pieces, values, packed = (plan.facts(SHARD) for _ in range(4))
     whole.add("a", encode_example(features))

@@ -15,7 +15,7 @@ def test_pieces_make_the_same_lines_as_sorting_all(tmp_path, monkeypatch, count)
     random.Random(1).shuffle(rows)
     sorter = RowSorter(tmp_path / "scratch")
     for row in rows:
-        sorter.add(row)
+        sorter.add(row.key, f"{row.to_json()}\n")
     assert sorter.count == count
     lines = [f"{row.to_json()}\n" for row in sorted(rows, key=lambda row: (row.key, row.to_json()))]
     assert list(sorter.lines()) == lines

@@ -3,11 +3,13 @@
 import json
 
 import pytest
+import tool_files
 from ingesting import run
 
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
-from shardwright.formats.registry import recognize
+from shardwright.formats.registry import reader_of, recognize
+from shardwright.label_formats import FORMATS
 
 LABELME = {"version": "5.0", "flags": {}, "shapes": [{"label": "cat", "points": [[0, 0]]}], "imagePath": "a.jpg"}
 VIA = {"a.jpg123": {"filename": "a.jpg", "size": 123, "regions": [{"shape_attributes": {}}], "file_attributes": {}}}
@@ -41,7 +43,7 @@ TOOLS = [
     ("annotations.xml", CVAT, "CVAT"),
     ("a.txt", YOLO, "YOLO"),
     ("data.yaml", "train: ../train\nnc: 2\nnames: [cat, dog]\n", "YOLO"),
-    ("default.json", json.dumps(DATUMARO), "datumaro"),
+    ("default.json", json.dumps(DATUMARO), "Datumaro"),
     ("createml.json", json.dumps(CREATE_ML), "CreateML"),
     ("export.json", json.dumps(LABELBOX_V1), "from before its JSON lines"),
     ("import.json", json.dumps(LABELBOX_IMPORT), "import file of Labelbox"),
@@ -56,7 +58,7 @@ TOOLS = [
     ("unsplit.csv", "gs://bucket/a.jpg,car,0.1,0.2,,,0.5,0.6,,\n", "Vertex AI or AutoML"),
 ]
 NOT_READ = (
-    *("datumaro", "CreateML", "from before its JSON lines", "import file of Labelbox", "JSON-MIN", "VoTT", "BDD100K"),
+    *("CreateML", "from before its JSON lines", "import file of Labelbox", "JSON-MIN", "VoTT", "BDD100K"),
     *("KITTI", "DOTA", "VisDrone", "Vertex AI or AutoML"),
 )
 
@@ -126,3 +128,28 @@ def test_one_of_many_files_needs_their_folder(tmp_path, image_input, name, conte
     raw["input"]["labels"] = {"path": str(tmp_path / name)}
     with pytest.raises(UsageError, match=f"{name}: holds {tool}.*Give the folder"):
         run(raw, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("tool", "option", "value"),
+    [
+        ("LabelMe", "threshold", 128),
+        ("VIA", "values", "stored"),
+        ("boxes in a CSV", "separator", "|"),
+        ("labels as JSON lines", "unlisted_values", "ignore"),
+        ("Datumaro", "features", "auto"),
+    ],
+)
+def test_an_option_that_a_detected_format_does_not_use_is_refused(tmp_path, tool, option, value):
+    draw, form, _ = tool_files.TOOLS[tool]
+    draw(tmp_path / "in")
+    file = next(path for path in sorted((tmp_path / "in").rglob("*")) if path.suffix in (".json", ".csv", ".jsonl"))
+    labels = {"path": str(file.parent if tool == "LabelMe" else file), option: value, "boxes": True}
+    source = {"images": str(tmp_path / "in"), "labels": labels, "classes": ["car", "road"]}
+    with pytest.raises(ConfigError, match=f"input.labels.{option}: not used by {form} "):
+        run({"task": "classification", "input": source}, tmp_path / "out")
+
+
+@pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
+def test_a_row_leads_to_its_reader(row):
+    assert reader_of(row).format == row.name

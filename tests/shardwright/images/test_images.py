@@ -308,7 +308,8 @@ def test_any_damage_gives_a_header_or_an_image_error(data):
 )
 def test_a_scan_ends_at_the_first_marker_that_is_not_its_own(data, at_once):
     end = re.search(rb"\xff[^\x00\xff\xd0-\xd7]", data)
-    with mock.patch.object(jpeg_file, "_AT_ONCE", at_once):
+    many = 0 if at_once % 2 else 1 << 13
+    with mock.patch.multiple(jpeg_file, _AT_ONCE=at_once, _WORTH_ARRAYS=many):
         found = jpeg_file._scan_end(data, 0)
         assert found == (end.start() if end else None)
         assert jpeg_file._scan_end(b"\xff\xd9" + data, 2) == (None if found is None else found + 2)

@@ -80,7 +80,7 @@ def test_a_plan_that_goes_on_with_earlier_task_files_is_held_to_the_same_table(t
     def killed(*given, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ingest_run, "write_shard", killed)
+    monkeypatch.setattr(ingest_run, "write_range", killed)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "ds", workers=1)
     monkeypatch.undo()
@@ -111,14 +111,14 @@ def test_masks_in_records_that_change_while_shards_are_written_make_no_dataset(
     before, after = payloads(1), payloads(3)
     assert [len(one) for one in before] == [len(one) for one in after]
     file = write_records(tmp_path / "in/a.tfrecord", before, packing)
-    write = ingest_write.write_shard
+    write = ingest_write.write_range
 
     def late(*given, **options):
         packed = next((tmp_path / ".ds.staging").rglob("*/a.tfrecord"), file)
         write_records(packed, after)
         return write(*given, **options)
 
-    monkeypatch.setattr(ingest_run, "write_shard", late)
+    monkeypatch.setattr(ingest_run, "write_range", late)
     raw = reading(tmp_path / "in", "segmentation", classes=["one", "two", "three"])
     with pytest.raises(CheckFailed, match=r"a\.tfrecord, mask at byte \d+: the mask has changed"):
         run(raw, tmp_path / "ds", workers=1)

@@ -27,6 +27,14 @@ def test_ten_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, r
 
 
 @pytest.mark.slow
+def test_kills_of_a_run_in_ranges_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
+    in_ranges = {**raw, "shards": {"count": 2}}
+    killed, resumed = kills(in_ranges, tmp_path / "kills", 10, random.Random(5), monkeypatch, most=4)
+    assert killed >= 7
+    assert resumed >= 2
+
+
+@pytest.mark.slow
 def test_kills_of_a_run_that_copies_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
     run({**raw, "split": {"ratios": {"train": 0.5, "eval": 0.25, "test": 0.25}}}, tmp_path / "earlier")
     copying = {**raw, "reuse_from": str(tmp_path / "earlier")}

@@ -52,9 +52,9 @@ def annotations():
         live.append(bytes(600) if number % 20 == 0 else None)
         yield Annotation(number % 1000, 0, f"{number:4000d}", number)
 
-write_labels(Path(sys.argv[1]), {PlannedShard("train", 0, 1): np.arange(1000)}, 1000, iter(()))
+write_labels(Path(sys.argv[1]), {PlannedShard("train", 0, 1): np.arange(1000)}, [(0, 1000)], 1000, iter(()))
 before = resident()
-write_labels(Path(sys.argv[1]), {PlannedShard("train", 0, 1): np.arange(1000)}, 1000, annotations())
+write_labels(Path(sys.argv[1]), {PlannedShard("train", 0, 1): np.arange(1000)}, [(0, 1000)], 1000, annotations())
 print(resident() - before)
 """
 
@@ -63,4 +63,4 @@ def test_what_was_gathered_goes_back_to_the_system_though_objects_between_live_o
     command = [sys.executable, "-c", HELD, str(tmp_path)]
     kept = int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
     assert kept < 8_000_000
-    assert len((tmp_path / "train-data-00000-of-00001.labels-0.jsonl").read_bytes()) > 20_000_000
+    assert len((tmp_path / "train-data-00000-of-00001.000000000.jsonl").read_bytes()) > 20_000_000

@@ -103,7 +103,7 @@ def test_a_file_that_changes_before_it_is_written_ends_the_run(tmp_path, settled
 def test_after_an_interruption_finished_shards_are_kept_only_of_the_same_files(tmp_path, settled, monkeypatch):
     raw = folders(tmp_path / "in")
     settled(AT_ONCE)
-    write_all, write_shard = ingest_run._write_all, ingest_run.write_shard
+    write_all, write_shard = ingest_run._write_all, ingest_run.write_range
 
     def stop_after_two(*given):
         done = write_all(*given)
@@ -113,7 +113,7 @@ def test_after_an_interruption_finished_shards_are_kept_only_of_the_same_files(t
 
     written = []
     monkeypatch.setattr(
-        ingest_run, "write_shard", lambda number, **given: written.append(number) or write_shard(number, **given)
+        ingest_run, "write_range", lambda number, **given: written.append(number) or write_shard(number, **given)
     )
     for change in (False, True):
         monkeypatch.setattr(ingest_run, "_write_all", stop_after_two)

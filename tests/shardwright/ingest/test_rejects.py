@@ -290,7 +290,7 @@ def test_what_is_rejected_too_much_already_ends_a_run_before_it_writes(tmp_path,
     few, enough = ({**raw, "rejects": {"max_fraction": share}} for share in (0.42, 0.5))
     for number in range(11):
         (tmp_path / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"GIF89a")
-    monkeypatch.setattr(module, "write_shard", None)
+    monkeypatch.setattr(module, "write_range", None)
     with pytest.raises(CheckFailed, match=r"11 of 24 inputs were rejected, 10 are allowed .*\n  000.jpg: "):
         run(few, tmp_path / "out")
     assert [path.name for path in tmp_path.glob(".out.staging/*")] == ["probed"]

@@ -28,9 +28,9 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
     assert not (tmp_path / "out").exists()
     monkeypatch.setattr(ingest_run, "_write_all", write_all)
     written = []
-    write_shard = write.write_shard
+    write_shard = write.write_range
     monkeypatch.setattr(
-        ingest_run, "write_shard", lambda number, **given: written.append(number) or write_shard(number, **given)
+        ingest_run, "write_range", lambda number, **given: written.append(number) or write_shard(number, **given)
     )
     resumed = run(raw, tmp_path / "out")
     assert len(written) == len(resumed.shards) - 2
@@ -47,7 +47,7 @@ def test_a_kill_while_staging_is_deleted_leaves_no_part_of_it_to_an_attempt_with
     delete = staging.remove_tree
 
     def deletes_a_part(folder):
-        labels = sorted(Path(folder).glob("tasks/*.labels-0.jsonl"))
+        labels = sorted(Path(folder).glob("tasks/*.000000000.jsonl"))
         if not labels:
             delete(folder)
             return

@@ -333,5 +333,5 @@ def test_folders_of_masks_are_read_of_one_span_and_not_joined(tmp_path):
     run({**raw(tmp_path / "in", **masks), "task": "segmentation"}, tmp_path / "out")
     for example in examples(tmp_path / "out").values():
         assert example["image/segmentation/sea/area"].tolist() == [54]
-    with pytest.raises(UsageError, match=r"2/masks holds masks, and of several spans, .* only CSV tables are joined"):
+    with pytest.raises(UsageError, match=r"2/masks is read as mask_images, .* only CSV tables are joined"):
         run({**raw(tmp_path / "in", **masks, span="all"), "task": "segmentation"}, tmp_path / "all")

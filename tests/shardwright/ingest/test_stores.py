@@ -19,7 +19,7 @@ from shardwright.config import parse_config
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
-from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, tasks, write_shard
+from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, ranges, tasks, write_range
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, gcs
 
@@ -223,7 +223,7 @@ def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input
     raw = image_input(tmp_path / "in")
     run(raw, tmp_path / "local")
     out = f"{stores.bucket(scheme)}/out"
-    write_all, write_shard = ingest_run._write_all, write.write_shard
+    write_all, write_shard = ingest_run._write_all, write.write_range
 
     def stop_after_two(*arguments):
         done = write_all(*arguments)
@@ -240,7 +240,7 @@ def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
     monkeypatch.setattr(ingest_run, "_write_all", write_all)
     written = []
-    monkeypatch.setattr(ingest_run, "write_shard", lambda *a, **o: written.append(a) or write_shard(*a, **o))
+    monkeypatch.setattr(ingest_run, "write_range", lambda *a, **o: written.append(a) or write_shard(*a, **o))
     resumed = run(raw, out)
     assert len(written) == len(resumed.shards) - 2
     assert remote_contents(stores, out) == contents(tmp_path / "local")
@@ -434,11 +434,12 @@ def test_a_full_disk_is_named_and_nothing_appears(tmp_path, image_input, workers
 def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_path, image_input, scheme, monkeypatch):
     raw = image_input(tmp_path / "in")
     run(raw, tmp_path / "local")
+    monkeypatch.setattr(ranges, "_MOST_IMAGES", 3)
+    monkeypatch.setattr(ranges, "_SMALL", 0)
     config = parse_config(raw, base="/")
     prepared = plan_ingest(IngestRecipe.of(config), locate(config))
     plan = prepared.plan
     url = f"{stores.bucket(scheme)}/staging"
-    monkeypatch.setattr(tasks, "_BLOCK", 3)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "launcher"))
     here = Staging.open(url, plan.dataset.fingerprint, plan.tools)
     prepared.stage(here, elsewhere=True)
@@ -447,8 +448,8 @@ def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_p
     there = pickle.loads(pickle.dumps(here))
     assert there == Staging.open(url, plan.dataset.fingerprint, plan.tools) != here
     assert not list(Path(there.root).iterdir())
-    for number in range(len(plan.dataset.shards)):
-        write_shard(number, plan, there)
+    for part in plan.missing_ranges(here, 16):
+        write_range(part, plan.for_writers(), there)
     assert there.unfinished(plan.dataset.shards) == []
     assert not [p for name in ("Split-*", "index", "rows", "done") for p in Path(there.root, name).rglob("*.*")]
     commit_ingest(plan, here, tmp_path / "out", {})

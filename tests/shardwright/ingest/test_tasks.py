@@ -2,23 +2,40 @@
 
 import tracemalloc
 
+import numpy as np
 import pytest
 from ingesting import run, tree
 
 from shardwright import storage
+from shardwright.config import ImagesConfig
 from shardwright.errors import CheckFailed
-from shardwright.ingest import tasks, write
+from shardwright.ingest import ranges, write
 from shardwright.ingest.known_files import FileHashes
+from shardwright.staging.staging import PlannedShard
 from shardwright.storage import FileHash
 
 
-@pytest.mark.parametrize("block", [1, 3, 7])
-def test_blocks_of_any_size_make_the_same_dataset(tmp_path, image_input, monkeypatch, block):
-    raw = image_input(tmp_path / "in")
-    run(raw, tmp_path / "whole")
-    monkeypatch.setattr(tasks, "_BLOCK", block)
-    run(raw, tmp_path / "out")
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("most", [1, 3, 7])
+@pytest.mark.parametrize("verify", ["full", "header"])
+def test_ranges_of_any_size_make_the_same_dataset(tmp_path, image_input, monkeypatch, most, workers, verify):
+    raw = {**image_input(tmp_path / "in"), "images": {"verify": verify}}
+    run(raw, tmp_path / "whole", workers=1)
+    monkeypatch.setattr(ranges, "_MOST_IMAGES", most)
+    monkeypatch.setattr(ranges, "_SMALL", 0)
+    run(raw, tmp_path / "out", workers=workers)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_a_shard_of_many_images_is_cut_and_a_large_image_is_a_range():
+    shards = {PlannedShard("train", 0, 2): np.arange(2000), PlannedShard("train", 1, 2): np.arange(2000, 2003)}
+    sizes = np.full(2003, 2_000)
+    sizes[2000:] = 1 << 30
+    cuts = ranges.cut_ranges(shards, ranges.cost_of(ImagesConfig(verify="header"), sizes), "/")
+    assert len(cuts[0]) > 5
+    assert [cuts[0][0], cuts[0][-1]] == [0, 2000]
+    assert max(np.diff(cuts[0])) <= 512
+    assert cuts[1] == (0, 1, 2, 3)
 
 
 def test_a_file_that_changes_between_hashing_and_writing_ends_the_run(tmp_path, image_input, monkeypatch):

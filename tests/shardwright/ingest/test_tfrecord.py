@@ -94,8 +94,8 @@ def test_a_run_over_compressed_files_goes_on_where_it_was_ended(tmp_path, monkey
         written.append(number)
         return write(number, plan, staging, **cores)
 
-    write = ingest_write.write_shard
-    monkeypatch.setattr(ingest_run, "write_shard", interrupted)
+    write = ingest_write.write_range
+    monkeypatch.setattr(ingest_run, "write_range", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "out")
     monkeypatch.undo()
@@ -350,13 +350,13 @@ def test_an_input_that_changes_while_it_is_read_ends_the_run(tmp_path, monkeypat
     from shardwright.ingest import write as ingest_write
 
     file = write_records(tmp_path / "in/a.rec", labeled(5))
-    write = ingest_write.write_shard
+    write = ingest_write.write_range
 
     def late(number, plan, staging, **cores):
         write_records(file, labeled(5, 50))
         return write(number, plan, staging, **cores)
 
-    monkeypatch.setattr(ingest_run, "write_shard", late)
+    monkeypatch.setattr(ingest_run, "write_range", late)
     with pytest.raises(CheckFailed, match=r"a\.rec, bytes \d+ to \d+: the file has changed"):
         run(reading(tmp_path / "in"), tmp_path / "out")
 

@@ -50,14 +50,14 @@ def test_records_that_change_on_the_bucket_end_the_run(stores, tmp_path, monkeyp
     url = f"{stores.bucket('gs')}/records"
     write_records(tmp_path / "in/a.tfrecord", [record(i, label=i % 2) for i in range(6)])
     stores.copy_of(tmp_path / "in", url)
-    write = ingest_write.write_shard
+    write = ingest_write.write_range
 
     def late(*arguments, **named):
         write_records(tmp_path / "in/a.tfrecord", [record(i, label=i % 2) for i in range(10, 16)])
         stores.copy_of(tmp_path / "in", url)
         return write(*arguments, **named)
 
-    monkeypatch.setattr(ingest_run, "write_shard", late)
+    monkeypatch.setattr(ingest_run, "write_range", late)
     with pytest.raises((CheckFailed, StorageError), match="changed"):
         run(reading(url), tmp_path / "out")
     assert not (tmp_path / "out").exists()

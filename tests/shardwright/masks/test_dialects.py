@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shardwright.masks import rle
+from shardwright.masks import dialects, rle
 from shardwright.masks.dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect, compress_counts, to_counts
 
 DIALECTS = {
@@ -166,6 +166,22 @@ def test_any_text_gives_sound_runs_or_an_rle_error(dialect, text):
     except rle.RleError:
         return
     assert np.array_equal(rle.encode(rle.draw(rle.from_flat(runs.reshape(-1)), 6, 5)), runs)
+
+
+@given(counts=st.lists(st.integers(0, 2**28), max_size=60), text=st.text(alphabet="0PoN4", min_size=1, max_size=60))
+def test_pieces_of_a_compressed_string_read_like_the_whole(counts, text):
+    def read(compressed):
+        try:
+            return dialects._decompress(compressed, "frame").tolist()
+        except rle.RleError as error:
+            return str(error)
+
+    for compressed in (compress_counts(counts) or "0", text):
+        whole = read(compressed)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dialects, "_PIECE", 13)
+            assert read(compressed) == whole
+    assert read(compress_counts(counts) or "0") == (counts or [0])
 
 
 def test_runs_that_touch_or_are_empty_are_one_run():

@@ -16,7 +16,6 @@ from shardwright.masks import rle
 from shardwright.masks.mask_images import (
     MaskFileError,
     MaskImage,
-    UnknownValueError,
     gray_of,
     label_runs,
     mask_size,
@@ -73,11 +72,12 @@ def test_values_of_one_label_are_one_mask(values, labels):
 
 
 def test_a_value_that_is_no_class_is_named():
-    with pytest.raises(UnknownValueError, match=r"1 pixel is 2 and 2 other values, .*known are 0, 1"):
+    with pytest.raises(MaskFileError, match=r"1 pixel is 2 and 2 other values, .*known are 0, 1"):
         label_runs(MaskImage(VALUES, 8), {0: None, 1: 0})
     colors = np.array([[COLOR + 0xFF8000]], np.uint32)
-    with pytest.raises(UnknownValueError, match="1 pixel is #ff8000, which is not a class; known are #000000"):
+    with pytest.raises(MaskFileError, match="1 pixel is #ff8000, which is not a class; known are #000000") as caught:
         label_runs(MaskImage(colors, 24), {COLOR: None})
+    assert caught.value.code == "unknown_class"
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF"])

@@ -1,5 +1,7 @@
 """The watcher counts shards that somebody else finishes, and ends with the block."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,24 @@ def test_finished_shards_are_counted_once(
             write(shard)
     assert totals == [(4 - finished_before, "writing shards")]
     assert counted.done == 4 - finished_before
+
+
+def test_images_of_finished_parts_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, totals = _Counted(), []
+
+    @contextmanager
+    def fake(total: int, label: str) -> Iterator[_Counted]:
+        totals.append((total, label))
+        yield counted
+
+    monkeypatch.setattr(staged, "progress", fake)
+    staging = Staging.open(tmp_path, "f" * 64)
+    shards, bounds = [PlannedShard("train", 0, 2), PlannedShard("train", 1, 2)], [(0, 2, 5, 6), (0, 4)]
+    staging.path("parts/Split-train-data-00000-of-00002").mkdir(parents=True)
+    with staged.shard_progress(staging, shards, "writing images", bounds):
+        staging.path("parts/Split-train-data-00000-of-00002/000000002-000000005.json").touch()
+    assert totals == [(10, "writing images")]
+    assert counted.done == 3
 
 
 def test_an_error_in_the_block_comes_out(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import killing
@@ -13,11 +14,14 @@ import pytest
 
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.shard_names import ShardNames
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, remove_staged
+from shardwright.staging.shard_writer import Part
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
-from shardwright.storage.locks import lock_folder
+from shardwright.storage.locks import lock_file, lock_folder
 from shardwright.storage.whole_files import WholeFile
+from shardwright.tfrecords.encode import encode_example, ints
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
 
@@ -391,3 +395,95 @@ def test_nothing_stays_of_a_staging_folder_whose_dataset_is_published(tmp_path, 
     commit(staged(root / group, the_plan), the_plan, out, {"runner": "test"})
     remove_staged(str(root), out)
     assert [place.name for place in tmp_path.iterdir()] == ["out"]
+
+
+BOUNDS = (0, 2, 3, 7)
+
+
+def results(begin, end):
+    for number in range(begin, end):
+        key = f"{(number * 5) % 7}ü"
+        if number == 4:
+            yield RecordResult(key, None, "rejected", "truncated", "ends", input_line=f'{{"key":"{key}"}}\n')
+        else:
+            label = {"image/class/label": ints([number % 2]), "image/encoded": bytes(number)}
+            line, origin = f'{{"key":"{key}","row":[{number}]}}\n', f'["{number}"]' if number % 2 else ""
+            yield RecordResult(key, encode_example(label), marks=("located",), origin=origin, input_line=line)
+
+
+def parted(staging, the_plan, *numbers):
+    ends = list(pairwise(BOUNDS))
+    for number in numbers:
+        staging.write_part(SHARDS[0], *ends[number], results(*ends[number]), the_plan.facts(SHARDS[0]))
+    return staging.join_parts(SHARDS[0], BOUNDS, ShardNames(), the_plan.facts(SHARDS[0]), "inputs/z.jsonl")
+
+
+def damage_nothing(records, noted):
+    del records, noted
+
+
+def cut_records(records, noted):
+    records.write_bytes(records.read_bytes()[:-1])
+
+
+def empty_records(records, noted):
+    records.write_bytes(bytes(records.stat().st_size))
+
+
+def lose_records(records, noted):
+    records.unlink()
+
+
+def empty_note(records, noted):
+    noted.write_bytes(b"")
+
+
+def change_note(records, noted):
+    noted.write_bytes(noted.read_bytes().replace(b"located", b"Located"))
+
+
+def of_another_encoder(records, noted):
+    part = Part.decode(noted.read_bytes())
+    part.tools = "encoder 2"
+    noted.write_bytes(part.encode())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damage_nothing, cut_records, empty_records, lose_records, empty_note, change_note, of_another_encoder],
+)
+def test_a_shard_is_made_of_parts_and_a_damaged_one_is_written_again(tmp_path, damage):
+    the_plan = plan()
+    whole = Staging.open(tmp_path / "whole", the_plan.fingerprint)
+    expected = whole.write_shard(SHARDS[0], results(0, 7), facts=the_plan.facts(SHARDS[0]), inputs="inputs/z.jsonl")
+    staging = Staging.open(tmp_path / "parts", the_plan.fingerprint)
+    assert staging.missing_parts(SHARDS[0], BOUNDS) == [0, 1, 2]
+    assert parted(staging, the_plan, 2, 0) is None
+    assert staging.missing_parts(SHARDS[0], BOUNDS) == [1]
+    assert staging.result(SHARDS[0]) is None
+    (noted,) = staging.path("parts").rglob("000000000-*.json")
+    damage(noted.with_suffix(""), noted)
+    if damage is not damage_nothing:
+        assert parted(staging, the_plan, 1) == 0
+        assert staging.missing_parts(SHARDS[0], BOUNDS) == [0]
+        assert staging.result(SHARDS[0]) is None
+    assert parted(staging, the_plan, 0, 1) is None
+    assert staging.result(SHARDS[0]) == expected
+    assert tree(staging.root) == tree(whole.root)
+    # Its parts are gone, and a process that comes late changes nothing.
+    assert not list(staging.path("parts").iterdir())
+    assert parted(staging, the_plan) is None
+
+
+def test_a_shard_is_left_to_the_process_that_makes_it(tmp_path):
+    the_plan = plan()
+    staging = Staging.open(tmp_path, the_plan.fingerprint)
+    place = staging.path("parts/Split-eval-data-00000-of-00001")
+    place.mkdir(parents=True)
+    folder = os.open(place, os.O_RDONLY)
+    assert lock_file(folder)
+    assert parted(staging, the_plan, 0, 1, 2) is None
+    assert staging.result(SHARDS[0]) is None
+    os.close(folder)
+    assert parted(staging, the_plan) is None
+    assert staging.result(SHARDS[0]).info.records == 6

@@ -3,10 +3,11 @@
 import errno
 import os
 import random
+from types import SimpleNamespace
 
 import pytest
 
-from shardwright.checksum import checksum_of
+from shardwright.checksum import checksum_of, new_checksum
 from shardwright.storage import block_file
 from shardwright.storage.block_file import BlockFile
 from shardwright.storage.durable import begin_flush
@@ -62,6 +63,58 @@ def test_no_call_has_more_bytes_than_one_may_have(tmp_path, monkeypatch):
     written(tmp_path / "f", pieces())
     assert max(sizes) == 50_000
     assert sum(sizes) == sum(map(len, pieces()))
+
+
+def copies_less(*given, **places):
+    return os.copy_file_range(given[0], given[1], 9_000, **places)
+
+
+def copies_until_refused(*given, **places):
+    if places["offset_src"]:
+        raise OSError(errno.EINVAL, "no")
+    return copies_less(*given, **places)
+
+
+def refuses(*given, **places):
+    raise OSError(errno.EXDEV, "no")
+
+
+def nothing(*given, **places):
+    return 0
+
+
+@pytest.mark.parametrize(
+    "call", [getattr(os, "copy_file_range", None), copies_less, copies_until_refused, refuses, nothing, None]
+)
+def test_a_file_is_appended_whatever_the_system_copies(tmp_path, monkeypatch, call):
+    fake = SimpleNamespace(**{name: getattr(os, name) for name in dir(os) if name != "copy_file_range"})
+    if call is not None:
+        fake.copy_file_range = call
+    monkeypatch.setattr(block_file, "os", fake)
+    monkeypatch.setattr(block_file, "_CALL", 50_000)
+    source, data = tmp_path / "source", b"".join(pieces())
+    source.write_bytes(data)
+    file, alone = BlockFile(tmp_path / "f"), new_checksum()
+    file.write(b"before")
+    assert file.append(source, alone) == len(data)
+    file.write(b"after")
+    assert file.checksum == checksum_of(b"before" + data + b"after")
+    assert file.size == len(data) + 11
+    file.close()
+    assert alone.hexdigest() == checksum_of(data)
+    assert (tmp_path / "f").read_bytes() == b"before" + data + b"after"
+
+
+def test_an_error_of_the_disk_is_not_taken_for_a_refusal(tmp_path, monkeypatch):
+    def full(*given, **places):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(block_file.os, "copy_file_range", full)
+    (tmp_path / "source").write_bytes(b"x")
+    file = BlockFile(tmp_path / "f")
+    with pytest.raises(OSError, match="full"):
+        file.append(tmp_path / "source", new_checksum())
+    file.close()
 
 
 def test_an_error_of_a_call_is_raised(tmp_path, monkeypatch):

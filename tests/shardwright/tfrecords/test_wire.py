@@ -51,3 +51,18 @@ def test_the_largest_number_of_a_size_comes_back_and_so_does_the_next(number):
     values = np.full(9, number, np.int64)
     assert pack_int64(values) == varint(number) * 9
     assert unpack_int64(pack_int64(values)).tolist() == values.tolist()
+
+
+@given(st.binary(max_size=24))
+def test_few_bytes_are_read_as_many_are(packed):
+    """Few bytes are read without arrays, which those of a mask before them make worth it."""
+    before = b"\x7f" * 300
+
+    def outcome(data):
+        try:
+            return unpack_int64(data).tolist()
+        except WireError:
+            return None
+
+    many = outcome(before + packed)
+    assert outcome(packed) == (None if many is None else many[300:])

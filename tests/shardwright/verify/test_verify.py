@@ -28,6 +28,7 @@ def whole(tmp_path_factory, image_input):
     for number in (3, 11, 17):
         (root / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"BM")
     run(raw, root / "out")
+    damage.settle(root / "out", root)
     return root / "out"
 
 

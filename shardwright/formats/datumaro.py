@@ -1,0 +1,134 @@
+"""Datumaro JSON, as CVAT ("Datumaro 1.0") and Intel's tools export it: one file for each subset, in `annotations`.
+
+`items` has the images, `categories.label.labels` the names of the classes in the order of their numbers. An image is
+named from the folder `images/SUBSET` on, where the subset is the name of the file, or from `images` on; without a path
+it has the `id` as its name. Points, polylines and cuboids are left out. Sources: openvinotoolkit.github.io/datumaro
+(Datumaro format), docs.cvat.ai (Datumaro).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.formats.head import Head
+from shardwright.formats.object_values import (
+    ObjectError,
+    load_json,
+    read_id,
+    read_list,
+    read_mapping,
+    read_name,
+    read_number,
+    read_points,
+    read_size,
+)
+from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, shape
+from shardwright.images.boxes import Box
+
+_WITHOUT_AREA = {
+    "points": "sets of points",
+    "polyline": "polylines",
+    "skeleton": "skeletons",
+    "caption": "captions",
+    **dict.fromkeys(("cuboid_3d", "cuboid_2d"), "cuboids"),
+    **dict.fromkeys(("hash_key", "feature_vector"), "features of programs"),
+}
+
+
+class Datumaro(ObjectTable):
+    """See `ObjectFormat`."""
+
+    format, tool = "datumaro", "Datumaro's labels"
+
+    @staticmethod
+    def sniff(head: Head) -> str:
+        """See `AnnotationFormat.sniff`."""
+        return "Datumaro JSON" if head.has("items", "categories") else ""
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._labels: list[str] = []
+
+    def _entries(self) -> Iterator[Entry]:
+        document = load_json(self._path, "Datumaro")
+        try:
+            found = read_mapping(document, "the file")
+            items = read_list(found.get("items"), "items")
+            of_labels = read_mapping(found.get("categories"), "categories").get("label") or {"labels": []}
+            labels = read_list(read_mapping(of_labels, "categories.label").get("labels"), "categories.label.labels")
+            self._labels = [
+                read_name(read_mapping(one, "a label").get("name"), "the name of a label") for one in labels
+            ]
+        except ObjectError as error:
+            raise UsageError(f"{self._path}: {error}. Export Datumaro again.") from None
+        subset = os.path.splitext(self.name)[0]
+        for i, item in enumerate(items):
+            yield Entry(_names(item, subset), f"{self.name}, items[{i}]", item)
+
+    def _declared(self) -> Sequence[str]:
+        return () if self._has_ids() else self._labels
+
+    def _content(self, raw: Any) -> Content:
+        item = read_mapping(raw, "the item")
+        if item.get("image") is None and {"point_cloud", "video", "video_frame"} & item.keys():
+            raise ObjectError("is not an image")
+        sides = read_list(read_mapping(item.get("image") or {}, "image").get("size") or [0, 0], "image: size")
+        if len(sides) != 2:
+            raise ObjectError(f"image: size has {len(sides)} numbers, not height and width")
+        things: list[Thing] = []
+        tags: list[str] = []
+        left_out: Counter[str] = Counter()
+        for i, one in enumerate(read_list(item.get("annotations") or [], "annotations")):
+            where = f"annotation {i + 1}"
+            one = read_mapping(one, where)
+            kind = read_name(one.get("type"), f"{where}: type")
+            if kind in _WITHOUT_AREA:
+                left_out[_WITHOUT_AREA[kind]] += 1
+            elif kind == "label":
+                tags.append(self._label(one, where))
+            else:
+                things.append(_thing(kind, one, self._label(one, where), where))
+            if one.get("attributes"):
+                left_out["attributes of objects"] += len(one["attributes"])
+        return Content(things, list(dict.fromkeys(tags)), read_size(sides[0], sides[1], "image: "), left_out=left_out)
+
+    def _label(self, one: Mapping[str, Any], where: str) -> str:
+        number = read_id(one.get("label_id"))
+        if not number.isdecimal() or int(number) >= len(self._labels):
+            shown = ascii(one.get("label_id"))[:40]
+            raise ObjectError(f"{where}: the label id {shown} is not one of the {len(self._labels)} labels, from 0")
+        return number if self._has_ids() else self._labels[int(number)]
+
+
+def _names(item: Any, subset: str) -> list[str]:
+    """Returns what may be the name of an item's image."""
+    image = item.get("image") if isinstance(item, dict) else None
+    path = image.get("path") if isinstance(image, dict) else None
+    name = path or (item.get("id") if isinstance(item, dict) else None)
+    return [f"{subset}/{name}", name] if isinstance(name, str) and name.strip() else []
+
+
+def _thing(kind: str, one: Mapping[str, Any], label: str, where: str) -> Thing:
+    if kind == "mask":
+        code = read_mapping(one.get("rle"), f"{where}: rle")
+        return Thing(label, shape(size=code.get("size"), counts=code.get("counts")))
+    numbers = [
+        read_number(number, where) for number in read_list(one.get("bbox" if kind == "bbox" else "points"), where)
+    ]
+    if kind == "polygon":
+        if len(numbers) % 2:
+            raise ObjectError(f"{where}: the polygon has {len(numbers)} numbers, not pairs")
+        points = [list(pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
+        return Thing(label, polygon(read_points(points, f"{where}: polygon")))
+    if kind not in ("bbox", "ellipse"):
+        raise ObjectError(f"{where}: {ascii(kind)[:40]} is no shape that is read")
+    if len(numbers) != 4:
+        raise ObjectError(f"{where}: the {kind} has {len(numbers)} numbers, not 4")
+    left, top, third, fourth = numbers
+    if kind == "ellipse":
+        return ellipse(label, (left + third) / 2, (top + fourth) / 2, (third - left) / 2, (fourth - top) / 2)
+    return Thing(label, None, Box(left, top, left + third, top + fourth))

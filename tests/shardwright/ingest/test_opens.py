@@ -1,0 +1,72 @@
+"""A pass reads a file once: how often an ingest opens its table."""
+
+import os
+import sys
+
+import layouts
+import pytest
+import tool_files
+from ingesting import run
+
+from shardwright.formats import head
+from shardwright.storage import limits
+
+OPENED: list[str] = []
+WATCHED: list[str] = []
+
+
+def _note(event: str, arguments: tuple) -> None:
+    # `open` with an opener is two events; that of `os.open` has no mode.
+    if WATCHED and event == "open" and arguments[1] is None and arguments[0] == WATCHED[0]:
+        OPENED.append(arguments[0])
+
+
+sys.addaudithook(_note)
+
+
+@pytest.fixture
+def opens():
+    def count(raw, table, out):
+        OPENED.clear()
+        WATCHED[:] = [os.path.abspath(table)]
+        try:
+            run(raw, out)
+        finally:
+            WATCHED.clear()
+        return len(OPENED)
+
+    return count
+
+
+def tables(root):
+    """A table of each kind: how it is drawn, its file, and the options that it needs."""
+    layouts.severstal(root / "rle")
+    layouts.label_csv(root / "label")
+    tool_files.box_csv(root / "box")
+    tool_files.open_images(root / "oi")
+    for name, task, boxes in (("rle", "segmentation", False), ("label", "classification", False),
+                              ("box", "classification", True), ("oi", "classification", True)):  # fmt: skip
+        (table,) = (path for path in (root / name).glob("*.csv") if not path.name.startswith(("class", "sample")))
+        images = next(path.parent for path in (root / name).rglob("*.jpg"))
+        labels = {"path": str(table), **({"boxes": True} if boxes else {})}
+        raw = {"task": task, "input": {"images": str(images), "labels": labels, "unlisted_images": "reject"}}
+        yield name, {**raw, "rejects": {"max_fraction": 0.9}}, table
+
+
+def test_a_table_is_opened_twice_to_read_it_and_to_see_that_it_has_not_changed(tmp_path, opens):
+    counts = {name: opens(raw, table, tmp_path / f"out-{name}") for name, raw, table in tables(tmp_path)}
+    assert counts == dict.fromkeys(("rle", "label", "box", "oi"), 2)
+
+
+def test_a_table_that_is_not_kept_is_read_in_passes_with_the_same_result(tmp_path, opens, monkeypatch):
+    monkeypatch.setattr(head, "HEAD_BYTES", 64)
+    monkeypatch.setattr("shardwright.ingest.survey.MOST_KEPT_BYTES", 64)
+    for name, raw, table in tables(tmp_path):
+        kept = opens(raw, table, tmp_path / f"kept-{name}")
+        monkeypatch.setattr(limits, "MOST_KEPT_BYTES", 64)
+        streamed = opens(raw, table, tmp_path / f"streamed-{name}")
+        monkeypatch.setattr(limits, "MOST_KEPT_BYTES", 32 << 20)
+        assert streamed > kept
+        shards = [sorted((tmp_path / f"{how}-{name}").rglob("*.tfrecord")) for how in ("kept", "streamed")]
+        assert [file.read_bytes() for file in shards[0]] == [file.read_bytes() for file in shards[1]]
+        assert shards[0]
