@@ -1,10 +1,11 @@
-"""The file that a command writes where the user asks: without `--force`, it replaces only its earlier output."""
+"""The files that a command writes where the user asks: without `--force`, it replaces only its earlier output."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
+import sys
 from pathlib import Path
 
 # The first lines of a page, up to its title.
@@ -19,6 +20,7 @@ _HEAD_BYTES = 2000
 _OUR_COMMAND = "shardwright.components.runtime.container"
 _PIPELINE = re.compile(r"""["']?pipelineInfo["']?:\s*\{?\s*["']?name["']?:\s*["']?([^"'\n]+)""")
 _DOCUMENT_BYTES = 16 << 20
+_PNG = ".png"
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +31,47 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 def add_trust(parser: argparse.ArgumentParser) -> None:
     """Adds the option that permits a model to do more than compute."""
     parser.add_argument("--trust-model", action="store_true", help="do not check what the model does: it is your own")
+
+
+def add_show(parser: argparse.ArgumentParser, what: str) -> None:
+    """Adds the option to a command."""
+    parser.add_argument("--show", nargs="?", const="", type=_png, metavar=f"FILE{_PNG}", help=what)
+
+
+def _png(text: str) -> str:
+    if text and not text.lower().endswith(_PNG):
+        # Probably an argument that came after the option.
+        raise argparse.ArgumentTypeError(
+            f"{text} does not end with {_PNG}. Put --show last, or name the file: --show=pictures{_PNG}."
+        )
+    return text
+
+
+def picture_file(file: str | None, images: str, *, force: bool = False) -> str | None:
+    """Returns the PNG that `--show` writes: one in the folder for temporary files unless it is named.
+
+    Args:
+        file: the value of the option; `None` without it.
+        images: folder of the images, which must not contain it.
+        force: whether a file that exists may be replaced.
+
+    Returns:
+        The file; empty where the terminal shows the pictures, `None` without the option.
+
+    Raises:
+        UsageError: the file is among the images, or exists.
+    """
+    import tempfile
+
+    from shardwright.errors import UsageError
+
+    if not file:
+        shown = file is None or sys.stdout.isatty()
+        return file if shown else tempfile.mkstemp(suffix=_PNG, prefix="shardwright-readings-")[1]
+    if f"{os.path.abspath(file)}".startswith(f"{os.path.abspath(images)}/"):
+        raise UsageError(f"--show: {file} is below {images}, and would be one of the images. Name another place.")
+    check_free("--show", file, force=force)
+    return file
 
 
 def check_free(option: str, file: str, *, force: bool) -> None:

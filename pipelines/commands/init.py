@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardwright.errors import Reading, ShardwrightError, UsageError, unwritable
 from shardwright.escaping import escape
-from shardwright.pipelines.commands.files import add_force, check_free
+from shardwright.pipelines.commands.files import add_force, add_show, check_free, picture_file
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
-    from shardwright.pipelines.init.decide import Decision
+    from shardwright.ingest import SurveyedInput
+    from shardwright.pipelines.init.question import Decision
     from shardwright.pipelines.init.spell_out import ResolvedInput
 
 _TASKS = ("segmentation", "classification")
@@ -53,6 +53,7 @@ def add(commands: Commands) -> None:
         default=[],
         help="a value of the configuration, e.g. input.labels.rle.order=row; may be repeated",
     )
+    add_show(init, "show images under each reading, in the terminal or as a PNG; without a question, as they are read")
     add_force(init)
     init.add_argument("--json", action="store_true", help="print what was detected as JSON")
     init.set_defaults(command=_init)
@@ -60,6 +61,8 @@ def add(commands: Commands) -> None:
 
 def _init(options: argparse.Namespace) -> int:
     from shardwright.config.json_schema import schema_line
+    from shardwright.display.readings import Column
+    from shardwright.pipelines.init.show import ReadInput, show
     from shardwright.pipelines.init.spell_out import resolve_input
     from shardwright.pipelines.init.write_project import pipeline_name
     from shardwright.pipelines.init.yaml_text import yaml_text
@@ -80,13 +83,17 @@ def _init(options: argparse.Namespace) -> int:
         given = {_PATH: labels, **given}
     again = [*(["--out", options.out] if options.out else []), *(["--force"] if options.force else [])]
     words = [*shlex.split(_call(options)), *again]
-    resolved = resolve_input(_detect(options.folder, labels if isinstance(labels, str) else None, given, words))
+    pictures = picture_file(options.show, options.folder, force=options.force)
+    decision = _detect(options.folder, labels if isinstance(labels, str) else None, given, words, pictures)
+    resolved = resolve_input(decision)
     header = [schema_line(), f"# Written by `{_call(options)}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
         header.append(f"# {_UNTRAINED.get(resolved.config.input.labels.format, _NOTHING)}")
     text = yaml_text(resolved, header)
     if out != _STDOUT:
         _write(out, text)
+    if pictures is not None:
+        show([ReadInput(Column(out, ""), decision.input.surveyed)], pictures)
     _print(options, resolved, out, text)
     return 0
 
@@ -113,53 +120,33 @@ def _annotations(texts: list[str]) -> str | list[str] | dict[str, str] | None:
     return files
 
 
-def _call(options: argparse.Namespace, *more: str) -> str:
+def _call(options: argparse.Namespace) -> str:
     """Returns the command with its options as the user gave them, to be pasted."""
     given = [*(["--task", options.task] if options.task else []), *(f"--set={text}" for text in options.set)]
-    return shlex.join(["shardwright", "init", options.folder, *options.labels, *given, *more])
-
-
-def _raising_call(options: argparse.Namespace, resolved: ResolvedInput) -> str:
-    """Returns the command that writes the file again, with a limit that allows all rejects; or nothing."""
-    if resolved.too_many is None:
-        return ""
-    out = [f"--out={options.out}"] if options.out else []
-    # A later value of a key counts.
-    share = f"--set=rejects.max_fraction={resolved.too_many.share:g}"
-    return _call(options, share, *out, *([] if options.out == _STDOUT else ["--force"]))
+    return shlex.join(["shardwright", "init", options.folder, *options.labels, *given])
 
 
 def _print(options: argparse.Namespace, resolved: ResolvedInput, out: str, text: str) -> None:
-    raising = _raising_call(options, resolved)
     if options.json:
         from shardwright.pipelines.commands.validate import plain_values
 
         found = {"file": None if out == _STDOUT else out, "detected": list(resolved.notes)}
-        rejects = None if resolved.too_many is None else {**vars(resolved.too_many), "command": raising}
-        print_json({**found, "too_many_rejects": rejects, "configuration": plain_values(resolved.config)})
+        print_json({**found, "configuration": plain_values(resolved.config)})
         return
     stream = sys.stderr if out == _STDOUT else sys.stdout
     for note in resolved.notes if not options.quiet else ():
         print(f"  {escape(note)}", file=stream)
     if out == _STDOUT:
         print(text, end="")
-    if resolved.too_many is not None:
-        written = "" if out == _STDOUT else f"{out}: written. "
-        limit = resolved.config.rejects.max_fraction
-        print(
-            f"{written}But {escape(resolved.too_many.text)}.\nrejects.max_fraction is {limit:g}, so an ingest would "
-            f"end with an error. Fix or remove these files, or allow them:\n  {raising}",
-            file=stream,
-        )
-        return
-    if out == _STDOUT:
         return
     dataset = f"shardwright ingest {shlex.quote(out)} --out DIR"
     run = f", or shardwright run {shlex.quote(out)}" if resolved.trainable else ""
     print(f"{out}: written. Next: {dataset}{run}")
 
 
-def _detect(folder: str, labels: str | None, given: dict[str, Any], call: Sequence[str]) -> Decision:
+def _detect(
+    folder: str, labels: str | None, given: dict[str, Any], call: Sequence[str], pictures: str | None
+) -> Decision:
     """Detects the input; asks where several readings fit and somebody is there, and fails elsewhere.
 
     Args:
@@ -167,8 +154,13 @@ def _detect(folder: str, labels: str | None, given: dict[str, Any], call: Sequen
         labels: likewise.
         given: likewise; answers are added.
         call: the words of the command, to which the settings of an answer are added.
+        pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
     from shardwright.pipelines.init.decide import detect_input
+    from shardwright.pipelines.init.show import hint, show_readings
+
+    def survey(options: Mapping[str, Any]) -> SurveyedInput:
+        return detect_input(folder, labels, {**given, **options}).input.surveyed
 
     while True:
         try:
@@ -176,15 +168,19 @@ def _detect(folder: str, labels: str | None, given: dict[str, Any], call: Sequen
         except ShardwrightError as error:
             if not error.readings:
                 raise
+            note = hint(error.readings) if pictures is None else show_readings(error.readings, survey, pictures)
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
-                raise UsageError(f"{error}\nChoose one of:\n{_answers(error.readings, call)}") from None
-            given |= _ask(error, input).options
+                lines = [str(error), "Choose one of:", _answers(error.readings, call), *([note] if note else [])]
+                raise UsageError("\n".join(lines)) from None
+            given |= _ask(error, note, input).options
 
 
 def _answers(readings: tuple[Reading, ...], call: Sequence[str]) -> str:
     """Returns the command of each reading, and what it means."""
+    from shardwright.pipelines.init.show import setting_text
+
     commands = [
-        " ".join([shlex.join(call), *(_setting(path, value) for path, value in reading.options.items())])
+        " ".join([shlex.join(call), *(setting_text(path, value) for path, value in reading.options.items())])
         for reading in readings
     ]
     return "\n".join(
@@ -192,24 +188,13 @@ def _answers(readings: tuple[Reading, ...], call: Sequence[str]) -> str:
     )
 
 
-def _setting(path: str, value: object) -> str:
-    text = value if isinstance(value, str) and _is_plain(value) else json.dumps(value, ensure_ascii=False)
-    return f"--set {shlex.quote(f'{path}={text}')}"
-
-
-def _is_plain(text: str) -> bool:
-    """Returns whether YAML reads a text as itself: a blank and a column called `1` or `yes` need quotes."""
-    try:
-        return bool(_settings([f"key={text}"])["key"] == text)
-    except UsageError:
-        return False
-
-
-def _ask(error: ShardwrightError, read: Callable[[str], str]) -> Reading:
+def _ask(error: ShardwrightError, note: str, read: Callable[[str], str]) -> Reading:
     """Asks which reading is meant."""
     print(error)
     for number, reading in enumerate(error.readings, 1):
         print(f"  {number}. {reading.meaning}")
+    if note:
+        print(note)
     while True:
         try:
             answer = read(f"Which is meant (1 to {len(error.readings)})? ").strip()

@@ -130,13 +130,14 @@ def _try_data(config: Config) -> _DataTrial:
     config = without_baseline(config)
     recipe = IngestRecipe.of(config)
     surveyed = survey_input(recipe, locate(config))
-    trial = try_images(recipe, surveyed, _TRIED)
+    tried = [image.refusal for image in try_images(surveyed, _TRIED)]
+    unread = [refusal for refusal in tried if refusal is not None]
     listing, survey = surveyed.listing, surveyed.survey
     known = [*surveyed.rejected.values(), *listing.refused, *survey.refused]
     inputs, share = len(listing.keys) + len(listing.refused) + len(survey.refused), config.rejects.max_fraction
     unwanted = sum(refusal.code != UNLISTED for refusal in known)
-    ends = unwanted > allowed_rejects(share, inputs) or len(trial.rejected) > allowed_rejects(share, trial.tried)
-    return _DataTrial(surveyed, trial.tried, trial.rejected, known, ends)
+    ends = unwanted > allowed_rejects(share, inputs) or len(unread) > allowed_rejects(share, len(tried))
+    return _DataTrial(surveyed, len(tried), unread, known, ends)
 
 
 def _print_data(config: Config, trial: _DataTrial) -> int:

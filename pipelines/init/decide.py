@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from shardwright.config.input import TFRECORD
 from shardwright.config.split import stated_split
@@ -21,16 +21,19 @@ from shardwright.formats.base import counted_endings, shorten
 from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
+from shardwright.ingest.survey import IGNORED_FILES
 from shardwright.label_formats import WITHOUT_PATH
-from shardwright.pipelines.init.choose_split import ChosenSplit, choose_split
+from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
 from shardwright.pipelines.init.hypotheses import propose
+from shardwright.pipelines.init.image_sample import try_input
 from shardwright.pipelines.init.inventory import Inventory, is_place
-from shardwright.pipelines.init.question import ask
+from shardwright.pipelines.init.question import Decision, ask
 from shardwright.pipelines.init.scope import FailedFile, limit_to_set
 from shardwright.pipelines.init.trial import (
     CLASSES,
+    EXCLUDE,
     FORMAT,
     IMAGES,
     PATH,
@@ -44,23 +47,11 @@ from shardwright.progress import counted
 from shardwright.storage import is_folder, is_remote
 from shardwright.storage.listing import is_several
 
-_MOST_ERRORS = 2
+_MOST_ERRORS, _SHOWN = 2, 3
 # Annotations of one image in so many are an example next to those of all others.
 _NEXT_TO_NOTHING = 100
 # Files that no ingest reads and nobody misses: descriptions, code, settings.
 _NO_DATA = (".md", ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".cfg", ".html", ".pdf", ".rst")
-
-
-class Decision(NamedTuple):
-    """The hypothesis that is right.
-
-    Attributes:
-        input: it, read.
-        split: how its images are divided.
-    """
-
-    input: DetectedInput
-    split: ChosenSplit
 
 
 def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) -> Decision:
@@ -73,15 +64,16 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
 
     Raises:
         UsageError: there are no images, or the annotations cannot be read. With `readings` where several fit.
-        CheckFailed: nothing matched, or images without annotations. With `readings`.
+        CheckFailed: nothing matched, images without annotations, or an ingest would stop for its rejects. With
+            `readings`.
     """
     labels = options.get(PATH, labels)
     inventory = Inventory.of(folder)
 
     def detect(further: Mapping[str, Any]) -> Decision:
         chosen = {**options, **further}
-        found = _detect(folder, inventory, chosen.get(PATH, labels), chosen)
-        return Decision(found, choose_split(found, inventory))
+        found, sample = try_input(_detect(folder, inventory, chosen.get(PATH, labels), chosen))
+        return Decision(found, choose_split(found, inventory), sample)
 
     try:
         return detect({})
@@ -356,7 +348,11 @@ def _finish(
         for same in kinds.values()
     ]
     notes += _unused(found, inventory)
-    return replace(found, notes=(*found.notes, *notes))
+    # What follows on files that are left out says more.
+    known = [note for note in found.notes if not (inventory is not None and note.startswith(IGNORED_FILES))]
+    if EXCLUDE not in given:
+        known = [note for note in known if not note.startswith("images: left out by input.exclude")]
+    return replace(found, notes=(*known, *notes))
 
 
 def _unused(found: DetectedInput, inventory: Inventory | None) -> list[str]:
@@ -370,7 +366,8 @@ def _unused(found: DetectedInput, inventory: Inventory | None) -> list[str]:
     used |= {surveyed.labels or "", *surveyed.further}
     rest = [key for key in inventory.keys if os.path.join(inventory.root, key) not in used]
     rest = [key for key in rest if not (key.lower().endswith(_NO_DATA) or has_image_ending(key))]
-    return [f"not used: {counted(len(rest), 'file')} of the folder: {counted_endings(rest)}"] if rest else []
+    shown = ", ".join(rest) if len(rest) <= _SHOWN else f"{counted(len(rest), 'file')}: {counted_endings(rest)}"
+    return [f"not used: {shown}"] if rest else []
 
 
 def _with_names(found: DetectedInput, folder: str, given: Mapping[str, Any]) -> DetectedInput:

@@ -1,60 +1,90 @@
-"""Looks into some images of an input: their sizes, which cannot be stored as they are, and whether some are masks.
+"""Tries some images of an input, and looks whether some of them are masks.
 
-A mask is stored without loss and has few colors. Photographs have hundreds, also in a small sample of their pixels.
+A trial reads images with their annotations as an ingest does: what an ingest would stop for is a question before a
+configuration is written. A mask is stored without loss and has few colors. Photographs have hundreds, also in a small
+sample of their pixels.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.config import ImagesConfig
-from shardwright.dataset.stored_image import prepare
+from shardwright.dataset.ledger import UNLISTED
+from shardwright.errors import CheckFailed, Reading
+from shardwright.formats.base import IGNORE
 from shardwright.images.decode import convert, decode
-from shardwright.images.header import UNSUPPORTED_FORMAT, ImageError, ImageHeader
-from shardwright.images.orientation import displayed_size
-from shardwright.images.read_header import other_format, read_header
+from shardwright.images.header import ImageError
+from shardwright.images.read_header import read_header
+from shardwright.ingest import try_images
 from shardwright.ingest.survey import SurveyedInput
+from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
-from shardwright.storage import map_threads, read_bytes, readers
-from shardwright.storage.listing import Refusal
+from shardwright.pipelines.init.trial import DetectedInput
+from shardwright.progress import counted
+from shardwright.staging.commit import allowed_rejects, needed_share
+from shardwright.storage import Refusal, map_threads, read_bytes, readers
 
-# Enough for a median, and read in a moment; pixels of a few are enough to tell masks from photographs.
-_LOOKED_AT, _DECODED = 256, 32
+_ORIENTATION, _FORMATS, _MAX_REJECTS = (
+    "input.labels.orientation",
+    "images.unsupported_formats",
+    "rejects.max_fraction",
+)
+# Annotations that do not fit their images. More than a part of them means that they are read wrongly.
+_MISFITS = frozenset(("size_mismatch", "beyond_image"))
+# Enough that a share of rejects is known, and tried in a moment; pixels of a few tell masks from photographs.
+_TRIED, _DECODED, _SHOWN = 512, 32, 3
 # Colors of a mask at most, and of a photograph at least, among the pixels of a grid.
 _FEW, _MANY, _GRID = 16, 48, 64
 # Share of the files that each of the two kinds has at least.
 _SHARE = 0.15
+# What a sample of the images may miss of the share of rejects.
+_OF_A_SAMPLE = 0.01
 _ENDING = re.compile(r"[_.-][^_./-]+$")
 
-_Seen = TypeVar("_Seen")
 
-
-@dataclass(frozen=True)
+@dataclass
 class ImageSample:
-    """Some images of an input.
+    """Some images of an input that were tried.
 
     Attributes:
-        looked_at: how many.
-        size: height and width, as displayed, of the median image; `None` where none can be read.
-        sizes: how many different sizes there are.
-        other_formats: names of formats that only `images.unsupported_formats` accepts.
-        unusable: those that cannot be stored with that, either.
+        sizes: heights and widths, as displayed -> images.
+        formats: of the files that are stored in another one.
+        refused: those that would be rejected, by their position.
+        turned: whether Exif exchanges the sides of some.
+        classes: images of each class, of those that would be written.
+        pixels: of those that would be written.
+        masked: of these, in masks.
+        tried: how many were tried.
+        is_whole: whether all of them were.
     """
 
-    looked_at: int
-    size: tuple[int, int] | None
-    sizes: int
-    other_formats: tuple[str, ...]
-    unusable: tuple[Refusal, ...]
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
+    formats: set[str] = field(default_factory=set)
+    refused: dict[int, Refusal] = field(default_factory=dict)
+    turned: bool = False
+    classes: Counter[str] = field(default_factory=Counter)
+    pixels: int = 0
+    masked: int = 0
+    tried: int = 0
+    is_whole: bool = False
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Returns height and width, as displayed, of the median image; `None` where none can be read."""
+        if not self.sizes:
+            return None
+        height, width = (statistics.median_low(side) for side in zip(*self.sizes.elements(), strict=True))
+        return height, width
 
 
 class MasksAmong(NamedTuple):
@@ -71,31 +101,73 @@ class MasksAmong(NamedTuple):
     suffix: str
 
 
-@dataclass(frozen=True)
-class _Image:
-    size: tuple[int, int] | None = None
-    format: str = ""
-    problem: tuple[str, str] | None = None
+def try_input(found: DetectedInput) -> tuple[DetectedInput, ImageSample]:
+    """Tries images, and converts those of other formats, so that they are not rejected.
 
+    Returns:
+        The input, where all of its images were tried with the rejects among them; and what was seen.
 
-def look_at_images(surveyed: SurveyedInput, options: ImagesConfig) -> ImageSample:
-    """Reads images at even distances.
-
-    Args:
-        surveyed: the input.
-        options: `images`.
+    Raises:
+        CheckFailed: an ingest would stop for its rejects; with readings.
     """
-    looked = _each(surveyed, _LOOKED_AT, lambda path, pin: _look(path, pin, options))
-    images = [image for _, image in looked]
-    sizes = [image.size for image in images if image.size is not None]
-    problems = [Refusal(key, *image.problem) for key, image in looked if image.problem]
-    return ImageSample(
-        looked_at=len(looked),
-        size=(_median([size[0] for size in sizes]), _median([size[1] for size in sizes])) if sizes else None,
-        sizes=len(set(sizes)),
-        other_formats=tuple(sorted({image.format for image in images if image.format and not image.problem})),
-        unusable=tuple(problems),
+    converted = found
+    if _FORMATS not in found.options:
+        converted = found.with_options({**found.options, _FORMATS: "png"})
+    sample = ImageSample()
+    for image in try_images(converted.surveyed, _TRIED):
+        sample.tried += 1
+        sample.sizes.update([image.displayed] if image.displayed else [])
+        sample.formats |= {image.converted} - {""}
+        sample.turned |= image.turned
+        sample.classes.update(set(image.classes))
+        if image.refusal is not None:
+            sample.refused[image.position] = image.refusal
+        sample.pixels += math.prod(image.size)
+        sample.masked += sum(area(image.runs(label)) for label in image.labels if label != IGNORE)
+    surveyed = found.surveyed
+    sample.is_whole = sample.tried == len(surveyed.listing.keys) - len(surveyed.rejected)
+    found = converted if sample.formats else found
+    if sample.is_whole:
+        rejected = {**surveyed.rejected, **sample.refused}
+        found = replace(found, surveyed=replace(found.surveyed, rejected=rejected))
+    _check_rejects(found, sample)
+    return found, sample
+
+
+def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
+    """Raises `CheckFailed` where an ingest would reject more than the configuration allows."""
+    surveyed = found.surveyed
+    listed = (*surveyed.survey.refused, *surveyed.listing.refused)
+    total = len(surveyed.listing.keys) + len(listed) + len(surveyed.spans.passed_over)
+    known = [one for one in (*surveyed.rejected.values(), *listed) if one.code != UNLISTED]
+    good, refused = len(surveyed.listing.keys) - len(surveyed.rejected), list(sample.refused.values())
+    unread = 0 if sample.is_whole or not sample.tried else math.ceil(len(refused) * good / sample.tried)
+    rejects = len(known) + unread
+    if rejects <= allowed_rejects(found.config.rejects.max_fraction, total) and (good > unread or not sample.tried):
+        return
+    seen = known if sample.is_whole else [*known, *refused]
+    codes = Counter(one.code for one in seen)
+    counts = ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
+    about, looked = ("about ", f" ({sample.tried:,} images were tried)") if unread else ("", "")
+    # The first of each kind.
+    kinds = {one.code: one for one in reversed(seen)}
+    first = "; ".join(f"{kinds[code].key}: {kinds[code].reason}" for code, _ in codes.most_common(_SHOWN))
+    error = CheckFailed(
+        f"{found.config.input.images}: {about}{rejects:,} of {total:,} inputs would be rejected{looked}, and "
+        f"{_MAX_REJECTS} is {found.config.rejects.max_fraction:g}: {counts}. For example {first}."
     )
+    misfits = sum(codes[code] for code in _MISFITS)
+    readings = []
+    if misfits and sample.turned and _ORIENTATION not in found.options:
+        frames = {"displayed": "as they are displayed", "stored": "as they are stored, not turned by Exif"}
+        readings = [
+            Reading(f"annotations are of the images {how}", {_ORIENTATION: frame}) for frame, how in frames.items()
+        ]
+    if good > unread and not 2 * misfits > len(seen) > total / 2:
+        share = min(1.0, needed_share(rejects, total) + (_OF_A_SAMPLE if unread else 0))
+        what = f"{about}{counted(rejects, 'input is', 'inputs are')} rejected"
+        readings.append(Reading(what, {_MAX_REJECTS: round(share, 4)}))
+    raise error.with_readings(*readings)
 
 
 def find_masks(surveyed: SurveyedInput, max_pixels: int) -> MasksAmong | None:
@@ -107,48 +179,16 @@ def find_masks(surveyed: SurveyedInput, max_pixels: int) -> MasksAmong | None:
     """
     if not any(key.lower().endswith(LOSSLESS) for key in surveyed.listing.keys):
         return None
-    looked = _each(surveyed, _DECODED, lambda path, pin: _colors(path, pin, max_pixels))
+    listing = surveyed.listing
+    good = [i for i in range(len(listing.keys)) if i not in surveyed.rejected]
+    chosen = sorted({good[at * len(good) // _DECODED] for at in range(_DECODED)}) if good else []
+    counts = map_threads(lambda i: _colors(listing.path(i), listing.pin(i), max_pixels), chosen, readers(listing.root))
+    looked = [(listing.keys[i], count) for i, count in zip(chosen, counts, strict=True)]
     masks = [key for key, count in looked if 0 < count <= _FEW and key.lower().endswith(LOSSLESS)]
     photographs = [key for key, count in looked if count >= _MANY]
     if min(len(masks), len(photographs)) < max(2, _SHARE * len(looked)):
         return None
     return MasksAmong(tuple(masks), tuple(photographs), _common_suffix(masks, photographs))
-
-
-def _each(surveyed: SurveyedInput, most: int, look: Callable[[str, str], _Seen]) -> list[tuple[str, _Seen]]:
-    """Looks at images at even distances; returns the key and the result of each."""
-    listing = surveyed.listing
-    good = [i for i in range(len(listing.keys)) if i not in surveyed.rejected]
-    chosen = sorted({good[at * len(good) // most] for at in range(most)}) if good else []
-    seen = map_threads(lambda i: look(listing.path(i), listing.pin(i)), chosen, readers(listing.root))
-    return [(listing.keys[i], one) for i, one in zip(chosen, seen, strict=True)]
-
-
-def _median(sides: list[int]) -> int:
-    return int(statistics.median_low(sides))
-
-
-def _look(path: str, pin: str, options: ImagesConfig) -> _Image:
-    try:
-        data = read_bytes(path, pin)
-    except OSError as error:
-        return _Image(problem=("unreadable", error.strerror or str(error)))
-    try:
-        return _Image(_displayed(prepare(data, replace(options, unsupported_formats="reject"))[1]))
-    except ImageError as error:
-        kind = other_format(data) if error.code == UNSUPPORTED_FORMAT else ""
-        if not kind:
-            return _Image(problem=(error.code, error.reason))
-    try:
-        picture, header = convert(data, max_pixels=options.max_pixels)
-    except ImageError as error:
-        return _Image(problem=(error.code, error.reason))
-    picture.close()
-    return _Image(_displayed(header), kind)
-
-
-def _displayed(header: ImageHeader) -> tuple[int, int]:
-    return displayed_size(header.height, header.width, header.orientation)
 
 
 def _colors(path: str, pin: str, max_pixels: int) -> int:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from shardwright.config import Config, InputConfig
-from shardwright.dataset.ledger import UNLISTED
 from shardwright.formats.classes import as_integer
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.choose_split import ChosenSplit
-from shardwright.pipelines.init.decide import Decision
-from shardwright.pipelines.init.image_sample import ImageSample, look_at_images
+from shardwright.pipelines.init.image_sample import ImageSample
+from shardwright.pipelines.init.question import Decision
 from shardwright.pipelines.init.trial import DetectedInput
 from shardwright.progress import counted
-from shardwright.staging.commit import allowed_rejects, needed_share
 
 # The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
 _STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
 _CLASSIFICATION = "classification"
-_SHOWN = 3
-# What a sample of the images may miss of the share of rejects.
-_OF_A_SAMPLE = 0.01
+_BOXES = "boxes become features; `shardwright run` trains on the classes of whole images, and detects no objects"
+_FORMATS = "images.unsupported_formats"
 
 
 @dataclass(frozen=True)
@@ -36,48 +31,34 @@ class ResolvedInput:
         comments: YAML path -> why the value is what it is, or what else there is.
         notes: what was detected, for the user.
         trainable: whether the images have masks or classes to learn.
-        too_many: the rejects of an ingest, if they are more than `rejects.max_fraction` allows.
     """
 
     config: Config
     comments: Mapping[str, str]
     notes: tuple[str, ...]
     trainable: bool
-    too_many: ExpectedRejects | None
-
-
-@dataclass(frozen=True)
-class ExpectedRejects:
-    """What an ingest would reject.
-
-    Attributes:
-        text: how many inputs, of how many, by reason, and the first of them.
-        share: the least `rejects.max_fraction` that allows them.
-    """
-
-    text: str
-    share: float
 
 
 def resolve_input(decision: Decision) -> ResolvedInput:
     """Spells out what was detected; values that the user gave stay."""
-    found, split = decision
-    sample = look_at_images(found.surveyed, found.config.images)
+    found, split, sample = decision
     comments = _reasons(found)
     config = replace(found.config, input=_input(found, comments))
-    config = _with_images(config, found, sample, comments)
+    if sample.formats:
+        shown = ", ".join(sorted(sample.formats))
+        stored = config.images.unsupported_formats
+        comments[_FORMATS] = f"Some images are {shown}; they are stored as {stored}. Or: jpeg, png, or reject."
     config = _with_split(config, found, split, comments)
     config = _with_size(config, found.options, sample, comments)
     survey = found.surveyed.survey
     trainable = bool(survey.classes)
     notes = [*found.notes, _counted(found.surveyed, sample)]
-    notes += [comments[path] for path in ("images.unsupported_formats",) if path in comments]
+    notes += [comments[_FORMATS]] if sample.formats else []
+    if config.input.labels.boxes:
+        notes.append(_BOXES)
     if split.stated or config.split.method != "hash":
         notes.append(f"split: {split.comment}")
-    too_many = _too_many_rejects(config, found.surveyed, sample)
-    if too_many is not None:
-        comments["rejects.max_fraction"] = f"An ingest with this limit would end: {too_many.text}"
-    return ResolvedInput(config, comments, tuple(notes), trainable, too_many)
+    return ResolvedInput(config, comments, tuple(notes), trainable)
 
 
 def _reasons(found: DetectedInput) -> dict[str, str]:
@@ -125,36 +106,6 @@ def _classes(surveyed: SurveyedInput) -> Mapping[str, int | None] | None:
     return dict.fromkeys(survey.classes) or None
 
 
-def _with_images(config: Config, found: DetectedInput, sample: ImageSample, comments: dict[str, str]) -> Config:
-    """Converts what must be converted, so that it is not rejected."""
-    if not sample.other_formats or "images.unsupported_formats" in found.options:
-        return config
-    shown = ", ".join(sample.other_formats)
-    comments["images.unsupported_formats"] = f"Some images are {shown}; they are stored as png. Or: jpeg, or reject."
-    return replace(config, images=replace(config.images, unsupported_formats="png"))
-
-
-def _too_many_rejects(config: Config, surveyed: SurveyedInput, sample: ImageSample) -> ExpectedRejects | None:
-    """Returns the rejects of an ingest where they are more than the configuration allows."""
-    listing, refused = surveyed.listing, (*surveyed.survey.refused, *surveyed.listing.refused)
-    total = len(listing.keys) + len(refused) + len(surveyed.spans.passed_over)
-    known = [one for one in (*surveyed.rejected.values(), *refused) if one.code != UNLISTED]
-    good = len(listing.keys) - len(surveyed.rejected)
-    in_part = 0 < sample.looked_at < good
-    unread = math.ceil(len(sample.unusable) * good / sample.looked_at) if sample.looked_at else 0
-    rejects = len(known) + unread
-    if rejects <= allowed_rejects(config.rejects.max_fraction, total):
-        return None
-    reasons = Counter(one.code for one in (*known, *sample.unusable))
-    counts = ", ".join(f"{code} {count:,}" for code, count in reasons.most_common())
-    first = "; ".join(f"{one.key}: {one.reason}" for one in (*known, *sample.unusable)[:_SHOWN])
-    about = f"about {rejects:,}" if in_part and unread else f"{rejects:,}"
-    looked = f" ({sample.looked_at:,} images were opened)" if in_part else ""
-    share = needed_share(rejects, total) + (_OF_A_SAMPLE if in_part and unread else 0)
-    text = f"{about} of {total:,} inputs would be rejected{looked}: {counts}. For example {first}"
-    return ExpectedRejects(text, round(min(1.0, share), 4))
-
-
 def _with_split(config: Config, found: DetectedInput, split: ChosenSplit, comments: dict[str, str]) -> Config:
     """Takes the splits that were chosen, and evaluates on one that has images."""
     comments["split.method"] = split.comment
@@ -169,7 +120,7 @@ def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, 
     if sample.size is None or any(path.startswith("transform") for path in options):
         return config
     height, width = sample.size
-    several = f", {sample.sizes} different sizes" if sample.sizes > 1 else ""
+    several = f", {len(sample.sizes)} different sizes" if len(sample.sizes) > 1 else ""
     comments["transform.size"] = (
         f"[height, width] that the model gets. The images' median is {height}x{width}{several}."
     )

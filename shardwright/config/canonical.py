@@ -37,7 +37,9 @@ def recipe_options(section: Any) -> dict[str, Any]:
         for folder in folders:
             inner = inner.setdefault(folder, {})
         inner[name] = (
-            [list(pair) for pair in value.items()] if _has_pairs(field, value) else plain_value(value, recipe_options)
+            [list(pair) for pair in value.items()]
+            if isinstance(value, Mapping) and field.metadata.get("ordered")
+            else plain_value(value, recipe_options)
         )
     return options
 
@@ -72,10 +74,6 @@ def read_section(cls: type[Any], options: Mapping[str, Any], path: str) -> Any:
 
 def _written_as(field: Field[Any]) -> str:
     return str(field.metadata.get("written_as", field.name))
-
-
-def _has_pairs(field: Field[Any], value: object) -> bool:
-    return isinstance(value, Mapping) and bool(field.metadata.get("ordered"))
 
 
 def _default(field: Field[Any]) -> Any:

@@ -47,7 +47,7 @@ class Resources(Section):
     """The resources that a component's machine or pod must have."""
 
     cpu: float | None = option(None, least=LEAST_CPU, help="Virtual cores.")
-    memory: int | None = option(None, least=LEAST_MEMORY, form=BYTES, help="Bytes.")
+    memory: int | None = option(None, least=LEAST_MEMORY, form=BYTES, help="Memory in bytes.")
 
 
 def check_components(path: str, names: Iterable[str], known: tuple[str, ...] = COMPONENTS) -> None:

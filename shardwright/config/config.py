@@ -55,7 +55,7 @@ class RunConfig(Section):
 
     PATH: ClassVar[str] = "run"
 
-    root: str | None = option(None, help="Its folder.")
+    root: str | None = option(None, help="Folder of the run.")
     staging: str | None = option(
         None, form=_check_staging, help="Folder of unfinished work; by default one inside `root`."
     )

@@ -15,7 +15,7 @@ from typing import Any
 from shardwright.config.calls import bind
 from shardwright.config.input import LabelsConfig, RleConfig
 from shardwright.config.load import label_options
-from shardwright.config.options import declared
+from shardwright.config.options import options_of
 from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
 from shardwright.label_formats import FORMATS, LabelFormat
 
@@ -54,6 +54,7 @@ def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
         for i, name in enumerate(names)
     ]
     signature = Signature(parameters, return_annotation=LabelsConfig)
+    described_options = {**options_of(RleConfig), **options_of(LabelsConfig)}
 
     def make(*values: Any, **given: Any) -> LabelsConfig:
         options = {k: v for k, v in bind(signature, row.function, values, given).arguments.items() if v is not None}
@@ -64,7 +65,7 @@ def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
 
     make.__name__ = make.__qualname__ = row.function
     make.__signature__ = signature  # type: ignore[attr-defined]
-    described = "".join(f"\n    {name}: {declared(fields[name]).help}" for name in names)
+    described = "".join(f"\n    {name}: {described_options[name].help}" for name in names)
     make.__doc__ = f"Returns labels that are {row.meaning}.\n" + (f"\nArgs:{described}\n" if described else "")
     return make
 

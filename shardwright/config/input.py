@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from shardwright import label_formats
 from shardwright.config.options import Section, one_of, option
 from shardwright.config.parsing import may_be_named
 from shardwright.errors import ConfigError
 from shardwright.label_formats import LabelFormat
+from shardwright.storage.spans import ALL as ALL_SPANS
 from shardwright.storage.spans import NEWEST, Choice
 
 INT, FLOAT, TEXT, INTS, FLOATS, TEXTS = "int", "float", "text", "ints", "floats", "texts"
@@ -36,6 +37,51 @@ REJECT, CLIP = "reject", "clip"
 BEYOND_IMAGE = (REJECT, CLIP)
 # Roles of columns.
 ROLES = ("image", "label", "mask", "image_label", "caption", "key")
+NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN = NEWEST, "fail", "with_span"
+ON_CONFLICT = (NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN)
+UNLISTED = ("auto", "empty", "unlabeled", "reject", "fail")
+# The JSON Schema of options that the file may have in several forms, which `load` reads.
+_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+# A number or a color as a text.
+_CLASS_ID: dict[str, Any] = {"type": ["integer", "string"], "pattern": "^([+-]?[0-9]{1,18}|#[0-9a-fA-F]{6})$"}
+_CLASS = {
+    "type": "object",
+    "required": ["id", "name"],
+    "properties": {"id": _CLASS_ID, "name": {"type": "string"}},
+}
+_CLASSES = [
+    {"type": ["string", "null"]},
+    {**_TEXTS, "minItems": 1, "uniqueItems": True},
+    {"type": "array", "minItems": 1, "items": _CLASS},
+    {"type": "object", "minProperties": 1, "additionalProperties": _CLASS_ID},
+    {
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"pattern": _CLASS_ID["pattern"]},
+        "additionalProperties": {"type": "string"},
+    },
+]
+_PATHS = [
+    {"type": ["string", "null"]},
+    {"const": False},
+    {**_TEXTS, "minItems": 1},
+    {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+]
+_FEATURES = [
+    {"enum": ["auto", "none"]},
+    _TEXTS,
+    {"type": "object", "additionalProperties": {"enum": ["auto", *VALUE_TYPES]}},
+]
+_COLUMNS = {"type": "object", "propertyNames": {"enum": list(ROLES)}, "additionalProperties": {"type": "string"}}
+_MASK_VALUE = {"type": "integer", "minimum": 1, "maximum": 0xFFFF}
+_THRESHOLDS = [_MASK_VALUE, {"type": "object", "additionalProperties": _MASK_VALUE}]
+_SPAN = {"type": ["string", "integer"], "minimum": 0, "pattern": "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2})$"}
+_SPANS = [
+    {"enum": [NEWEST, ALL_SPANS]},
+    _SPAN,
+    {"type": "string", "pattern": "^[0-9]+-[0-9]+$"},
+    {"type": "array", "items": _SPAN, "minItems": 2, "maxItems": 2},
+]
 # What an option is for, where none of the formats that may be meant uses it.
 _MEANT_FOR = {
     "columns.key": "is for TFRecords",
@@ -63,19 +109,19 @@ class RleConfig(Section):
 
     encoding: str = option(
         "auto",
-        help="`absolute` starts and lengths, `relative` starts (each from the end of the run before, as in SIIM-"
-        "ACR), or COCO's `counts`, as a list or compressed.",
         choices=("auto", "absolute", "relative", "counts"),
+        help="`absolute` starts and lengths, `relative` starts (each from the end of the run before, as in SIIM-ACR), "
+        "or COCO's `counts`, as a list or compressed.",
     )
     order: str = option(
         "auto",
-        help="Direction in which positions count: down the `column` or along the `row`.",
         choices=("auto", "column", "row"),
+        help="Direction in which positions count: down the `column` or along the `row`.",
     )
-    start: int | None = option(None, help="First absolute position, 0 or 1.", choices=(0, 1))
+    start: int | None = option(None, choices=(0, 1), help="First absolute position, 0 or 1.")
 
     def check(self, path: str) -> None:
-        """Refuses options that contradict each other."""
+        """Refuses what an encoding does not have."""
         super().check(path)
         if self.start is not None and self.encoding in ("relative", "counts"):
             raise ConfigError(
@@ -101,36 +147,38 @@ class LabelsConfig(Section):
 
     PATH: ClassVar[str] = "input.labels"
 
-    format: str = option("auto", help="Format of the annotations; `auto` detects it.", choices=label_formats.NAMES)
+    format: str = option("auto", choices=label_formats.NAMES, help="Format of the annotations; `auto` detects it.")
     path: str | None = option(
         None,
+        schema={"anyOf": _PATHS},
         help="Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a "
         "glob, or a mapping of splits to files.",
     )
     files: Mapping[str, str] = option(
         factory=dict,
-        help="Several files of annotations below `path`, with their splits: what a list, a glob or a mapping in "
-        "`path` means.",
+        help="Several files of annotations below `path`, with their splits: what a list, a glob or a mapping in `path` "
+        "means.",
     )
     columns: Mapping[str, str] = option(
         factory=dict,
-        help="Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, "
-        "and `key` names an image.",
+        schema=_COLUMNS,
+        help="Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and "
+        "`key` names an image.",
     )
     rle: RleConfig = option(factory=RleConfig, help="Form of run lengths in a table.")
     regex: str | None = option(
         None,
-        help="Regular expression. For `file_name` it is searched in the path below the image folder and has a "
-        "group `label`; without it the label is the part of the file's name before the last `_<number>`. For "
-        "`mask_images` it is searched in the mask's path without extension, and has a group `image` and, "
-        "where a file has the mask of one class, a group `label`.",
+        help="Regular expression. For `file_name` it is searched in the path below the image folder and has a group "
+        "`label`; without it the label is the part of the file's name before the last `_<number>`. For "
+        "`mask_images` it is searched in the mask's path without extension, and has a group `image` and, where a "
+        "file has the mask of one class, a group `label`.",
     )
     orientation: str = option(
         "auto",
+        choices=("auto", "stored", "displayed"),
         help="Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif "
         "orientation. `auto` is the frame of the size that the annotations state if only one has it, else "
         "`displayed`.",
-        choices=("auto", "stored", "displayed"),
     )
     multi_label: bool | None = option(None, help="An image may have several classes; detected by default.")
     separator: str | None = option(
@@ -138,50 +186,52 @@ class LabelsConfig(Section):
     )
     features: Mapping[str, str] = option(
         factory=dict,
-        help="Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column "
-        "-> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the "
-        "columns of numbers, all by default.",
+        choices=("auto", *VALUE_TYPES),
+        schema={"anyOf": _FEATURES},
+        help="Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column -> "
+        "type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of "
+        "numbers, all by default.",
     )
     key_regex: str | None = option(
         None,
-        help="Regular expression for sets whose rows name images by parts of their paths: searched in the path "
-        "below the image folder. The matches of its groups, joined by `_`, are the image's name. For "
-        "`mask_images` this is what the group `image` of `regex` must find in the mask's path.",
+        help="Regular expression for sets whose rows name images by parts of their paths: searched in the path below "
+        "the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this "
+        "is what the group `image` of `regex` must find in the mask's path.",
     )
     boxes: bool = option(False, help="Boxes of COCO files and of annotation tools become features.")
     unlisted_values: str = option(
         REFUSE,
+        choices=OTHERS,
         help="Meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`), "
         "`background`, or left out of loss and metrics (`ignore`).",
-        choices=OTHERS,
     )
     values: str = option(
         AUTO,
-        help="What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a "
-        "viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by "
-        "default.",
         choices=MASK_VALUES,
+        help="What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer "
+        "shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.",
     )
     threshold: Mapping[str, int] = option(
         factory=dict,
-        help="Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such "
-        "as 128, or where each file holds one class also class -> number.",
+        schema={"anyOf": _THRESHOLDS},
+        help="Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such as "
+        "128, or where each file holds one class also class -> number.",
     )
     polygons: str = option(
         COCO_RULE,
-        help="Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or "
-        "`center`, the pixels whose center is in the polygon.",
         choices=POLYGONS,
+        help="Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, "
+        "the pixels whose center is in the polygon.",
     )
     beyond_image: str = option(
         REJECT,
-        help="Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its "
-        "side: the image is rejected (`reject`), or they are cut off at the border (`clip`).",
         choices=BEYOND_IMAGE,
+        help="Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: "
+        "the image is rejected (`reject`), or they are cut off at the border (`clip`).",
     )
 
     def check(self, path: str) -> None:
-        """Refuses options that the format does not use."""
+        """Refuses options that the formats which may be meant do not use."""
         super().check(path)
         row = label_formats.BY_NAME.get(self.format)
         if row is not None and row.path and self.path is None:
@@ -245,8 +295,6 @@ class LabelsConfig(Section):
             )
         if self.separator is not None and any(c.isalnum() or c in "._-" for c in self.separator):
             raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
-        for header, kind in self.features.items():
-            one_of(f"input.labels.features.{header}", kind, ("auto", *VALUE_TYPES))
         if self.features.get("*", "auto") != "auto":
             raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
         if self.key_regex is not None and not _groups("input.labels.key_regex", self.key_regex):
@@ -273,11 +321,6 @@ def _groups(path: str, pattern: str) -> int:
         raise ConfigError(path, f"{pattern!r} is not a regular expression ({error})", "Fix it.") from None
 
 
-NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN = NEWEST, "fail", "with_span"
-ON_CONFLICT = (NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN)
-UNLISTED = ("auto", "empty", "unlabeled", "reject", "fail")
-
-
 @dataclass(frozen=True)
 class InputConfig(Section):
     """The images and their annotations."""
@@ -285,39 +328,50 @@ class InputConfig(Section):
     PATH: ClassVar[str] = "input"
 
     images: str = option(
+        place=True,
         help="Folder or glob of images, also `gs://` and `s3://`. It may name spans: `{SPAN}`, `{YYYY}-{MM}-{DD}`, "
         "`{VERSION}`.",
-        place=True,
     )
-    labels: LabelsConfig = option(factory=LabelsConfig, help="The annotations.")
+    labels: LabelsConfig = option(factory=LabelsConfig)
     classes: Mapping[str, int | None] | None = option(
         None,
-        help="Names in the order of their labels, names with the numbers that the annotations use, or a JSON or "
-        "CSV file of them. Detected by default.",
         ordered=True,
+        schema={"anyOf": _CLASSES},
+        help="Names in the order of their labels, names with the numbers that the annotations use, or a JSON or CSV "
+        "file of them. Detected by default.",
     )
     exclude: tuple[str, ...] = option(
         (),
-        help="Files that are no input although they lie below `images`: paths below that folder, or globs. A "
-        "folder stands for everything in it.",
+        help="Files that are no input although they lie below `images`: paths below that folder, or globs. A folder "
+        "stands for everything in it.",
     )
     unlisted_images: str = option(
         "auto",
+        choices=UNLISTED,
         help="Treatment of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`, or "
         "`fail`.",
-        choices=UNLISTED,
     )
-    span: str = option(NEWEST, help="Spans to read: `newest`, `all`, a number or date, or `[first, last]`.", place=True)
-    version: str = option(NEWEST, help="Version of each span to read: `newest` or a number.", place=True)
+    span: str = option(
+        NEWEST,
+        place=True,
+        schema={"anyOf": _SPANS},
+        help="Spans to read: `newest`, `all`, a number or date, or `[first, last]`.",
+    )
+    version: str = option(
+        NEWEST,
+        place=True,
+        schema={"anyOf": [{"enum": [NEWEST]}, _SPAN]},
+        help="Version of each span to read: `newest` or a number.",
+    )
     on_conflict: str = option(
         NEWEST,
-        help="Treatment of images that several spans contain with different bytes: the `newest` counts, the run "
-        "stops (`fail`), or `with_span` puts the span into the key of every image.",
         choices=ON_CONFLICT,
+        help="Treatment of images that several spans contain with different bytes: the `newest` counts, the run stops "
+        "(`fail`), or `with_span` puts the span into the key of every image.",
     )
 
     def check(self, path: str) -> None:
-        """Refuses spans, patterns and classes that cannot be."""
+        """Refuses spans, patterns and classes that cannot be meant."""
         super().check(path)
         Choice.parse("input.span", self.span)
         if not Choice.parse("input.version", self.version).single:

@@ -14,74 +14,18 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
-from shardwright.config import input as labels
 from shardwright.config.config import Config
-from shardwright.config.options import Option, Pattern, declared
+from shardwright.config.options import Option, Pattern, options_of
 from shardwright.config.parsing import NUMBER, keys_of, plain_value, section_of
-from shardwright.storage.spans import ALL, NEWEST
 
 SCHEMA_FILE = "shardwright.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-
-# Path of a mapping -> its keys.
-_KEYS: dict[str, tuple[str, ...]] = {"input.labels.columns": labels.ROLES}
-_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-# A number or a color as a text, as `input.classes` takes it for a class.
-_ID = {"type": ["integer", "string"], "pattern": "^([+-]?[0-9]{1,18}|#[0-9a-fA-F]{6})$"}
-_VALUE_OF_MASK = {"type": "integer", "minimum": 1, "maximum": 0xFFFF}
-_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_DELIVERY = {"type": ["string", "integer"], "minimum": 0, "pattern": f"^([0-9]+|{_DATE})$"}
-# Forms that the loader of the file takes besides the types of the sections.
-_FORMS: dict[str, list[dict[str, Any]]] = {
-    "input.classes": [
-        {"type": ["string", "null"]},
-        {**_TEXTS, "minItems": 1, "uniqueItems": True},
-        {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["id", "name"],
-                "properties": {"id": _ID, "name": {"type": "string"}},
-            },
-        },
-        {"type": "object", "minProperties": 1, "additionalProperties": _ID},
-        {
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": {"pattern": _ID["pattern"]},
-            "additionalProperties": {"type": "string"},
-        },
-    ],
-    "input.labels.path": [
-        {"type": ["string", "null"]},
-        {"const": False},
-        {**_TEXTS, "minItems": 1},
-        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
-    ],
-    "input.labels.features": [
-        {"enum": ["auto", "none"]},
-        _TEXTS,
-        {"type": "object", "additionalProperties": {"enum": ["auto", *labels.VALUE_TYPES]}},
-    ],
-    "input.labels.threshold": [
-        _VALUE_OF_MASK,
-        {"type": "object", "additionalProperties": _VALUE_OF_MASK},
-    ],
-    "input.span": [
-        {"enum": [NEWEST, ALL]},
-        _DELIVERY,
-        {"type": "string", "pattern": "^[0-9]+-[0-9]+$"},
-        {"type": "array", "items": _DELIVERY, "minItems": 2, "maxItems": 2},
-    ],
-    "input.version": [{"enum": [NEWEST]}, _DELIVERY],
-}
 
 
 @functools.cache
 def config_schema() -> dict[str, Any]:
     """Returns the JSON Schema of a configuration file, draft 2020-12; all callers get the same object."""
-    schema = _section(Config, "")
+    schema = _section(Config)
     schema["required"] = ["input"]
     title = {"$schema": _DRAFT, "title": "Configuration of Shardwright"}
     return {**title, **schema}
@@ -107,20 +51,23 @@ def leaves(section: type[Any] = Config, path: str = "") -> Iterator[tuple[str, d
 
     `*` in a path stands for any name or number.
     """
-    for of, here in _fields(section, path):
-        hint = keys_of(section)[of.name]
+    for of, hint, option in _fields(section):
+        here = f"{path}.{of.name}" if path else of.name
         inner = _inner_section(hint)
         if inner is None:
-            yield here, _option(of, hint, here), _default(of)
+            yield here, _option(of, hint, option), _default(of)
         else:
             yield from leaves(inner, here + _marks(hint))
 
 
-def _fields(section: type[Any], path: str) -> Iterator[tuple[dataclasses.Field[Any], str]]:
-    """Yields the fields that are keys of the file, with their paths."""
-    for of in dataclasses.fields(section):
-        if of.name in keys_of(section):
-            yield of, f"{path}.{of.name}" if path else of.name
+def _fields(section: type[Any]) -> Iterator[tuple[dataclasses.Field[Any], Any, Option]]:
+    """Yields the fields that are keys of the file, with their types and options."""
+    hints, options = keys_of(section), options_of(section)
+    yield from ((of, hints[of.name], options[of.name]) for of in dataclasses.fields(section) if of.name in hints)
+
+
+def _option(of: dataclasses.Field[Any], hint: Any, option: Option) -> dict[str, Any]:
+    return dict(of.metadata["schema"]) if "schema" in of.metadata else _value(hint, option)
 
 
 def _inner_section(hint: Any) -> type[Any] | None:
@@ -141,47 +88,38 @@ def _default(of: dataclasses.Field[Any]) -> Any:
     return of.default_factory() if of.default_factory is not dataclasses.MISSING else of.default
 
 
-def _section(section: type[Any], path: str) -> dict[str, Any]:
+def _section(section: type[Any]) -> dict[str, Any]:
     properties, required = {}, []
-    for of, here in _fields(section, path):
-        described: dict[str, Any] = {"description": declared(of).help}
+    for of, hint, option in _fields(section):
+        described: dict[str, Any] = {"description": option.help}
         default = _default(of)
         if default is dataclasses.MISSING:
             required.append(of.name)
         elif not dataclasses.is_dataclass(default) and default is not None:
             described["default"] = plain_value(default)
-        properties[of.name] = {**described, **_option(of, keys_of(section)[of.name], here)}
+        properties[of.name] = {**described, **_option(of, hint, option)}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     # A section without a value, such as one whose keys are all comments, has its defaults.
     return {**schema, "required": required} if required else {**schema, "type": ["object", "null"]}
 
 
-def _option(of: dataclasses.Field[Any], hint: Any, path: str) -> dict[str, Any]:
-    if path in _FORMS:
-        return {"anyOf": _FORMS[path]}
-    if "schema" in of.metadata:
-        return dict(of.metadata["schema"])
-    return _value(hint, declared(of), path)
-
-
-def _value(hint: Any, option: Option, path: str) -> dict[str, Any]:
+def _value(hint: Any, option: Option) -> dict[str, Any]:
     if get_origin(hint) in (Union, types.UnionType):
-        options = [_value(inner, option, path) for inner in get_args(hint) if inner is not type(None)]
+        options = [_value(inner, option) for inner in get_args(hint) if inner is not type(None)]
         if type(None) in get_args(hint):
             # YAML reads `off` as false.
             options += [{"type": "null"}, *([] if bool in get_args(hint) else [{"const": False}])]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _section(hint, path)
+        return _section(hint)
     args = get_args(hint)
     if get_origin(hint) is tuple:
-        items = {"type": "array", "items": _value(args[0], option, f"{path}.*")}
+        items = {"type": "array", "items": _value(args[0], option)}
         if args[-1] is not Ellipsis:
             return {**items, "minItems": len(args), "maxItems": len(args)}
         return {"anyOf": [items, items["items"]]} if args[0] is str else items
     if isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping):
-        known = {"propertyNames": {"enum": list(_KEYS[path])}} if path in _KEYS else {}
-        return {"type": "object", **known, "additionalProperties": _value(args[1], option, f"{path}.*")}
+        return {"type": "object", "additionalProperties": _value(args[1], option)}
     return _scalar(hint, option)
 
 

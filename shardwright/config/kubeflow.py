@@ -58,10 +58,10 @@ def _check_claim(path: str, claim: str) -> None:
 class KubeflowTrainer(Section):
     """The accelerator of the pod that trains."""
 
-    machine: str | None = option(None, help="TPU machine type of the node pool, `ct5lp-hightpu-4t`.")
-    topology: str | None = option(None, help="Of its slice, `2x2`.")
-    gpu: str | None = option(None, help="Resource that a device plugin offers, `nvidia.com/gpu`.")
-    gpus: int = option(0, least=0, help="How many.")
+    machine: str | None = option(None, help="TPU machine type of the node pool, such as `ct5lp-hightpu-4t`.")
+    topology: str | None = option(None, help="Topology of its slice, such as `2x2`.")
+    gpu: str | None = option(None, help="Resource that a device plugin offers, such as `nvidia.com/gpu`.")
+    gpus: int = option(0, least=0, help="Number of GPUs.")
 
     def check(self, path: str) -> None:
         """Refuses half a TPU or half a GPU, and both."""
@@ -145,9 +145,9 @@ class KubeflowConfig(Section):
     image_pull_secrets: tuple[str, ...] = option(
         (), form=check_secret_name, help="Secrets with the credentials of the image's registry."
     )
-    trainer: KubeflowTrainer = option(factory=KubeflowTrainer, help="The accelerator of the pod that trains.")
-    jobset: JobSetConfig = option(factory=JobSetConfig, help="The JobSet that trains on a slice of several hosts.")
-    notify: KubeflowNotify = option(factory=KubeflowNotify, help="The webhook that a run posts to when it has ended.")
+    trainer: KubeflowTrainer = option(factory=KubeflowTrainer)
+    jobset: JobSetConfig = option(factory=JobSetConfig)
+    notify: KubeflowNotify = option(factory=KubeflowNotify)
 
     def check(self, path: str) -> None:
         """Refuses unknown components, and what Kubernetes refuses."""

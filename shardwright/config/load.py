@@ -125,6 +125,14 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
         UsageError: the file is missing or not a YAML mapping.
         ConfigError: a key or a value is wrong; the message names the YAML path.
     """
+    config = parse_config(read_mapping(path), base=os.getcwd(), default_name=_name_from(Path(path)))
+    if root is not None:
+        config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
+    return config
+
+
+def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns a configuration file as it is written, without checking its keys; see `load_config`."""
     # A path would join the two slashes of a URL.
     file = os.fspath(path)
     try:
@@ -153,10 +161,7 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
     if not isinstance(raw, dict):
         problem = "is empty" if raw is None else f"contains {type(raw).__name__}, not a mapping"
         raise UsageError(f"{file}: {problem}. Start with `input: {{images: FOLDER}}`.")
-    config = parse_config(raw, base=os.getcwd(), default_name=_name_from(Path(file)))
-    if root is not None:
-        config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
-    return config
+    return raw
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -13,11 +13,21 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin
 
-from shardwright.config.options import NO_UNIT, Option, Unit, declared
-from shardwright.config.options import one_of as one_of  # for input.py
+from shardwright.config.options import NO_UNIT, Option, Unit, options_of
 from shardwright.errors import ConfigError
 from shardwright.redaction import has_credentials, redact
 from shardwright.untrusted import is_text
+
+_LARGEST = 2**63 - 1
+# A number as a text, in the syntax of JSON Schema, too.
+NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*%?\s*$"
+# To evaluate the types of a section again takes most of the time of parsing it.
+_KEYS: dict[type[Any], Mapping[str, Any]] = {}
+# Names that other tools use.
+_USUAL = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size"}
+_CLOSE = 0.75
+# Words that YAML reads as these values.
+_AS_READ = {True: "yes, on or true", False: "no, off or false", None: "null or ~"}
 
 
 def plain_value(value: Any, of_section: Callable[[Any], Any] | None = None) -> Any:
@@ -47,15 +57,6 @@ def may_be_named(name: str) -> bool:
     return not any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in name)
 
 
-_LARGEST = 2**63 - 1
-# A number as a text, in the syntax of JSON Schema, too.
-NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*%?\s*$"
-
-
-# To evaluate the types of a section again takes most of the time of parsing it.
-_KEYS: dict[type[Any], Mapping[str, Any]] = {}
-
-
 def parse_section(cls: type[Any], raw: object, path: str) -> Any:
     """Makes a section from plain values.
 
@@ -71,7 +72,7 @@ def parse_section(cls: type[Any], raw: object, path: str) -> Any:
         raw = {}
     if not isinstance(raw, Mapping):
         raise ConfigError(path, f"{raw!r} is not a mapping", "Write keys and values below it.")
-    hints, options = keys_of(cls), {of.name: declared(of) for of in dataclasses.fields(cls)}
+    hints, options = keys_of(cls), options_of(cls)
     values = {}
     for key, value in raw.items():
         here = f"{path}.{key}" if path else str(key)
@@ -117,9 +118,8 @@ def keys_of(cls: type[Any]) -> Mapping[str, Any]:
 def option_at(section: type[Any], path: str) -> Option | None:
     """Returns the option at a path below a section, or `None` where none is, such as at a name of the user's."""
     name, _, below = path.partition(".")
-    option = next((declared(of) for of in dataclasses.fields(section) if of.name == name), None)
     inner = section_of(keys_of(section).get(name))
-    return option if not below else option_at(inner, below) if inner is not None else None
+    return options_of(section).get(name) if not below else option_at(inner, below) if inner is not None else None
 
 
 def section_of(hint: Any) -> type[Any] | None:
@@ -143,11 +143,6 @@ def _sections_in(hint: Any, value: object, path: str) -> list[tuple[type[Any], o
     return []
 
 
-# Names that other tools use.
-_USUAL = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size"}
-_CLOSE = 0.75
-
-
 def _suggest(key: str, value: object, known: list[str], path: str, cls: type[Any]) -> str:
     prefix = f"{path}." if path else ""
     if "ratios" in known and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -157,15 +152,11 @@ def _suggest(key: str, value: object, known: list[str], path: str, cls: type[Any
     named = close or [name for name in known if name in words]
     if len(named) == 1:
         return f"Did you mean {prefix}{named[0]}?"
-    elsewhere = [] if path else [f"{name}.{key}" for name, hint in keys_of(cls).items() if _has(hint, key)]
+    sections = {} if path else {name: section_of(hint) for name, hint in keys_of(cls).items()}
+    elsewhere = [f"{name}.{key}" for name, section in sections.items() if section and key in keys_of(section)]
     if len(elsewhere) == 1:
         return f"Did you mean {elsewhere[0]}?"
     return f"Known here: {', '.join(known)}."
-
-
-def _has(hint: Any, key: str) -> bool:
-    section = section_of(hint)
-    return section is not None and key in keys_of(section)
 
 
 def _value(hint: Any, value: object, path: str, unit: Unit) -> Any:
@@ -207,10 +198,6 @@ def _sequence(args: tuple[Any, ...], value: object, path: str, unit: Unit) -> tu
     if len(value) != len(args):
         raise ConfigError(path, f"{value!r} has {len(value)} entries", f"Give {len(args)}.")
     return tuple(_value(a, v, f"{path}[{i}]", unit) for i, (a, v) in enumerate(zip(args, value, strict=True)))
-
-
-# Words that YAML reads as these values.
-_AS_READ = {True: "yes, on or true", False: "no, off or false", None: "null or ~"}
 
 
 def _mapping(hint: Any, value: object, path: str, unit: Unit) -> types.MappingProxyType[str, Any] | dict[str, Any]:

@@ -81,8 +81,10 @@ class ScratchVolume(Section):
         form=check_mount,
         help="Where it is mounted, such as `/gcs`, where Kubeflow's launcher puts copies of artifacts.",
     )
-    size: int = option(least=1 << 20, form=BYTES, help="Bytes.")
-    storage_class: str | None = option(None, form=check_name, help="Of the claim; by default that of the cluster.")
+    size: int = option(least=1 << 20, form=BYTES, help="Size in bytes.")
+    storage_class: str | None = option(
+        None, form=check_name, help="Storage class of the claim; by default the cluster's."
+    )
 
 
 @dataclass(frozen=True)

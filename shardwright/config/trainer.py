@@ -70,28 +70,9 @@ def _check_model_name(path: str, model: str) -> None:
         one_of(path, model, _MODELS)
 
 
-def check_model(model: str, encoder: str, weights: str | None) -> None:
-    """Refuses an encoder that does not go with the model, and weights without one.
-
-    Args:
-        model: `trainer.model`.
-        encoder: `trainer.encoder`.
-        weights: `trainer.weights`.
-    """
-    if is_import_path(model) and encoder != COMPACT:
-        raise ConfigError(
-            "trainer.encoder", f"{encoder!r}, but trainer.model is your own function", "Remove trainer.encoder."
-        )
-    if weights is None:
-        return
-    if encoder == COMPACT:
-        raise ConfigError(
-            "trainer.weights",
-            f"{weights!r} are weights of an encoder, and trainer.encoder is compact",
-            f"Use trainer.encoder: {ENCODERS[1]}, or remove trainer.weights.",
-        )
+def _check_weights(path: str, weights: str) -> None:
     if not weights.endswith(WEIGHT_FILES) and not weights.startswith(DIGEST):
-        raise ConfigError("trainer.weights", f"{weights!r} is not a file of weights", f"Use {', '.join(WEIGHT_FILES)}.")
+        raise ConfigError(path, f"{weights!r} is not a file of weights", f"Use {', '.join(WEIGHT_FILES)}.")
 
 
 def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment: Sequence[str]) -> None:
@@ -209,7 +190,9 @@ class TrainerConfig(Section):
         help="`balanced` weights classes by their frequency; `auto` does so if one is far rarer than another.",
     )
     encoder: str = option(COMPACT, choices=ENCODERS, help="Encoder of the model.")
-    weights: str | None = option(None, help="File of weights of the encoder; by default they are random.")
+    weights: str | None = option(
+        None, form=_check_weights, help="File of weights of the encoder; by default they are random."
+    )
     encoder_rate: float = option(
         1.0,
         least=0,
@@ -276,7 +259,6 @@ class TrainerConfig(Section):
     def check(self, path: str) -> None:
         """Refuses options that contradict each other."""
         super().check(path)
-        check_model(self.model, self.encoder, self.weights)
         for name in ("encoder_rate", "encoder_trainable_from"):
             if self.encoder == COMPACT and getattr(self, name) != getattr(TrainerConfig, name):
                 raise ConfigError(
@@ -286,6 +268,15 @@ class TrainerConfig(Section):
                 )
         if self.outputs != "auto" and not is_import_path(self.model):
             raise ConfigError("trainer.outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
+        if is_import_path(self.model) and self.encoder != COMPACT:
+            problem = f"{self.encoder!r}, but trainer.model is your own function"
+            raise ConfigError("trainer.encoder", problem, "Remove trainer.encoder.")
+        if self.weights is not None and self.encoder == COMPACT:
+            raise ConfigError(
+                "trainer.weights",
+                f"{self.weights!r} are weights of an encoder, and trainer.encoder is compact",
+                f"Use trainer.encoder: {ENCODERS[1]}, or remove trainer.weights.",
+            )
         if self.weight_decay is not None and self.optimizer != "adamw":
             problem = f"{self.optimizer} has none"
             raise ConfigError("trainer.weight_decay", problem, "Remove trainer.weight_decay, or use optimizer: adamw.")

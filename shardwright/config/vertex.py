@@ -61,7 +61,7 @@ class StepResources(Resources):
     """The resources that a step's machine must have, up to those of the largest one."""
 
     cpu: float | None = option(None, least=LEAST_CPU, most=_MOST_CPU, help="Virtual cores.")
-    memory: int | None = option(None, least=LEAST_MEMORY, most=_MOST_MEMORY, form=BYTES, help="Bytes.")
+    memory: int | None = option(None, least=LEAST_MEMORY, most=_MOST_MEMORY, form=BYTES, help="Memory in bytes.")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class DiskConfig(Section):
         help="`pd-ssd`, `pd-standard` or `hyperdisk-balanced`; by default that of the machine type.",
     )
     size: int | None = option(
-        None, least=100 * _GIGABYTE, most=64_000 * _GIGABYTE, form=BYTES, help="Bytes; by default 100 GB."
+        None, least=100 * _GIGABYTE, most=64_000 * _GIGABYTE, form=BYTES, help="Size in bytes; by default 100 GB."
     )
 
 
@@ -82,10 +82,10 @@ class DiskConfig(Section):
 class VertexTrainer(Section):
     """The machine that trains, as a CustomJob; without one the pipeline's own step does."""
 
-    machine: str | None = option(None, help="Machine type, `ct5lp-hightpu-4t` or `g2-standard-8`.")
-    topology: str | None = option(None, help="Of a TPU slice, `2x2`.")
-    gpu: str | None = option(None, help="Kind of accelerator, `NVIDIA_L4`.")
-    gpus: int = option(0, least=0, help="How many.")
+    machine: str | None = option(None, help="Machine type, such as `ct5lp-hightpu-4t` or `g2-standard-8`.")
+    topology: str | None = option(None, help="Topology of a TPU slice, such as `2x2`.")
+    gpu: str | None = option(None, help="Kind of accelerator, such as `NVIDIA_L4`.")
+    gpus: int = option(0, least=0, help="Number of accelerators.")
     max_hours: float = option(168.0, least=0.1, help="Hours after which Vertex AI ends the job.")
     capacity: str = option(
         ON_DEMAND,
@@ -151,7 +151,7 @@ class VertexNotify(Section):
 class DataflowConfig(Section):
     """The components that run on Dataflow, and their workers."""
 
-    components: tuple[str, ...] = option((), help="Their names.")
+    components: tuple[str, ...] = option((), help="Components that run on Dataflow.")
     machine: str = option(
         "n2-standard-4",
         form=Pattern(MACHINE, "Write a machine type such as n2-standard-4."),
@@ -182,8 +182,8 @@ class DataflowConfig(Section):
 class ScheduleConfig(Section):
     """The times at which a schedule starts runs."""
 
-    cron: str | None = option(None, form=check_cron, help="Five fields, after `TZ=ZONE ` if wanted.")
-    max_runs: int | None = option(None, least=1, help="After how many it ends, `None` for never.")
+    cron: str | None = option(None, form=check_cron, help="Cron expression of five fields; `TZ=ZONE ` may precede it.")
+    max_runs: int | None = option(None, least=1, help="Number of runs after which it ends; by default it never does.")
     max_concurrent_runs: int = option(1, least=1, help="Number of concurrent runs.")
 
 
@@ -241,9 +241,9 @@ class VertexConfig(Section):
     labels: Mapping[str, str] = option(factory=dict, help="Labels of runs and jobs.")
     resources: Mapping[str, StepResources] = option(factory=dict, help="Component -> resources of its machine.")
     trainer: VertexTrainer = option(factory=VertexTrainer, help="The machine that trains.")
-    dataflow: DataflowConfig = option(factory=DataflowConfig, help="What runs on Dataflow.")
-    schedule: ScheduleConfig = option(factory=ScheduleConfig, help="When.")
-    notify: VertexNotify = option(factory=VertexNotify, help="Recipients of a mail after each run.")
+    dataflow: DataflowConfig = option(factory=DataflowConfig)
+    schedule: ScheduleConfig = option(factory=ScheduleConfig)
+    notify: VertexNotify = option(factory=VertexNotify)
 
     def check(self, path: str) -> None:
         """Refuses options that contradict each other, and what Vertex AI refuses."""

@@ -20,6 +20,7 @@ _OPACITY = 0.45
 _GAP = 4
 _CELL = 44
 _DARK = np.array((0, 68, 136), np.float64)
+_GRAY = (128, 128, 128)
 
 
 def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None = None) -> Pixels:
@@ -28,7 +29,7 @@ def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None
     Args:
         image: uint8 [H, W, 3].
         masks: [H, W, C], 0 or 1; later classes cover earlier ones.
-        labels: numbers of their classes, which choose the colors; by default from 0.
+        labels: numbers of their classes, which choose the colors; by default from 0. Below 0 is gray: not counted.
 
     Returns:
         uint8 [H, W, 3].
@@ -36,7 +37,7 @@ def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None
     drawn = image.astype(np.float64)
     for c, label in enumerate(range(masks.shape[-1]) if labels is None else labels):
         inside = masks[..., c].astype(bool)
-        color = np.array(class_color(label), np.float64)
+        color = np.array(class_color(label) if label >= 0 else _GRAY, np.float64)
         drawn[inside] = (1 - _OPACITY) * drawn[inside] + _OPACITY * color
         drawn[edge(inside)] = color
     return np.floor(drawn + 0.5).astype(np.uint8)

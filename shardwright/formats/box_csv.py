@@ -11,10 +11,11 @@
 The names may begin with `bbox` or `box`.
 
 Edges are in pixels from the left and the top border, as the TensorFlow Object Detection API reads such files. They are
-fractions of the image where most boxes are within one pixel, see `BoxUnit`. `width` and `height` next to
-four edges are the size of the image, which must be that of the file. A row without class and edges is an image without
-objects. Without a column of classes, all boxes are of the only class in `input.classes`. Sources:
-datitran/raccoon_dataset (xml_to_csv.py), fizyr/keras-retinanet (README, CSV datasets), makesense.ai.
+fractions of the image where most boxes are within one pixel, see `BoxUnit`. `width` and `height` next to four edges are
+the size of the image, which must be that of the file. A row without edges is an image without objects, if it has no
+class, or one that no row with edges has (VinBigData's `No finding`, RSNA's `0`). Without a column of classes, all boxes
+are of the only class in `input.classes`. Sources: datitran/raccoon_dataset (xml_to_csv.py), fizyr/keras-retinanet
+(README, CSV datasets), makesense.ai.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
+from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number, read_text_size
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
-from shardwright.formats.table_values import class_readings
+from shardwright.formats.table_values import class_readings, find_image_column
 from shardwright.formats.tables import (
     IMAGE,
     LABEL,
@@ -45,7 +47,7 @@ from shardwright.formats.tables import (
     shown_header,
     size_columns,
 )
-from shardwright.images.boxes import Box
+from shardwright.images.boxes import BEYOND_IMAGE, Box
 from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.progress import counted
 
@@ -68,6 +70,7 @@ _WITHOUT_HEADER = ("image", "x1", "y1", "x2", "y2", "class")
 _FRACTIONS = (1, 1)
 _FOUR = ("first", "second", "third", "fourth")
 _ONE_CLASS = "object"
+_NOT_WRITTEN = ("", "nan", "none", "null")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class _Columns:
     """The columns of such a file.
 
     Attributes:
-        image: name of the column of images.
+        image: name of the column of images; empty where no header states it.
         label: name of the column of classes; empty where there is none.
         edges: names of the four columns of a box, or of the one with all four numbers.
         form: their meaning.
@@ -102,7 +105,7 @@ class _Columns:
 
 
 def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns | None:
-    """Returns the columns, `None` where those of a box or that of images are not there."""
+    """Returns the columns, `None` where those of a box are not there. That of images may have an unknown name."""
     edges, found = _find_edges(header)
     if not found:
         return None
@@ -111,7 +114,7 @@ def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns |
     size = size_columns(rest)
     label = choose_role(LABEL, rest, given) or whole.get("labelname", "")
     image = choose_role(IMAGE, [name for name in rest if name != label], given)
-    if not image or choose_role(MASK, rest, {}):
+    if choose_role(MASK, rest, {}):
         return None
     return _Columns(image, label, found, _form_of(edges), size)
 
@@ -151,7 +154,7 @@ def _is_first_box(fields: Sequence[str]) -> bool:
 class BoxCsv(ObjectTable):
     """See `ObjectFormat`."""
 
-    format, tool = "box_csv", "the table"
+    format, tool, finds_unit = "box_csv", "the table", True
 
     @staticmethod
     def sniff(head: Head) -> str:
@@ -165,6 +168,9 @@ class BoxCsv(ObjectTable):
         self._headless = _is_first_box(self._table.header)
         self._header = _WITHOUT_HEADER if self._headless else self._table.header
         columns = _find_columns(self._header, given.options.columns)
+        if columns is not None and not columns.image:
+            named = find_image_column(self._table, {}, given.names)
+            columns = None if named is None else replace(columns, image=self._header[named])
         if columns is None:
             raise UsageError(
                 f"{given.path}: columns {shown_header(self._header)} were found, but boxes need one for the image, one "
@@ -190,6 +196,9 @@ class BoxCsv(ObjectTable):
             self._table.find_column(f"input.labels.columns.{role}", name)
         self._columns = columns
         self._fractions = False
+        # Classes of rows without edges, and of others.
+        self._without: Counter[str] = Counter()
+        self._with: set[str] = set()
         self._stated: dict[int, tuple[int, int]] = {}
 
     def survey(self) -> Survey:
@@ -199,7 +208,22 @@ class BoxCsv(ObjectTable):
         unit = "fractions of the image" if self._fractions else "pixels"
         where = "no header: image, 4 edges, class" if self._headless else f"{shown} are {self._columns.form} of a box"
         survey.notes = (*survey.notes, f"{self.name}: {where}, in {unit}")
+        if none := {label: count for label, count in self._without.items() if label not in self._with}:
+            shown = ", ".join(f"{label!r} ({counted(count, 'row')})" for label, count in none.items())
+            survey.notes = (*survey.notes, f"{self.name}: no objects where the class is {shown}, which has no edges")
+        beyond = any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values())
+        if beyond and self._columns.form == _CORNER_FORM and not self._fractions:
+            self._check_meaning()
         return survey
+
+    def _check_meaning(self) -> None:
+        used = ((position, content, thing.box) for position, content in self._kept for thing in content.things)
+        meaning = misread((box, one.size or self._images.size_of(position)) for position, one, box in used if box)
+        if meaning:
+            raise UsageError(
+                f"{self._path}: as corners and sizes, by the names of {shown_header(self._columns.edges)}, boxes leave "
+                f"their images, and as {meaning} they fit. Rename the columns."
+            )
 
     def _rows(self) -> Iterator[TableRow]:
         if self._headless:
@@ -213,6 +237,11 @@ class BoxCsv(ObjectTable):
             fields = dict(zip(self._header, map(str.strip, row.fields), strict=False))
             name = fields.get(self._columns.image, "")
             rows.setdefault(name, []).append((row.line, fields if len(row.fields) == len(self._header) else {}))
+            label = fields.get(self._columns.label, "")
+            if any(map(_is_written, self._columns.numbers(fields))):
+                self._with.add(label)
+            elif label:
+                self._without[label] += 1
             with suppress(ObjectError):  # A broken row costs its image, and decides nothing.
                 unit.add([read_text_number(text, name) for text in self._columns.numbers(fields)])
         self._fractions = unit.fractions
@@ -233,7 +262,7 @@ class BoxCsv(ObjectTable):
                 size = read_text_size(height, width, f"{where}: image ")
                 sizes |= {size} if size is not None else set()
             label = fields[self._columns.label] if self._columns.label else ""
-            if any(self._columns.numbers(fields)) or label:
+            if any(map(_is_written, self._columns.numbers(fields))) or label in self._with:
                 things.append(Thing(label if self._columns.label else self._only, None, self._edges(fields, where)))
         if len(sizes) > 1:
             raise ObjectError(f"its rows state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
@@ -265,6 +294,10 @@ class BoxCsv(ObjectTable):
             ).with_readings(Reading("the boxes of images", options))
         survey.labels = MULTI
         return []
+
+
+def _is_written(number: str) -> bool:
+    return number.strip().lower() not in _NOT_WRITTEN
 
 
 def _ends(name: str) -> list[str]:

@@ -313,7 +313,7 @@ def detect_key_format(
     Raises:
         UsageError: folders and names state different classes, and either may be meant.
     """
-    no_path = "input.labels.path is not given"
+    no_path = "no file of annotations is given"
     both = [(class_folder(key, found.level), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
     folders = {folder for folder, _, _ in both if folder}
     labels = {label for _, label, _ in both if label}

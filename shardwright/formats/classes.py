@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shardwright.config.parsing import may_be_named
-from shardwright.errors import UsageError
+from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import BACKGROUND, IGNORE, shorten
 from shardwright.progress import counted
 
@@ -19,6 +20,7 @@ MOST_CLASSES = 10_000
 BACKGROUND_NAMES = frozenset(("background", "_background_", "__background__", "bg"))
 IGNORE_NAMES = frozenset(("ignore", "_ignore_", "__ignore__", "ignored", "void", "unlabeled", "unlabelled", "dontcare"))
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_BETWEEN_WORDS = re.compile(r"[\s_-]+")
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
 
 
@@ -52,8 +54,8 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
         counted_by: the tool whose numbers count from 0 by definition, or empty.
 
     Returns:
-        The map. Detected names are sorted, as numbers when all are. A plain list with whole numbers as values counts
-        from 0 or from 1; a note states which.
+        The map. Detected names are sorted, as numbers when all are. A plain list of names takes their other spellings,
+        too (see `check_spellings`); with whole numbers as values it counts from 0 or from 1. Notes state which.
 
     Raises:
         UsageError: a value is not a class; names the position, the value and the known classes.
@@ -70,15 +72,61 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
         if missing := {value: where for value, where in values.items() if index[value] is None}:
             raise _unknown(missing, [f"{name} ({known})" for name, known in classes.items()])
         return ClassMap(names, {value: number for value, number in index.items() if number is not None}, (note,))
+    spelled = _by_spelling(values, by_name)
+    by_name |= spelled
+    notes = tuple(f"class {names[i]!r}: also written {value!r}" for value, i in spelled.items())
     rest = [value for value in values if value not in by_name]
     numbers = {value: as_integer(value) for value in rest}
     if not rest:
-        return ClassMap(names, {value: by_name[value] for value in values})
+        return ClassMap(names, {value: by_name[value] for value in values}, notes)
     words = [value for value, number in numbers.items() if number is None]
     if words or len(rest) < len(values):
         raise _unknown({value: values[value] for value in words or rest}, names)
     found = {value: number for value, number in numbers.items() if number is not None}
     return _by_position(names, values, found, counted_by)
+
+
+def check_spellings(names: Iterable[str], where: str) -> None:
+    """Checks that no class has two names: `car`, `Car` and `car ` are hardly three classes.
+
+    Args:
+        names: the classes that annotations name.
+        where: the annotations, for messages.
+
+    Raises:
+        UsageError: some differ in case, in what is between their words, or as numbers are written; with both readings.
+    """
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(_fold(name), []).append(name)
+    several = [found for found in alike.values() if len(found) > 1]
+    if not several:
+        return
+    shown = "; ".join(", ".join(map(repr, found)) for found in several[:SHOWN_CLASSES])
+    one_each = [min(found, key=lambda name: (len(name), name != name.lower(), name)) for found in alike.values()]
+    raise UsageError(
+        f"{where}: are these names of one class? {shown}. List the classes in input.classes: each once, and its other "
+        "spellings mean it too; or all of them."
+    ).with_readings(
+        Reading("each is one class", {"input.classes": one_each}),
+        Reading("they are different classes", {"input.classes": [name for found in alike.values() for name in found]}),
+    )
+
+
+def _fold(name: str) -> str:
+    """Returns a name as spellings are compared."""
+    number = as_integer(name.strip())
+    text = unicodedata.normalize("NFKC", name).casefold() if number is None else str(number)
+    return _BETWEEN_WORDS.sub(" ", text).strip() or name
+
+
+def _by_spelling(values: Iterable[str], by_name: Mapping[str, int]) -> dict[str, int]:
+    """Returns the values that are other spellings of one name, with its index; numbers may be ids, too."""
+    unknown = [value for value in values if value not in by_name and as_integer(value) is None]
+    folded: dict[str, list[int]] = {}
+    for name, i in by_name.items() if unknown else ():
+        folded.setdefault(_fold(name), []).append(i)
+    return {value: found[0] for value in unknown if len(found := folded.get(_fold(value), [])) == 1}
 
 
 def special_label(name: str, classes: Mapping[str, int | None] | None) -> int | None:

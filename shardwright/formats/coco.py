@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from shardwright.config.input import CENTER_RULE, CLIP
 from shardwright.dataset.ledger import MISSING_IMAGE
@@ -37,15 +40,19 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes, special_label
 from shardwright.formats.image_names import is_text
-from shardwright.formats.object_values import ObjectError, json_problem, read_id, read_text_size
+from shardwright.formats.listed_boxes import misread
+from shardwright.formats.object_values import ObjectError, check_pixels, json_problem, read_id, read_text_size
 from shardwright.formats.objects import ObjectInput
-from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
+from shardwright.images.boxes import BEYOND_IMAGE, AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.progress import counted
 from shardwright.storage import Refusal, limits, open_table
 from shardwright.untrusted import parse_untrusted_json
 
 _SHOWN_BOX, _SHOWN_ID = 80, 40
+# Outlines of a scale of their own: boxes of fewer pixels than this say nothing, and this share must differ by one
+# factor, up to this part of it. One of so many is compared, which takes a hundredth of the time of reading them.
+_LEAST_SIDE, _NEARLY_ALL, _STEADY, _COMPARED_OF = 5, 0.9, 0.1, 8
 _CROWD = "is_crowd"
 _FLAGS = (_CROWD,)
 _NO_MASKS = ("null", "[]")
@@ -97,7 +104,9 @@ class CocoJson(AnnotationFormat):
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
-        document = _load(self._path, masks=self._masks, boxes=self._boxes)
+        sizes = _OutlineSizes()
+        document = _load(self._path, masks=self._masks, boxes=self._boxes, sizes=sizes)
+        sizes.check(self._path)
         survey = Survey(classes=(), listed=bytearray(len(self._keys)))
         images = self._read_images(document["images"], survey)
         categories = self._read_categories(document["categories"])
@@ -179,6 +188,20 @@ class CocoJson(AnnotationFormat):
                 self._box(image, category, instance)
             except AnnotationError as error:
                 self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
+        if any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values()):
+            self._check_meaning()
+
+    def _check_meaning(self) -> None:
+        used = [(image, entry.box) for _, image, _, entry in self._sound_ones if _is_box(entry.box)]
+        meaning = misread(
+            (Box(x, y, x + width, y + height), image.size or self._images.size_of(image.position or 0))
+            for image, (x, y, width, height) in used
+        )
+        if meaning:
+            raise UsageError(
+                f"{self._path}: as [x, y, width, height], which COCO's bbox are, its boxes leave their images, and as "
+                f"{meaning} they fit. Write them as COCO does, and area too."
+            )
 
     def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
         if image.position is not None and image.position not in survey.rejected:
@@ -285,6 +308,10 @@ class CocoJson(AnnotationFormat):
                     f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
                     f"{_shown(categories)}. Add it or fix the annotation."
                 )
+            try:
+                check_pixels(entry.segmentation if self._masks else None, entry.box if _is_box(entry.box) else None)
+            except ObjectError as error:
+                self._reject(survey, images[number], error.code, f"annotations[{i}]: {error}")
             if category:
                 yield i, images[number], category, entry
                 continue
@@ -333,7 +360,50 @@ class _PanopticEntry(Exception):
     """The file holds segments of PNG files, not instances."""
 
 
-def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
+class _OutlineSizes:
+    """The sizes of outlines, compared with those of the boxes beside them: of resized images both must be."""
+
+    def __init__(self) -> None:
+        self._across, self._down = array("f"), array("f")
+        self._seen = 0
+
+    def add(self, outlines: Any, box: Any) -> None:
+        """Compares the polygons of an annotation with its `bbox`."""
+        self._seen += 1
+        if self._seen % _COMPARED_OF != 1:
+            return
+        if not (isinstance(outlines, list) and _is_box(box) and min(box[2], box[3]) >= _LEAST_SIDE):
+            return
+        try:
+            across = max(max(ring[::2]) for ring in outlines) - min(min(ring[::2]) for ring in outlines)
+            down = max(max(ring[1::2]) for ring in outlines) - min(min(ring[1::2]) for ring in outlines)
+            self._across.append(across / box[2])
+            self._down.append(down / box[3])
+        except (TypeError, ValueError, OverflowError):
+            return  # No polygons, or broken ones, which are reported where they are drawn.
+
+    def check(self, path: str) -> None:
+        """Checks that the outlines have the size of their boxes.
+
+        Raises:
+            UsageError: nearly all are larger or smaller by one factor. Where they differ by many, boxes may be around
+                hidden parts, too.
+        """
+        if not self._across:
+            return
+        factors = [float(np.median(ratios)) for ratios in (self._across, self._down)]
+        steady = [
+            np.mean(np.abs(np.asarray(ratios) - factor) <= _STEADY * factor)
+            for ratios, factor in zip((self._across, self._down), factors, strict=True)
+        ]
+        if min(steady) >= _NEARLY_ALL and max(abs(factor - 1) for factor in factors) > 2 * _STEADY:
+            raise UsageError(
+                f"{path}: the outlines are {factors[0]:.3g} times as wide and {factors[1]:.3g} times as high as the "
+                "bbox beside them. Were images resized? Scale the one that does not fit the images."
+            )
+
+
+def _load(path: str, *, masks: bool, boxes: bool, sizes: _OutlineSizes) -> dict[str, Any]:
     """Reads the file; of annotations what is wanted.
 
     Raises:
@@ -341,7 +411,9 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
     """
     try:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
-            document = parse_untrusted_json(file.read(), object_hook=partial(_slim, masks=masks, boxes=boxes))
+            document = parse_untrusted_json(
+                file.read(), object_hook=partial(_slim, masks=masks, boxes=boxes, sizes=sizes)
+            )
     except _PanopticEntry:
         # The detection looks at the start of a large file only.
         problem = "holds COCO panoptic JSON. Set input.labels.format: panoptic"
@@ -361,12 +433,14 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
     return found
 
 
-def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
+def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool, sizes: _OutlineSizes) -> object:
     """Reduces each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
     if "segments_info" in entry:
         raise _PanopticEntry
     if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
         segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
+        if masks:
+            sizes.add(entry.get("segmentation"), entry.get("bbox"))
         box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
         return _Instance(
             entry["image_id"], entry.get("category_id"), segmentation, box, entry.get("iscrowd") in (1, True)

@@ -113,8 +113,8 @@ class _Images:
         if path == _IMAGE:
             self.images.append((attributes, []))
         elif path[:2] == _IMAGE and len(path) > 2:
-            # The points of a skeleton are part of it.
-            if len(path) == 3 or path[-1] == "attribute":
+            # The points of a skeleton are part of it. What is outside of a frame of a track is not in the image.
+            if (len(path) == 3 and attributes.get("outside") != "1") or path[-1] == "attribute":
                 self.images[-1][1].append((path[-1], attributes))
         elif path == ("annotations", "track"):
             self.tracks += 1

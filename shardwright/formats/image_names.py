@@ -1,7 +1,8 @@
 """Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
 
 A path of another machine, `/home/ann/photos/cats/1.jpg`, means the image whose whole key is its end: `cats/1.jpg`. An
-extension may differ in upper and lower case, where one image fits then.
+extension may differ in upper and lower case, where one image fits then. A number may lack the zeros before it, or have
+`.0` behind it, as spreadsheets and tables of floats write it.
 
 If the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
 UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
@@ -30,6 +31,7 @@ _TRIED_NAMES, _TRIED_PATHS = 3, 1000
 # Longer ones are cut in too many ways.
 _MOST_UNDERSCORES = 12
 _ABSOLUTE = re.compile(r"/|~|\.\./|[A-Za-z]:/|[a-z][a-z0-9+.-]*://")
+_WHOLE_FLOAT = re.compile(r"([0-9]+)\.0+")
 _DIGITS = re.compile(r"[0-9]+")
 # No piece begins or ends within a word of the path: case12 is not in case123.
 _BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
@@ -93,7 +95,9 @@ class NameIndex:
         return self._last[1]
 
     def _find(self, name: str) -> int | None:
-        found = next((at for folder in self._first if (at := self._at(f"{folder}/{name}")) is not None), None)
+        found = None
+        if self._first:
+            found = next((at for folder in self._first if (at := self._at(f"{folder}/{name}")) is not None), None)
         found = self._at(name) if found is None else found
         if found is not None or self._exact:
             return found
@@ -107,9 +111,12 @@ class NameIndex:
         found = self._by_end(name) if found is None else found
         if found is not None or not name:
             return found
+        if whole := _WHOLE_FLOAT.fullmatch(name):
+            return self._find(whole[1])
         forms = (key_stem, _with_lower_ending) if "/" in name else (_base, key_stem, base_stem, _base_with_lower_ending)
-        for form in forms:
-            sought = _with_lower_ending(name) if form in (_with_lower_ending, _base_with_lower_ending) else name
+        # Spreadsheets take zeros off.
+        for form in (*forms, _number) if name.isdecimal() else forms:
+            sought = form(name) if form in (_with_lower_ending, _base_with_lower_ending, _number) else name
             found = self._named(form).get(sought)
             if found == AMBIGUOUS:
                 both = [key for i, key in enumerate(self._keys) if form(key) == sought and i not in self._skip]
@@ -293,6 +300,12 @@ def _with_lower_ending(key: str) -> str:
 
 def _base_with_lower_ending(key: str) -> str:
     return _with_lower_ending(_base(key))
+
+
+def _number(key: str) -> str:
+    """Returns the number that a file name is, without zeros before it; empty where it is none."""
+    stem = base_stem(key)
+    return stem.lstrip("0") or "0" if stem.isdecimal() else ""
 
 
 class KeyPattern(NamedTuple):

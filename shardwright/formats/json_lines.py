@@ -85,7 +85,7 @@ class _Lines(ObjectTable):
 class LabelJsonl(_Lines):
     """See `ObjectFormat`."""
 
-    format, tool = "label_jsonl", "the label table"
+    format, tool, finds_unit = "label_jsonl", "the label table", True
 
     @staticmethod
     def sniff(head: Head) -> str:

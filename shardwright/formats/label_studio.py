@@ -27,8 +27,10 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
 from shardwright.formats.object_values import (
+    BoxUnit,
     ObjectError,
     load_json,
     read_list,
@@ -38,7 +40,17 @@ from shardwright.formats.object_values import (
     read_points,
     read_side,
 )
-from shardwright.formats.objects import Content, Entry, ObjectTable, Thing, ellipse, polygon, rectangle, shape
+from shardwright.formats.objects import (
+    Content,
+    Entry,
+    ObjectInput,
+    ObjectTable,
+    Thing,
+    ellipse,
+    polygon,
+    rectangle,
+    shape,
+)
 from shardwright.images.boxes import Box
 from shardwright.images.header import IMAGE_ENDINGS
 
@@ -76,12 +88,26 @@ class _Part(NamedTuple):
 class LabelStudio(ObjectTable):
     """See `ObjectFormat`."""
 
-    format, tool = "label_studio", "Label Studio"
+    format, tool, finds_unit = "label_studio", "Label Studio", True
 
     @staticmethod
     def sniff(head: Head) -> str:
         """See `AnnotationFormat.sniff`."""
         return "Label Studio JSON" if head.has("data", "annotations") else ""
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._unit = BoxUnit()
+
+    def survey(self) -> Survey:
+        """See `ObjectFormat.survey`; coordinates must be percents."""
+        survey = super().survey()
+        if self._unit.fractions:
+            raise UsageError(
+                f"{self._path}: {self._unit.fractional} of its regions have coordinates below 1 alone, so they are "
+                "fractions of the image, and Label Studio's are percents. Multiply them by 100."
+            )
+        return survey
 
     def _entries(self) -> Iterator[Entry]:
         tasks = load_json(self._path, self.tool)
@@ -180,6 +206,7 @@ class LabelStudio(ObjectTable):
                 left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
                 continue
             value = read_mapping(one.get("value"), f"{where}: value")
+            self._unit.add(_coordinates(value))
             if kind == _CHOICES:
                 tags += [read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)]
             elif kind.removesuffix(_LABELS) in _SHAPES:
@@ -189,8 +216,8 @@ class LabelStudio(ObjectTable):
                     raise ObjectError(f"{where}: was drawn on a picture turned by {one['image_rotation']} degrees")
                 separate = named.get(str(one.get("id")), one).get("value")
                 classes = value if kind in value else read_mapping(separate, f"{where}: its classes")
-                labels = read_list(classes.get(kind, classes.get(_LABELS)), f"{where}: its classes")
-                names = [read_name(label, where) for label in labels]
+                labels = classes.get(kind, classes.get(_LABELS))
+                names = [read_name(label, where) for label in read_list(labels or [], f"{where}: its classes")]
                 if not names:
                     raise ObjectError(f"{where}: the region has no class")
                 things += [_thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names]
@@ -218,6 +245,16 @@ def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: 
         return ellipse(label, x, y, number("radiusX", x_of), number("radiusY", y_of), turn)
     # A box is turned around its first corner.
     return rectangle(label, Box(x, y, x + number("width", x_of), y + number("height", y_of)), turn, (x, y))
+
+
+def _coordinates(value: Mapping[str, Any]) -> list[float]:
+    """Returns the numbers of a region that are percents."""
+    points = value.get("points")
+    listed = (
+        [number for point in points if isinstance(point, list) for number in point] if isinstance(points, list) else []
+    )
+    found = [*listed, *(value.get(name) for name in ("x", "y", "width", "height", "radiusX", "radiusY"))]
+    return [float(number) for number in found if type(number) in (int, float)]
 
 
 def _is_of(part: _Part, result: Mapping[str, Any], where: str) -> bool | None:

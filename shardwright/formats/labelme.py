@@ -1,13 +1,15 @@
 """LabelMe: a JSON file for each image, next to it or in a separate folder.
 
 `shapes` holds polygons, rectangles (turned ones, too), circles and masks; points and lines have no area and are left
-out, with their count. `flags` of the file that are set are the classes of the whole image. The image is the one of
-`imagePath`, or the one that has the name of the file; the copy of it in `imageData` is not used. Source: the file
-format of wkentaro/labelme (labelme/_label_file.py, labelme/shape.py).
+out, with their count. Polygons and rectangles of one label and one `group_id` are parts of one object, as labelme2coco
+reads them. `flags` of the file that are set are the classes of the whole image. The image is the one of `imagePath`, or
+the one that has the name of the file; where both are images, see `objects`. The copy of it in `imageData` is not used.
+Source: the file format of wkentaro/labelme (labelme/_label_file.py, labelme/shape.py).
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import posixpath
@@ -38,7 +40,7 @@ _WITHOUT_AREA = {"point": "points", "points": "points", "line": "lines", "linest
 class LabelMe(ObjectFiles):
     """See `ObjectFormat`."""
 
-    format, tool = "labelme", "LabelMe"
+    format, tool, states_name = "labelme", "LabelMe", True
 
     @staticmethod
     def sniff(head: Head) -> str:
@@ -65,6 +67,9 @@ class LabelMe(ObjectFiles):
         near = posixpath.normpath(posixpath.join(os.path.dirname(key), path))
         return [near, path, posixpath.basename(path), key_stem(key)]
 
+    def _other_name(self, number: int, data: bytes) -> str:
+        return key_stem(self._files.keys[number])
+
     def _content(self, raw: Any) -> Content:
         document = read_mapping(parse_json(raw), "the file")
         if "shapes" not in document:
@@ -72,12 +77,36 @@ class LabelMe(ObjectFiles):
         size = read_size(document.get("imageHeight"), document.get("imageWidth"), "image ")
         flags = read_mapping(document.get("flags") or {}, "flags")
         left_out: Counter[str] = Counter()
-        things = []
+        things: list[Thing] = []
+        groups: dict[tuple[str, int], int] = {}
         for i, one in enumerate(read_list(document["shapes"], "shapes")):
             found = _thing(read_mapping(one, f"shapes[{i}]"), f"shapes[{i}]", left_out)
-            if found is not None:
+            group = one.get("group_id")
+            if found is None:
+                continue
+            before = groups.setdefault((found.label, group), len(things)) if type(group) is int else len(things)
+            joined = _join(things[before], found) if before < len(things) else None
+            if joined is None:
                 things.append(found)
+            else:
+                things[before] = joined
         return Content(things, [name for name, value in flags.items() if value is True], size, left_out=left_out)
+
+
+def _join(one: Thing, other: Thing) -> Thing | None:
+    """Returns two parts of an object as one; `None` where one is not of polygons or a rectangle."""
+    parts = [_outlines(part) for part in (one, other)]
+    if not all(parts):
+        return None
+    return Thing(one.label, json.dumps([outline for part in parts for outline in part], separators=(",", ":")))
+
+
+def _outlines(thing: Thing) -> list[list[float]]:
+    if thing.shape is None and thing.box is not None:
+        left, top, right, bottom = thing.box
+        return [[left, top, right, top, right, bottom, left, bottom]]
+    outlines = json.loads(thing.shape or "[]")
+    return outlines if isinstance(outlines, list) else []
 
 
 def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:

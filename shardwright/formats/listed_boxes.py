@@ -8,7 +8,8 @@ detection-datasets/fashionpedia (edges).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,6 +22,9 @@ CATEGORIES = ("categories", "category", "label", "labels", "category_id")
 _CLEARLY = 10
 # Sizes are rounded.
 _BEYOND = 1
+# What four numbers may mean, and the share of boxes that must fit their image as that.
+_SIZES, _EDGES, _CENTERS = "sizes", "edges [xmin, ymin, xmax, ymax]", "centers and sizes"
+_LEAST_FITTING = 0.95
 
 
 class ListedBox(NamedTuple):
@@ -131,3 +135,34 @@ class BoxForm:
             )
         sure = "" if self.shrinking else "; edges would be possible, too, so check some boxes"
         return f"bbox: x, y, width and height in pixels{sure}"
+
+
+def misread(boxes: Iterable[tuple[Box, tuple[int, int] | None]]) -> str:
+    """Returns what the numbers of boxes mean where they are no corner and size, although a tool or a header says so.
+
+    Args:
+        boxes: as they were read, each with the height and width of its image, where these are known.
+
+    Returns:
+        Their other meaning, which most fit, if as corners and sizes one of twenty leaves its image; or an empty text.
+    """
+    counts: Counter[str] = Counter()
+    for box, size in boxes:
+        if size is None:
+            continue
+        right, bottom = box.xmax - box.xmin, box.ymax - box.ymin
+        meanings = {
+            _SIZES: box,
+            _EDGES: Box(box.xmin, box.ymin, right, bottom),
+            _CENTERS: Box(box.xmin - right / 2, box.ymin - bottom / 2, box.xmin + right / 2, box.ymin + bottom / 2),
+        }
+        counts["all"] += 1
+        counts.update(name for name, one in meanings.items() if _fits(one, *size))
+    if _LEAST_FITTING * counts["all"] <= counts[_SIZES]:
+        return ""
+    return next((name for name in (_EDGES, _CENTERS) if counts[name] > _LEAST_FITTING * counts["all"]), "")
+
+
+def _fits(box: Box, height: int, width: int) -> bool:
+    within = min(box.xmin, box.ymin) >= -_BEYOND and box.xmax <= width + _BEYOND and box.ymax <= height + _BEYOND
+    return within and box.xmin < box.xmax and box.ymin < box.ymax

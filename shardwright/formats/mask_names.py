@@ -251,11 +251,11 @@ def detect_mask_layout(
         by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
     fitting: list[tuple[int, MaskLayout]] = []
-    layouts = list(_layouts(masks, images, classes))
+    layouts, stems = list(_layouts(masks, images, classes)), list(map(key_stem, masks))
     for layout in [*layouts, *_by_varying_part(masks, images)]:
         if layout not in layouts and any(count == len(masks) for count, _ in fitting):
             break
-        found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
+        found = [named for named in map(layout.names, stems) if named is not None]
         placed = [(images.find(stem, bare=not layout.by_class), label) for stem, label in found]
         hits = [label for position, label in placed if position is not None]
         if layout.objects and len({position for position, _ in placed}) == len(placed):

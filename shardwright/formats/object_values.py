@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,8 @@ from shardwright.untrusted import parse_untrusted_json
 _SHOWN = 60
 _LARGEST = 2.0**31
 _UNKNOWN = frozenset(("", "None", "nan", "NaN", "0", "0.0", "-1", "-1.0"))
+# The first coordinate of an outline that may be in the first pixel: cheaper than to read all outlines again.
+_MAYBE_FRACTIONS = re.compile(r"\[\[-?(?:[01]?\.\d+(?:e-\d+)?|[01]|\d(?:\.\d+)?e-\d+),")
 # Rounding of six digits leaves the image by less than this.
 _BEYOND = 0.01
 
@@ -83,6 +87,26 @@ class BoxUnit:
     def fractions(self) -> bool:
         """Returns whether the numbers are fractions of the image, not pixels."""
         return self.fractional > self.larger
+
+
+def check_pixels(outline: str | None, box: Sequence[float] | None = None) -> None:
+    """Checks that an object in pixels is not within the first one: nobody draws there, and fractions are there.
+
+    Args:
+        outline: polygons as JSON, or `None`.
+        box: numbers of a box in pixels, or `None`.
+
+    Raises:
+        ObjectError: it is.
+    """
+    numbers = [*(box or ())]
+    if outline is not None:
+        if not _MAYBE_FRACTIONS.match(outline):
+            return
+        numbers = [number for ring in json.loads(outline) for number in ring]
+    if numbers and all(map(_is_fraction, numbers)) and not all(float(number).is_integer() for number in numbers):
+        shown = ", ".join(f"{number:g}" for number in numbers[:4])
+        raise ObjectError(f"its coordinates are {shown}, all below 1: they are fractions of the image, not pixels")
 
 
 def read_points(value: object, what: str, least: int = 3) -> list[tuple[float, float]]:

@@ -18,7 +18,7 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,7 +43,7 @@ from shardwright.formats.base import (
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_values import ObjectError
+from shardwright.formats.object_values import ObjectError, check_pixels
 from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
 from shardwright.masks.coco import mask_text
 from shardwright.masks.drawn import DrawnMasks, ellipse_box
@@ -56,6 +56,7 @@ MOST_FILE_BYTES = 64 << 20
 # Bytes of memory for each byte of JSON.
 _MEMORY_EACH = 8
 _SHOWN = 60
+_REPEATED = "objects that another one of the image repeats"
 
 
 class Thing(NamedTuple):
@@ -104,11 +105,13 @@ class Entry(NamedTuple):
         names: what may be the name of its image; the first that is one counts.
         where: place in the annotations, for messages.
         raw: what `_content` takes.
+        other: the name of its image by another rule, such as the name of its own file; see `_Images`.
     """
 
     names: Sequence[str]
     where: str
     raw: Any
+    other: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +146,12 @@ class ObjectFormat(AnnotationFormat):
     Attributes:
         flags: names of the flags of boxes.
         tool: what messages call the annotations.
+        finds_unit: whether the numbers of a set decide whether they are pixels.
+        states_name: whether the image of an entry is the one that it states, and not that of its file's name.
     """
 
+    finds_unit: ClassVar[bool] = False
+    states_name: ClassVar[bool] = False
     flags: ClassVar[tuple[str, ...]] = ()
     tool: ClassVar[str] = ""
     dialect: DrawnMasks
@@ -161,6 +168,7 @@ class ObjectFormat(AnnotationFormat):
         self._map: ClassMap | None = None
         self._special: dict[str, int] = {}
         self._kept: list[_Kept] = []
+        self._by_other = False
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
@@ -192,8 +200,11 @@ class ObjectFormat(AnnotationFormat):
         used: dict[str, str] = {}
         left_out: Counter[str] = Counter()
         first: dict[int, str] = {}
+        images = _Images()
         for entry, content in self._read():
-            position = self._position(entry)
+            position, other = self._position(entry), self._other_position(entry)
+            images.add(entry.where, position, other)
+            position = other if self._by_other and other is not None else position
             if len(survey.names) < SHOWN_NAMES and entry.names:
                 survey.names.append(entry.names[0])
             if isinstance(content, AnnotationError):
@@ -207,6 +218,8 @@ class ObjectFormat(AnnotationFormat):
                 self._reject(survey, position, entry.where, "annotated_twice", reason)
             else:
                 first[position] = entry.where
+                content, repeated = _without_repeats(content) if self._boxes else (content, 0)
+                left_out[_REPEATED] += repeated
                 self._kept.append(_Kept(position, content))
                 survey.listed[position] = 1
                 if content.split:
@@ -216,9 +229,16 @@ class ObjectFormat(AnnotationFormat):
                 self._note_classes(used, content, entry.where)
             if position is not None:
                 survey.listed[position] = 1
+        if images.differ and not self._by_other and images.choose_other(self._path, self._images.keys):
+            self._by_other, self._kept = True, []
+            return self.survey()
+        if images.differ:
+            files = counted(images.differ, "file names", "files name")
+            rule = "the names of the files count" if self._by_other == self.states_name else "what is in them counts"
+            self._notes += (f"{self.name}: {files} the image of another one; {rule}, by which fewer have none",)
         self._kept = [one for one in self._kept if one.position not in survey.rejected]
         self._check_any(survey)
-        notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items())]
+        notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items()) if count]
         notes += self._check_task(survey)
         self._map = self._map_classes(used)
         survey.classes = self._map.names
@@ -263,11 +283,22 @@ class ObjectFormat(AnnotationFormat):
         for label in (*content.tags, *(thing.label for thing in content.things)):
             if not label.strip() or not is_text(label):
                 return ObjectError(f"an object or a tag has no class, but {ascii(label)[:_SHOWN]}")
+        try:
+            for thing in content.things if content.boxes_in is None and not self.finds_unit else ():
+                check_pixels(thing.shape, thing.box)
+        except ObjectError as error:
+            return error
         return content
 
     def _position(self, entry: Entry) -> int | None:
         """Returns the position of an entry's image; names with more folders come first, ambiguous ones last."""
         return next((at for name in entry.names if name and (at := self._names.find(name)) is not None), None)
+
+    def _other_position(self, entry: Entry) -> int | None:
+        try:
+            return self._names.find(entry.other) if entry.other else None
+        except UsageError:  # Several images have the name, so that it says nothing.
+            return None
 
     def _reject(self, survey: Survey, position: int | None, where: str, code: str, reason: str) -> None:
         if position is None:
@@ -424,6 +455,44 @@ class ObjectFormat(AnnotationFormat):
         return Box(int(columns[0].min()), top, int(columns[1].max()) + 1, bottom)
 
 
+@dataclass
+class _Images:
+    """The images of entries by two rules: what they state, and the names of their own files.
+
+    Attributes:
+        differ: how many mean two different images.
+        example: the place of the first of these, and the positions of its images.
+        found: positions of the images by each rule, `None` for none.
+    """
+
+    differ: int = 0
+    example: tuple[str, int, int] = ("", 0, 0)
+    found: tuple[list[int | None], list[int | None]] = field(default_factory=lambda: ([], []))
+
+    def add(self, where: str, one: int | None, other: int | None) -> None:
+        for positions, position in zip(self.found, (one, other), strict=True):
+            positions.append(position)
+        if one is not None and other is not None and one != other:
+            self.differ += 1
+            self.example = self.example if self.differ > 1 else (where, one, other)
+
+    def choose_other(self, path: str, keys: Sequence[str]) -> bool:
+        """Returns whether the second rule is right: fewer entries have no image by it, or that of another one.
+
+        Raises:
+            UsageError: they are as many by both, so that nothing tells which image is meant.
+        """
+        first, second = (len(found) - len({*found} - {None}) for found in self.found)
+        if first == second:
+            where, one, other = self.example
+            raise UsageError(
+                f"{path}: {counted(self.differ, 'file states', 'files state')} another image than by file name: "
+                f"{where} may be of {keys[one]} or of {keys[other]}. Were files renamed? Correct the names that they "
+                "state, or remove these."
+            )
+        return second < first
+
+
 class ObjectTable(ObjectFormat):
     """A format with one file for all images."""
 
@@ -452,14 +521,14 @@ class ObjectFiles(ObjectFormat):
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         """Names that the image of a file may have."""
 
-    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
-        numbers = range(len(self._files.keys))
-        threads = readers(self._files.root)
-        yield from map_threads(self._read_file, numbers, threads, self._weight)
+    def _other_name(self, number: int, data: bytes) -> str:
+        """Returns the name of the image by another rule; empty where there is none."""
+        return ""
 
-    def _weight(self, number: int) -> int:
-        """Returns the bytes of memory that reading a file takes, with its text and its values."""
-        return _MEMORY_EACH * min(self._files.sizes[number], MOST_FILE_BYTES)
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        # The bytes of memory that reading each file takes, with its text and its values.
+        memory = [_MEMORY_EACH * min(size, MOST_FILE_BYTES) for size in self._files.sizes]
+        yield from map_threads(self._read_file, range(len(memory)), readers(self._files.root), memory.__getitem__)
 
     def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
         key = self._files.keys[number]
@@ -470,7 +539,15 @@ class ObjectFiles(ObjectFormat):
         except OSError:
             problem = ObjectError("the file cannot be read; check its permissions")
             return Entry(self._names_in(number, b""), key, None), problem
-        return Entry(self._names_in(number, data), key, None), self._try(data)
+        return Entry(self._names_in(number, data), key, None, self._other_name(number, data)), self._try(data)
+
+
+def _without_repeats(content: Content) -> tuple[Content, int]:
+    """Returns an image's annotations without objects that are exactly another one, and how many these are."""
+    things: dict[tuple[Any, ...], Thing] = {}
+    for thing in content.things:
+        things.setdefault((thing.label, thing.shape, thing.box, thing.file), thing)
+    return replace(content, things=list(things.values())), len(content.things) - len(things)
 
 
 def polygon(points: Iterable[tuple[float, float]]) -> str:

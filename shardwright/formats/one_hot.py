@@ -56,7 +56,7 @@ def detect_one_hot(
         The classes, or `None` where the columns are not classes.
 
     Raises:
-        UsageError: some columns hold 0 and 1 only, others do not.
+        UsageError: some columns hold 0 and 1 only, others do not; or there is no header that names the classes.
     """
     free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
     named = classes is not None and set(classes) <= set(free.values())
@@ -90,6 +90,11 @@ def detect_one_hot(
             "the column of classes in input.labels.columns.label."
         )
     counted = "every row has one 1" if one_each else "not every row has one 1"
+    if table.headless and classes is None:
+        raise UsageError(
+            f"{table.path}: its first line is a row, and its columns of 0 and 1 may be a class each, which only a "
+            "header names. Write the header above it: image, and the names of the classes."
+        )
     reason = f"the columns {'of input.classes' if named else 'hold 0 and 1 only'}; {counted}"
     several = not one_each if multi is None else multi
     return OneHot(columns, -1 if -1 in values and not mixed else 0, several, reason)

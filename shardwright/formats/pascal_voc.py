@@ -33,7 +33,7 @@ from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
-from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
+from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, find_base, from_zero, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import MaskFileError
@@ -165,7 +165,7 @@ class PascalVoc(AnnotationFormat):
         self._annotations = [Annotation(position, NO_LABEL, names[i], NO_ROW) for i, position in masks.items()]
         self._annotations += self._boxes(annotated, index, mapped.names, survey)
         survey.features = box_features(FLAGS) if self._xml.keys else {}
-        survey.notes = (*self._notes, *mapped.notes, *self._read_lists(survey))
+        survey.notes = (*self._notes, *mapped.notes, *survey.notes, *self._read_lists(survey))
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
@@ -222,6 +222,8 @@ class PascalVoc(AnnotationFormat):
         names: tuple[str, ...],
         survey: Survey,
     ) -> Iterator[Annotation]:
+        zero, notes = find_base(thing.box for _, image in annotated.values() for thing in image.objects)
+        survey.notes = (*survey.notes, *notes)
         for i, (position, image) in annotated.items():
             values: dict[str, list[Any]] = {name: [] for name in box_features(FLAGS)}
             size = image.size or (self._images.size_of(position) if image.objects else None)
@@ -231,7 +233,7 @@ class PascalVoc(AnnotationFormat):
                         raise VocError("it states no size of the image, and the image cannot be read")
                     label = index[thing.name]
                     one = box_values(
-                        thing.box,
+                        from_zero(thing.box) if zero else thing.box,
                         height=size[0],
                         width=size[1],
                         label=label,

@@ -38,6 +38,7 @@ from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
+from shardwright.formats.table_values import class_readings, describes_object
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, area, perimeter, read_numbers
@@ -385,7 +386,9 @@ class RleCsv(CsvFormat):
     def _look(self, image: int, annotation: RawAnnotation) -> None:
         if annotation.row is not None:
             super()._look(image, annotation)
-        text = annotation.text or ""
+        text = annotation.text
+        if not text or self.dialect.runs == COUNTS:
+            return
         # All but a few texts have no 0 at all: no need to read their numbers.
         if (" 0 " in text or text[:2] == "0 ") and self.dialect.runs == ABSOLUTE:
             numbers = read_numbers(text)
@@ -393,7 +396,7 @@ class RleCsv(CsvFormat):
                 self._starts_at_0.append(annotation.line)
         # Pairs of numbers, as they are nearly always written, need not be read.
         pairs = text.count(" ") % 2 and text[0].isdecimal() and text[-1].isdecimal()
-        if text and not pairs and self.dialect.runs != COUNTS:
+        if not pairs:
             numbers = read_numbers(text)
             self._other_texts += numbers is None or len(numbers) % 2
 
@@ -434,7 +437,10 @@ class RleCsv(CsvFormat):
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         text = row.fields[self._columns[MASK]].strip()
-        if self.dialect.is_empty(text):
+        # Nearly all texts are longer than any word.
+        if len(text) > _LONGEST_WORD and text[0] != "[":
+            pass
+        elif self.dialect.is_empty(text):
             text = ""
         elif len(text) <= _LONGEST_WORD and "".join(text.lower().split()) in self._words:
             self._lines_of_words.setdefault(text, row.line)
@@ -526,13 +532,20 @@ def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int |
             f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
             "input.labels.columns.label, or only one class."
         )
-    unknown = [name for name in table.header if name not in known and reduce_header(name) not in _DESCRIBING]
+    unknown = [
+        name
+        for i, name in enumerate(table.header)
+        if name not in known and reduce_header(name) not in _DESCRIBING and not describes_object(table, i)
+    ]
     if unknown:
+        taken = {i for i, name in enumerate(table.header) if name not in unknown}
+        readings = class_readings(table, taken)
+        likely = str(readings[0].options["input.labels.columns.label"]) if readings else unknown[0]
         raise UsageError(
-            f"{table.path}: no column of classes was found; is it {unknown[0]!r}? Name it by "
+            f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
             "input.labels.columns.label, or write the only class there is into input.classes."
         ).with_readings(
-            Reading(f"the column {unknown[0]!r} has the classes", {"input.labels.columns.label": unknown[0]}),
+            *(readings or [Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely})]),
             Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
         )
     return _ONE_CLASS

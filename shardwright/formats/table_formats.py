@@ -130,6 +130,7 @@ def find_number_columns(request: Request, table: Table, found: Mapping[str, int]
             f"{shown_header(columns.others)} do not. To read the numbers, set input.labels.format: numbers and "
             f"input.labels.features: {line}."
         ).with_readings(
+            *mask_readings(table, {found[IMAGE]}),
             *class_readings(table, {found[IMAGE]}),
             Reading(
                 f"the columns {shown} are numbers to predict, and {shown_header(columns.others)} are left out",

@@ -6,6 +6,7 @@ A column may have the classes where its values repeat.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from itertools import islice
@@ -21,7 +22,16 @@ from shardwright.masks.rle import read_numbers
 _ROWS_SEEN, _MOST_VALUES = 1000, 1000
 # Columns that divide the images, and are not their classes.
 _DIVIDING = frozenset(("split", "subset", "set", "partition", "fold", "kfold", "usage"))
+# What detectors and annotators say of an object, besides its class, without a leading `is`.
+_OF_OBJECTS = re.compile(
+    "conf(idence)?|scores?|prob(ability)?|certainty|difficult|truncated|truncation|occluded|occlusion|crowd|groupof|"
+    "depiction|inside|outside|verified|reviewed|generated|pose|area|trackid|zorder|rotation|angle|annotator(id)?|"
+    "worker(id)?|userid|source"
+)
+_CLASS_WORD = re.compile(r"class|label|categ|species|diagnos|disease|kind|type|target|tag", re.IGNORECASE)
 _LABEL_OPTION = "input.labels.columns.label"
+# A table of more columns than these holds more than classes, which nothing names without a header.
+_MOST_UNNAMED = 4
 # No name of a file is that long, and masks are.
 _LONGEST = 1000
 
@@ -69,7 +79,7 @@ def headless_roles(table: Table, image: int) -> dict[str, str]:
     classes = class_readings(table, {image, *runs})
     if len(runs) == 1:
         roles[MASK] = table.header[runs[0]]
-    if len(classes) == 1 and len(runs) < 2:
+    if len(classes) == 1 and len(runs) < 2 and len(table.header) <= _MOST_UNNAMED:
         roles[LABEL] = str(classes[0].options[_LABEL_OPTION])
     return roles
 
@@ -108,7 +118,11 @@ def _is_named(names: NameIndex, text: str) -> bool:
 
 
 def class_readings(table: Table, taken: Collection[int]) -> list[Reading]:
-    """Returns a reading for each column that may have the classes: its values repeat, and are not fractions."""
+    """Returns a reading for each column that may have the classes, the most likely first.
+
+    Its values repeat, and are not fractions. What detectors and annotators say of an object comes last; numbers come
+    after words, and values that repeat less after those that repeat more, unless the header calls them classes.
+    """
     free = [i for i, name in enumerate(table.header) if name and i not in taken]
     values: dict[int, set[str]] = {i: set() for i in free if reduce_header(table.header[i]) not in _DIVIDING}
     counts: Counter[int] = Counter()
@@ -122,5 +136,25 @@ def class_readings(table: Table, taken: Collection[int]) -> list[Reading]:
                 values[i].add(text)
                 if len(values[i]) > _MOST_VALUES:
                     del values[i]
-    possible = [table.header[i] for i, found in values.items() if 1 < len(found) <= counts[i] / 2]
-    return [Reading(f"the column {name!r} has the classes", {_LABEL_OPTION: name}) for name in possible]
+    possible = [i for i, found in values.items() if 1 < len(found) <= counts[i] / 2]
+    runs = set(run_columns(table, taken))
+
+    def unlikely(i: int) -> tuple[bool, bool, bool, float]:
+        header = table.header[i]
+        return (
+            i in runs or describes_object(table, i),
+            _CLASS_WORD.search(header) is None,
+            all(map(is_number, values[i])),
+            len(values[i]) / counts[i],
+        )
+
+    headers = [table.header[i] for i in sorted(possible, key=unlikely)]
+    return [Reading(f"the column {name!r} has the classes", {_LABEL_OPTION: name}) for name in headers]
+
+
+def describes_object(table: Table, column: int) -> bool:
+    """Returns whether a column has numbers or flags, and is called after what they say of an object but its class."""
+    if not _OF_OBJECTS.fullmatch(reduce_header(table.header[column]).removeprefix("is")):
+        return False
+    fields = [row.fields[column] for row in islice(table.rows(), _ROWS_SEEN) if len(row.fields) == len(table.header)]
+    return all(is_number(text) or text.strip().lower() in ("", "true", "false") for text in fields)

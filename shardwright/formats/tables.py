@@ -7,6 +7,7 @@ The tables of several deliveries as one: rows from old to new, in the columns of
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
@@ -65,6 +66,7 @@ _SIZES = tuple((f"{prefix}height", f"{prefix}width") for prefix in ("image", "im
 _DELIMITERS = (",", ";", "\t")
 # A table with a column for each class of ImageNet-21k has 22,000. Each field is an object of fifty bytes.
 BUDGET = Budget("fields in a row", objects=1 << 15)
+_EXCELS_LINE = re.compile("sep=.\\s*$", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*"')
 
 
@@ -124,6 +126,9 @@ class Table:
                 raise _too_long(path, error) from None
         if not first:
             raise UsageError(f"{path}: the file is empty. Give a CSV with a header line.")
+        if _EXCELS_LINE.match(first):
+            problem = f"its first line is {first.strip()!r}, which is for Excel and no header"
+            raise UsageError(f"{path}: {problem}. Remove this line.")
         delimiter = max(_DELIMITERS, key=first.count)
         csv.field_size_limit(limits.LONGEST_LINE)
         try:
@@ -315,7 +320,10 @@ def _too_long(path: str, error: limits.LineTooLong) -> UsageError:
 
 def _not_utf8(path: str, error: UnicodeDecodeError) -> UsageError:
     found = error.object[error.start : error.start + 4].hex(" ")
-    return UsageError(f"{path}: is not UTF-8 text (bytes {found}). Save it as CSV in UTF-8.")
+    start = error.object[:2]
+    kind = "UTF-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "UTF-8"
+    problem = "is UTF-16, not UTF-8 text" if kind == "UTF-16" else f"is not UTF-8 text (bytes {found})"
+    return UsageError(f"{path}: {problem}. Save it as CSV in UTF-8 (in Excel: 'CSV UTF-8').")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Pascal VOC's annotation of one image: an XML file with the image's size and the boxes of its objects.
 
 VOC counts pixels from 1 and means the last ones too: a box of the whole image is 1, 1, width, height. Here it becomes
-the edges 0, 0, width, height (`shardwright.images.boxes.Box`), so 1 is taken off `xmin` and `ymin`. Source: the VOC2012
+the edges 0, 0, width, height (`shardwright.images.boxes.Box`), so 1 is taken off `xmin` and `ymin`. Many tools count
+from 0 instead, which `find_base` sees. Source: the VOC2012
 development kit, section 8 (host.robots.ox.ac.uk/pascal/VOC). `part` elements (heads, hands, feet) are passed over.
 
 The file may come from anyone: its size is limited, and see `safe_xml`.
@@ -10,10 +11,14 @@ The file may come from anyone: its size is limited, and see `safe_xml`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import ObjectError, read_text_size
@@ -21,10 +26,12 @@ from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing
 from shardwright.formats.safe_xml import XmlError, parse_xml
 from shardwright.images.boxes import Box
 from shardwright.masks.rle import RleError
+from shardwright.progress import counted
 from shardwright.storage import list_inputs
 
 MOST_XML_BYTES = 4 << 20
 _SHOWN = 40
+_FILE_NAME = re.compile(rb"<filename>([^<]{1,1000})</filename>")
 _SIZE = ("annotation", "size")
 _OBJECT = ("annotation", "object")
 _BOX = (*_OBJECT, "bndbox")
@@ -87,6 +94,25 @@ def read_voc(data: bytes) -> VocImage:
     return VocImage(size, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
 
 
+def find_base(boxes: Iterable[Box]) -> tuple[bool, list[str]]:
+    """Returns whether the edges of a set count from 0, which many tools write, and notes if some do.
+
+    Args:
+        boxes: as `read_voc` reads them. Where more of their first edges are 0 in the files than 1, they count from 0.
+    """
+    begins = Counter(edge for box in boxes for edge in (box.xmin, box.ymin))
+    zeros, ones = begins[-1], begins[0]
+    if not zeros:
+        return False, []
+    found = f"{counted(zeros, 'edge of a box is', 'edges of boxes are')} 0 and {ones} are 1, so edges count from"
+    return zeros > ones, [f"{found} {'0' if zeros > ones else '1, as those of Pascal VOC do'}"]
+
+
+def from_zero(box: Box) -> Box:
+    """Returns the box of edges that count from 0, as `read_voc` reads it."""
+    return Box(box.xmin + 1, box.ymin + 1, box.xmax, box.ymax)
+
+
 class VocBoxes(ObjectFiles):
     """Boxes in a folder of such files, without masks; see `ObjectFormat`. For VOC's whole tree see `pascal_voc`."""
 
@@ -108,6 +134,20 @@ class VocBoxes(ObjectFiles):
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         stem = key_stem(self._files.keys[number])
         return [stem, stem.rpartition("/")[2]]
+
+    def _other_name(self, number: int, data: bytes) -> str:
+        found = _FILE_NAME.search(data)
+        return found[1].decode("utf-8", "replace").strip() if found else ""
+
+    def survey(self) -> Survey:
+        """See `ObjectFormat.survey`; where more boxes begin at 0 than at 1, edges count from 0."""
+        survey = super().survey()
+        zero, notes = find_base(thing.box for _, content in self._kept for thing in content.things if thing.box)
+        for i, kept in enumerate(self._kept if zero else ()):
+            things = [thing._replace(box=from_zero(thing.box)) for thing in kept.content.things if thing.box]
+            self._kept[i] = kept._replace(content=replace(kept.content, things=things))
+        survey.notes = (*survey.notes, *(f"{self.name}: {note}" for note in notes))
+        return survey
 
     def _content(self, raw: Any) -> Content:
         image = read_voc(raw)

@@ -36,6 +36,8 @@ YAML_ENDINGS = (".yaml", ".yml")
 # 100,000 boxes are 4 MiB. A corner of four bytes becomes objects of 120.
 BUDGET = Budget(header=16 << 20)
 _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
+# labelImg's own list of examples, which counts only where there is no other.
+_EXAMPLES = _NAME_LISTS[-1]
 _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
 _FRACTIONS = (1, 1)
@@ -84,7 +86,8 @@ class Yolo(ObjectFiles):
         self._classes_of: tuple[str, ...] = ()
         if not self._has_ids():
             file = os.path.join(folder, described)
-            self._classes_of = _names(data["names"], file) if "names" in data else _read_list(listing, named)
+            stated = {file: _names(data["names"], file)} if "names" in data else {}
+            self._classes_of = _agreed(stated | _read_lists(listing, named))
         extra = [i for i, key in enumerate(listing.keys) if key == described]
         self._files = listing.part(texts)
         self._all = listing.part(sorted([*texts, *named, *extra]))
@@ -129,12 +132,12 @@ class Yolo(ObjectFiles):
         key = key_stem(self._files.keys[number])
         root = self._images.root.rstrip("/") + "/"
         parts = [*self._root.strip("/").split("/"), *key.split("/")]
-        places = [i for i, part in enumerate(parts[:-1]) if part == _LABELS]
+        places = [i for i, part in enumerate(parts[:-1]) if part.lower() == _LABELS]
         found = []
         for swapped in [*reversed(places), None]:
             at = [*parts]
             if swapped is not None:
-                at[swapped] = _IMAGES
+                at[swapped] = _like(parts[swapped], _IMAGES)
             whole = "/" + "/".join(at)
             if whole.startswith(root):
                 found.append(whole.removeprefix(root))
@@ -234,20 +237,45 @@ def _names(value: object, path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _read_list(listing: Listing, found: list[int]) -> tuple[str, ...]:
-    if not found:
-        return ()
-    try:
-        text = read_bytes(listing.path(found[0]), listing.pin(found[0]), MOST_BYTES).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise UsageError(f"{listing.path(found[0])}: is not a list of classes in UTF-8.") from None
-    return names_by_line(text, listing.path(found[0]))
+def _read_lists(listing: Listing, found: list[int]) -> dict[str, tuple[str, ...]]:
+    """Returns the names of each list of classes, by its path."""
+    own = [i for i in found if _base(listing.keys[i]) != _EXAMPLES]
+    lists = {}
+    for i in own or found:
+        try:
+            text = read_bytes(listing.path(i), listing.pin(i), MOST_BYTES).decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            raise UsageError(f"{listing.path(i)}: is not a list of classes in UTF-8.") from None
+        lists[listing.path(i)] = names_by_line(text, listing.path(i))
+    return lists
+
+
+def _agreed(lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Returns the longest of some lists of classes; labelImg adds a class to the list of a folder when it is used.
+
+    Raises:
+        UsageError: two lists give a number to different classes.
+    """
+    path, names = max(lists.items(), key=lambda entry: len(entry[1]), default=("", ()))
+    for other, shorter in lists.items():
+        for number, (one, two) in enumerate(zip(names, shorter, strict=False)):
+            if one != two:
+                raise UsageError(
+                    f"input.labels.path: the class {number} is {one!r} by {path}, but {two!r} by {other}. Remove the "
+                    "list that is wrong, or set input.classes to {name: number}."
+                )
+    return names
 
 
 def _texts(value: object) -> Iterator[str]:
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, str) and one.endswith(".txt"):
             yield one
+
+
+def _like(written: str, name: str) -> str:
+    """Returns a name of a folder in the case of another one: `Images` for `Labels`."""
+    return name.upper() if written.isupper() else name.title() if written[0].isupper() else name
 
 
 def _base(path: str) -> str:

@@ -29,6 +29,8 @@ _LARGEST = 2**31
 # Tools round, and people draw along the border: by so many pixels, or by this share of the side, an object may be
 # beyond it. More contradicts the image's size or its orientation.
 _BEYOND_PIXELS, _BEYOND_SHARE = 1.0, 0.005
+# What the ledger calls an object that reaches further beyond its image than rounding explains.
+BEYOND_IMAGE = "beyond_image"
 _CLIP = "; is it the right size? input.labels.beyond_image: clip cuts objects off at the border"
 
 
@@ -95,7 +97,7 @@ def check_within(what: str, box: Box, *, height: int, width: int, fix: str = _CL
     raise AnnotationError(
         f"{what} reaches from x {box.xmin:g} to {box.xmax:g} and from y {box.ymin:g} to {box.ymax:g}, beyond the image "
         f"of {height}x{width} (height x width){fix}",
-        "beyond_image",
+        BEYOND_IMAGE,
     )
 
 

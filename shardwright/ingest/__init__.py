@@ -6,7 +6,7 @@ from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run import ingest, write_ranges, written_notes
 from shardwright.ingest.survey import SurveyedInput, survey_input
-from shardwright.ingest.trial import Trial, try_images
+from shardwright.ingest.trial import TriedImage, try_images
 from shardwright.ingest.write import commit_ingest, write_range
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "InputLocation",
     "PreparedIngest",
     "SurveyedInput",
-    "Trial",
+    "TriedImage",
     "commit_ingest",
     "example_features",
     "hash_input",

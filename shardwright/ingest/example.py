@@ -196,18 +196,10 @@ class EncodedSample(NamedTuple):
     values: Mapping[str, FeatureValue]
 
 
-def encode_sample(
+def sample_features(
     spec: ExampleSpec, sample: ImageSample, data: bytes, digest: str, header: ImageHeader, frame: CoordinateFrame
-) -> EncodedSample:
-    """Serializes one image with its annotations.
-
-    Args:
-        spec: task, classes, stored features and the name of the table in errors.
-        sample: the image's annotations.
-        data: the bytes to store.
-        digest: checksum of the file as it was delivered, hex.
-        header: of the bytes to store.
-        frame: how annotations get to the stored pixels.
+) -> dict[str, FeatureValue]:
+    """Returns the features of one image with its annotations, under our names; the arguments are `encode_sample`'s.
 
     Raises:
         BadMask: a mask is broken or does not fit the image, or boxes are of an image of another size.
@@ -237,6 +229,26 @@ def encode_sample(
         labels = list(sample.labels)
     features["image/class/label"] = ints(labels)
     features["image/class/text"] = byte_strings([spec.classes[label].encode("utf-8") for label in labels])
+    return features
+
+
+def encode_sample(
+    spec: ExampleSpec, sample: ImageSample, data: bytes, digest: str, header: ImageHeader, frame: CoordinateFrame
+) -> EncodedSample:
+    """Serializes one image with its annotations.
+
+    Args:
+        spec: task, classes, stored features and the name of the table in errors.
+        sample: the image's annotations.
+        data: the bytes to store.
+        digest: checksum of the file as it was delivered, hex.
+        header: of the bytes to store.
+        frame: how annotations get to the stored pixels.
+
+    Raises:
+        BadMask: a mask is broken or does not fit the image, or boxes are of an image of another size.
+    """
+    features = sample_features(spec, sample, data, digest, header, frame)
     texts = _run_texts(spec, sample) if spec.preset == RLE_TEXT else None
     values = pack_arrays(spec.stored.apply(features, texts))
     return EncodedSample(encode_pieces(values), values)

@@ -29,8 +29,10 @@ from shardwright.formats.base import (
     Survey,
     counted_endings,
 )
+from shardwright.formats.classes import check_spellings
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
+from shardwright.formats.exported import Exported
 from shardwright.formats.head import Head
 from shardwright.formats.image_or_mask import without_masks
 from shardwright.formats.record_listing import holds_records
@@ -146,6 +148,8 @@ _UNLISTED_MEANS = {
     "reject": "an image without a row is left out",
     "unlabeled": "an image without a row is written without a class",
 }
+# How the note begins; `init` has one of its own.
+IGNORED_FILES = "images: other files are ignored: "
 _LOOK_INTO = 1 << 20
 _SHOWN = 3
 _MASK_DIGITS = 8
@@ -240,6 +244,8 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in known]
     if not any(survey.listed):
         raise _nothing_matched(listing, opened.not_images, survey, source)
+    if recipe.input.classes is None and not isinstance(source, Exported):
+        check_spellings(survey.classes, source.name or listing.root)
     rejected = {**opened.not_images, **survey.rejected}
     rest = _unlisted_images(listing, survey, rejected, source.name, unlisted, may_be_empty)
     if unlisted == "reject":
@@ -302,8 +308,7 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
             f"input.images: {location.images} is a file, and not one of records. Give the folder of the images."
         )
     listing = _within(listing, recipe.images.max_bytes)
-    listing, not_images, note = _without_sidecars(listing, _not_images(listing))
-    notes = (*notes, note) if note else notes
+    listing, not_images, sidecars = _without_sidecars(listing, _not_images(listing))
     images = Images(
         keys=listing.keys,
         skip=frozenset(not_images),
@@ -313,8 +318,11 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
         paths=paths | merged.excluded,
     )
     source = _open_annotations(recipe, labels, images, several, spans, export, head)
-    guard = guard.with_files(source.attachments())
-    return _OpenedInput(listing, source, guard, not_images, notes, None, further)
+    attached = source.attachments()
+    guard = guard.with_files(attached)
+    read = {labels, *further, *(map(attached.path, range(len(attached.keys))) if attached is not None else ())}
+    ignored = _ignored_note(path for path in sidecars if path not in read)
+    return _OpenedInput(listing, source, guard, not_images, (*notes, *ignored), None, further)
 
 
 def _open_annotations(
@@ -422,22 +430,30 @@ def without_other_files(listing: Listing) -> tuple[Listing, tuple[str, ...]]:
     """
     listing, outputs = without_outputs(listing)
     listing, _, sidecars = _without_sidecars(listing, _not_images(listing))
-    return listing, tuple(note for note in (outputs, sidecars) if note)
+    return listing, (*([outputs] if outputs else []), *_ignored_note(sidecars))
 
 
-def _without_sidecars(listing: Listing, not_images: dict[int, Refusal]) -> tuple[Listing, dict[int, Refusal], str]:
+def _without_sidecars(
+    listing: Listing, not_images: dict[int, Refusal]
+) -> tuple[Listing, dict[int, Refusal], list[str]]:
     """Takes files that people and tools keep next to images out of the listing: they are neither images nor rejects.
 
     Returns:
-        The listing, the files that are left and are not images, and a note with the count of each ending.
+        The listing, the files that are left and are not images, and the paths of the others.
     """
     sidecars = {i for i in not_images if is_sidecar(listing.keys[i])}
     if not sidecars or len(sidecars) == len(listing.keys):
-        return listing, not_images, ""
-    note = f"images: other files are ignored: {counted_endings(listing.keys[i] for i in sidecars)}"
+        return listing, not_images, []
     kept = [i for i in range(len(listing.keys)) if i not in sidecars]
     part = dataclasses.replace(listing.part(kept), refused=listing.refused)
-    return part, {new: not_images[old] for new, old in enumerate(kept) if old in not_images}, note
+    rest = {new: not_images[old] for new, old in enumerate(kept) if old in not_images}
+    return part, rest, [listing.path(i) for i in sorted(sidecars)]
+
+
+def _ignored_note(paths: Iterable[str]) -> tuple[str, ...]:
+    """Returns the note with the count of each ending; none where the annotations are all there is."""
+    counts = counted_endings(paths)
+    return (f"{IGNORED_FILES}{counts}",) if counts else ()
 
 
 def _why_no_image(path: str, pin: str) -> str | None:

@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import build
 import numpy as np
 import pytest
 from PIL import Image
@@ -59,7 +60,7 @@ def channel(name):
 
 
 def config_of(**sections):
-    return parse_config({"input": {"images": "x"}, **sections}, base="/")
+    return build.config(**sections)
 
 
 def plain(node):

@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
+import build
 import numpy as np
 import pytest
 from object_stores import running_stores
 from PIL import Image
 
 from shardwright.components.evaluator.summary import read_evaluation
-from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
@@ -44,7 +44,7 @@ class Line:
         self.push = root / "pushed"
         # The splits of these tests are tiny; `tests/shardwright/evaluation/test_verdict.py` has the conditions.
         evaluator = {"min_images": 1, "min_per_class": 0, "allow_missing_classes": True, **evaluator}
-        self.config = parse_config({"task": task, "input": {"images": "x"}, "evaluator": evaluator}, base="/")
+        self.config = build.config(task=task, evaluator=evaluator)
 
     def run(self, model):
         """One run over a model; returns the evaluation's summary."""

@@ -17,7 +17,7 @@ from shardwright.sample import write
 pytestmark = pytest.mark.one_stack
 DOCS = Path(__file__).parents[2] / "docs"
 # A page uses what the pages before it have made.
-PAGES = ("configure", "inspect", "export", "relabel", "subset", "forget", "lineage", "clean", "compare", "schema")
+PAGES = ("configure", "inspect", "export", "relabel", "subset", "forget", "compare", "clean", "schema")
 TEXT = "\n".join((DOCS / "how-to" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 CHECKS = {"diff": 1}
 DAY_TWO = {

@@ -318,14 +318,15 @@ def test_the_limit_of_rejects_is_never_raised(here, capsys, share):
     draw.many("dog/d{}.jpg", 40)
     for i in range(int(80 * share)):
         draw.text(f"{'cat' if i % 2 else 'dog'}/bad{i}.jpg", f"<html>{i}</html>")
-    assert main(["init", "data", "--out", "c.yaml"]) == 0
-    assert load_config("c.yaml").rejects.max_fraction == 0.01
-    said = re.search(r"or allow them:\n  (shardwright init .*)", capsys.readouterr().out)
-    status = main(["ingest", "c.yaml", "--out", "out", "--workers", "1"])
-    assert (status == 1) == (said is not None) == (share > 0.1)
-    if said:
-        assert main(shlex.split(said[1])[1:]) == 0
-        assert ingest()["written"] == 80
+    status = main(["init", "data", "--out", "c.yaml"])
+    assert status == (2 if share else 0)
+    if status:
+        ((command, promised),) = answers(capsys.readouterr().err)
+        assert "40 inputs are rejected: 80 images" in promised
+        assert main(command) == 0
+    else:
+        assert load_config("c.yaml").rejects.max_fraction == 0.01
+    assert ingest()["written"] == 80
 
 
 def test_a_table_without_a_header_loses_no_row(here):
@@ -410,3 +411,35 @@ def test_smaller_copies_of_the_images_are_a_question(here, capsys):
     draw.masks("masks/t{}.png", 8)
     assert main(["init", "data", "--out", "c.yaml"]) == 2
     check_answers(capsys.readouterr().err, {f"t{i}.jpg" for i in range(8)})
+
+
+BOXES = ["--task", "classification", "--set", "input.labels.boxes=true"]
+
+
+def _cases():
+    import os
+    from pathlib import Path
+
+    folder = Path(os.environ.get("SHARDWRIGHT_TEST_DATA", Path(__file__).parents[3] / "shared/data")) / "cases"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+@pytest.mark.shared_data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _cases())
+def test_a_case_is_written_so_that_ingest_takes_it_or_each_of_its_answers_is(here, capsys, shared_data, name):
+    import shutil
+
+    shutil.copytree(shared_data / "cases" / name, "case")
+    folder = "case/set" if (here / "case/set").is_dir() else "case"
+    more = BOXES if name.startswith(("box_", "vary-box")) else []
+    status = main(["init", folder, *more, "--out", "c.yaml", "--show=x.png"])
+    error = capsys.readouterr().err
+    if not status:
+        ingest()
+    elif listed := answers(error):
+        check_answers(error)
+        assert Image.open("x.png").width == 12 - 8 + len(listed) * 288
+    else:
+        assert not (here / "c.yaml").exists()
+        assert "case" in error

@@ -14,11 +14,6 @@ from shardwright.tfrecords.records import find_feature, frame
 SHARD = "Split-train/data-00000-of-00002.tfrecord"
 
 
-@pytest.fixture
-def dataset(tmp_path, small_dataset):
-    return small_dataset(tmp_path)
-
-
 def test_a_dataset(dataset, capsys):
     assert cli.main(["inspect", str(dataset)]) == 0
     output = capsys.readouterr().out

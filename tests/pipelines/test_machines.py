@@ -1,8 +1,8 @@
 """Machine types that train: which there are, and the messages for others."""
 
+import build
 import pytest
 
-from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.pipelines.cloud.machines import check_hosts, check_machine, trainer_slice, with_accelerator
 
@@ -80,7 +80,7 @@ def test_slices_that_a_step_cannot_have(machine, topology, accelerator, message)
     ],
 )
 def test_the_trainer_asks_for_what_its_machine_has(asked, has_tpu, gpu, wanted):
-    config = parse_config({"input": {"images": "x"}, "trainer": {"accelerator": asked}}, base="/")
+    config = build.config(trainer={"accelerator": asked})
     assert with_accelerator(config, "vertex.trainer", has_tpu, gpu).trainer.accelerator == wanted
 
 
@@ -98,6 +98,6 @@ def test_the_trainer_asks_for_what_its_machine_has(asked, has_tpu, gpu, wanted):
     ],
 )
 def test_a_trainer_that_asks_for_another_accelerator_is_refused(asked, has_tpu, gpu, message):
-    config = parse_config({"input": {"images": "x"}, "trainer": {"accelerator": asked}}, base="/")
+    config = build.config(trainer={"accelerator": asked})
     with pytest.raises(ConfigError, match=message):
         with_accelerator(config, "vertex.trainer", has_tpu, gpu)

@@ -5,11 +5,11 @@ import dataclasses
 import re
 from pathlib import Path
 
+import build
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.config import parse_config
 from shardwright.loader.memory import loader_memory
 from shardwright.pipelines.preflight.facts import DatasetFacts, Facts, LoaderTensor, SplitFacts, dataset_facts
 from shardwright.pipelines.preflight.feeding_rules import fits_memory, memory_estimate
@@ -24,7 +24,7 @@ BY_ID = {rule.id: rule for rule in RULES}
 
 def config(**changes):
     """Returns a configuration that passes; `section__option=value` changes an option without checking the value."""
-    made = parse_config({"task": "segmentation", "input": {"images": "images"}}, base="/")
+    made = build.config(images="images", task="segmentation")
     good = {
         "trainer__accelerator": "tpu",
         "trainer__hosts": 2,

@@ -2,10 +2,10 @@
 
 import json
 
+import build
 import pytest
 import yaml
 
-from shardwright.config import parse_config
 from shardwright.pipelines import cli
 from shardwright.pipelines.preflight.measure import gather
 
@@ -91,7 +91,7 @@ def test_no_dataset_exits_1(tmp_path, capsys):
 
 
 def test_slices_with_several_machine_types():
-    config = parse_config({"task": "segmentation", "input": {"images": "images"}}, base="/")
+    config = build.config(images="images", task="segmentation")
 
     def facts(tpu, hosts):
         return gather(config, tpu=tpu, hosts=hosts)

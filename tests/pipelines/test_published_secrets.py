@@ -12,6 +12,7 @@ import typing
 import zipfile
 import zlib
 
+import build
 import pytest
 
 from shardwright.config import Config, parse_config
@@ -96,7 +97,7 @@ def test_secrets_are_refused_as_values_of_variables(path):
     raw.setdefault("vertex", {}).setdefault("trainer", {})["machine"] = "g2-standard-8"
     raw["vertex"]["trainer"] |= {"gpu": "NVIDIA_L4", "gpus": 1}
     with pytest.raises(ConfigError) as caught:
-        parse_config({"input": {"images": "x"}, **raw}, base="/")
+        build.config(**raw)
     assert MARK not in str(caught.value)
     assert "API_TOKEN" in str(caught.value)
     assert "Secret" in str(caught.value)

@@ -5,14 +5,7 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 from shardwright.pipelines import cli
-
-
-@pytest.fixture
-def dataset(tmp_path, small_dataset):
-    return small_dataset(tmp_path)
 
 
 def test_a_whole_dataset_exits_0(dataset, capsys):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import build
 import google_crc32c
 import numpy as np
 from PIL import Image
@@ -44,8 +45,7 @@ class Layout:
 def image(file: Path, number: int, size: tuple[int, int] = (HEIGHT, WIDTH)) -> None:
     """Draws an image that no other number has."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    cells = np.random.default_rng(number).integers(0, 256, (4, 5, 3), dtype=np.uint8)
-    Image.fromarray(cells).resize(size[::-1], Image.Resampling.BICUBIC).save(file)
+    build.cloudy(number, size[::-1]).save(file)
 
 
 def mask(number: int, label: int) -> np.ndarray:

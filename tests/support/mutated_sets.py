@@ -6,7 +6,7 @@ class of the whole image. A mutation changes the files, and says what may come o
 | outcome | meaning |
 |---|---|
 | right | the dataset has exactly the truth |
-| question | exit 2 before anything is written |
+| question | exit 2 and answers, each a command: each works, and one gives the truth, where the files still have one |
 | refusal | another non-zero exit, without a dataset |
 
 A dataset with anything else than the truth, written with exit code 0, is what must never happen.
@@ -16,6 +16,7 @@ import json
 import random
 import re
 import shutil
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +41,8 @@ class Drawn:
 
     Attributes:
         draw: writes it into a folder and returns its truth.
-        has: `masks`, `boxes` or `classes`.
+        has: `masks`, `boxes`, `classes`, or `values` (features, by name).
+        format: the format that reads it.
         states_size: whether the annotations state the size of each image, or depend on it in another way.
         fractions: whether coordinates are fractions of the image, so that resized images fit.
         unlisted_empty: whether an image without a file of annotations has no objects, by the tool's own rule.
@@ -50,6 +52,7 @@ class Drawn:
 
     draw: Callable[[Path], Truth]
     has: str
+    format: str
     states_size: bool = False
     fractions: bool = False
     unlisted_empty: bool = False
@@ -91,11 +94,44 @@ def _label_csv(root: Path) -> Truth:
     return {f"i{i}.jpg": {CLASSES[i % 2]: None} for i in range(COUNT)}
 
 
+def _of_layout(name: str, truth: Callable[[], Truth]) -> Callable[[Path], Truth]:
+    def draw(root: Path) -> Truth:
+        layouts.LAYOUTS[name].draw(root)
+        return truth()
+
+    return draw
+
+
+def _pascal_voc(root: Path) -> Truth:
+    layouts.pascal_voc(root)
+    seen = {i: layouts.indices(i) for i in range(COUNT)}
+    return {f"i{i}.jpg": {str(n): (seen[i] == n).astype(np.uint8) for n in (1, 2)} for i in range(COUNT)}
+
+
+def _by_image(value: Callable[[int], dict[str, Any]], name: str = "i{}.jpg") -> Callable[[], Truth]:
+    return lambda: {name.format(i): value(i) for i in range(COUNT)}
+
+
+def _records(root: Path) -> Truth:
+    layouts.records(root)
+    return {f"r{i}": {str(i % 2): None} for i in range(COUNT)}
+
+
+def _file_names(root: Path) -> Truth:
+    layouts.file_names(root)
+    return {f"{CLASSES[i % 2]}_{i}.jpg": {CLASSES[i % 2]: None} for i in range(COUNT)}
+
+
 def _with_table(folder: Path) -> list[str]:
     files = [*folder.rglob("train-*.csv"), *folder.rglob("annotations/*.json")]
     return [str(folder / "images"), str(files[0])]
 
 
+def _without_classes(folder: Path) -> list[str]:
+    return [str(folder), "--set", "input.labels.format=none"]
+
+
+_CAPTION = "image/caption/text"
 _FRACTIONS = ("YOLO segments", "YOLO boxes", "YOLO of Roboflow", "YOLO next to images", "Vertex AI boxes")
 _FRACTIONS += ("Open Images boxes",)
 _SIZED = (
@@ -109,23 +145,49 @@ _SIZED = (
     "Open Images masks",
 )
 SETS: dict[str, Drawn] = {
-    "Severstal": Drawn(_severstal, "masks"),
-    "Clouds": Drawn(_clouds, "masks"),
-    "COCO": Drawn(_coco, "masks", states_size=True),
-    "mask files": Drawn(_mask_files, "masks", states_size=True),
-    "class folders": Drawn(_class_folders, "classes"),
-    "label CSV": Drawn(_label_csv, "classes"),
+    "Severstal": Drawn(_severstal, "masks", "rle_csv"),
+    "Clouds": Drawn(_clouds, "masks", "rle_csv"),
+    "COCO": Drawn(_coco, "masks", "coco_json", states_size=True),
+    "mask files": Drawn(_mask_files, "masks", "mask_images", states_size=True),
+    "Pascal VOC": Drawn(_pascal_voc, "masks", "pascal_voc", states_size=True),
+    "class folders": Drawn(_class_folders, "classes", "class_folders"),
+    "file names": Drawn(_file_names, "classes", "file_name"),
+    "label CSV": Drawn(_label_csv, "classes", "label_csv"),
+    "a column for each class": Drawn(
+        _of_layout("one hot", _by_image(lambda i: {CLASSES[1 - i % 2]: None})), "classes", "label_csv"
+    ),
+    "captions": Drawn(
+        _of_layout("captions", _by_image(lambda i: {_CAPTION: [f"A picture of {i} things.".encode()]})),
+        "values",
+        "captions",
+    ),
+    "COCO captions": Drawn(
+        _of_layout("COCO captions", _by_image(lambda i: {_CAPTION: [f"Scene {2 * i + k}.".encode() for k in (0, 1)]})),
+        "values",
+        "captions",
+    ),
+    "numbers": Drawn(
+        _of_layout("numbers", _by_image(lambda i: {"image/meta/head_circumference_mm": [40 + i / 4]})),
+        "values",
+        "numbers",
+    ),
+    "images alone": Drawn(
+        _of_layout("images alone", _by_image(lambda i: {}, "IMGi{}.jpg")), "classes", "none", named=_without_classes
+    ),
+    "TFRecords": Drawn(_records, "classes", "tfrecord"),
+    "Supervisely": Drawn(tool_files.supervisely, "masks", "supervisely", states_size=True),
     **{
         name: Drawn(
             draw,
             has,
+            label_format,
             states_size=name in _SIZED,
             fractions=name in _FRACTIONS,
             unlisted_empty=name.startswith("YOLO"),
             relative=name == "imagefolder",
             **({"named": _with_table} if name in ("Open Images masks", "COCO panoptic") else {}),
         )
-        for name, (draw, _, has) in tool_files.TOOLS.items()
+        for name, (draw, label_format, has) in tool_files.TOOLS.items()
     },
 }
 
@@ -148,10 +210,14 @@ class Mutation:
     Attributes:
         apply: changes the files below a folder, and returns the truth after that.
         allowed: outcomes, for a set.
+        pictures: whether it changes files of images.
+        aside: whether it adds images that are not the set's: nothing tells, where images are all there is.
     """
 
     apply: Callable[[Path, Truth, random.Random], Truth]
     allowed: Callable[[Drawn], frozenset[str]] = lambda drawn: ANY
+    pictures: bool = False
+    aside: bool = False
 
 
 def _resaved(path: Path, change: Callable[[Image.Image], Image.Image], **options: Any) -> None:
@@ -282,25 +348,137 @@ def _results(root: Path, truth: Truth, chance: random.Random) -> Truth:
     return truth
 
 
+def _turned_by_exif(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """The pixels of each image lie on their side, and Exif turns them back, as phones write it."""
+    for path in pictures(root):
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        _resaved(path, lambda image: image.transpose(Image.Transpose.ROTATE_90), exif=exif)
+    return {key: {name: _on_its_side(mask) for name, mask in classes.items()} for key, classes in truth.items()}
+
+
+def _on_its_side(mask: Any) -> Any:
+    return np.rot90(mask) if isinstance(mask, np.ndarray) else mask
+
+
+def _rows_twice(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """All rows of tables and lines of text files are there twice, as after a merge."""
+    doubled = False
+    for path in texts(root):
+        if path.suffix in (".csv", ".jsonl", ".ndjson") or (path.suffix == ".txt" and _is_of_image(path, root)):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            again = lines[1:] if path.suffix == ".csv" and ".jpg" not in lines[0] else lines
+            path.write_text("\n".join([*lines, *again]) + "\n", encoding="utf-8")
+            doubled = path.suffix == ".csv"
+    # Captions of an image are a list.
+    return {
+        key: {name: 2 * value if doubled and name == "image/caption/text" else value for name, value in one.items()}
+        for key, one in truth.items()
+    }
+
+
+def _is_of_image(path: Path, root: Path) -> bool:
+    return path.stem in {picture.stem for picture in pictures(root)}
+
+
+def _header_gone(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    for path in texts(root):
+        first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        if path.suffix == ".csv" and not re.search(r"\d", first):
+            path.write_text(rest, encoding="utf-8")
+    # The names of numbers were there alone.
+    return {} if any("image/meta/" in name for one in truth.values() for name in one) else truth
+
+
+def _rows_shuffled(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """Rows in another order, as databases export them; not those that belong together: captions are a list."""
+    for path in texts(root):
+        if path.suffix in (".csv", ".jsonl", ".ndjson"):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            head = lines[: path.suffix == ".csv" and ".jpg" not in lines[0]]
+            rows = lines[len(head) :]
+            chance.shuffle(rows)
+            path.write_text("\n".join([*head, *rows]) + "\n", encoding="utf-8")
+    return truth
+
+
+def _one_file_gone(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """The annotations of one image are not there, where each image has a file."""
+    files = [path for path in root.rglob("*") if path.is_file() and path.suffix in (".txt", ".json", ".xml", ".png")]
+    files = sorted(path for path in files if re.match(r"i\d\b", path.name) and "README" not in path.name)
+    if not files:
+        return truth
+    stem = chance.choice(files).name.partition(".")[0]
+    for path in files:
+        if path.name.startswith(f"{stem}."):
+            path.unlink()
+    return {key: {} if f"/{key}".endswith(f"/{stem}.jpg") else classes for key, classes in truth.items()}
+
+
+def _stray_files(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """What lies in every folder of a project."""
+    for folder in {path.parent for path in [*texts(root), *pictures(root)]}:
+        (folder / "notes.md").write_text("# Notes\nDone by Ann.\n")
+        (folder / "convert.py").write_text("print(1)\n")
+    (root / "requirements.txt").write_text("numpy\nopencv-python\n")
+    (root / ".git").mkdir()
+    (root / ".git/config").write_text("[core]\n")
+    return truth
+
+
+def _one_of_another_size(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """A camera of other pixels took one image, and its annotations are those of the old one."""
+    _resaved(chance.choice(pictures(root)), lambda image: image.resize((image.width * 3, image.height * 2)))
+    return {}
+
+
+def _letters(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """Names with letters of other alphabets: composed in the annotations, decomposed on the disk, as on a Mac."""
+    composed = unicodedata.normalize("NFC", "é東 ")
+    for path in texts(root):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r"(?<![A-Za-z0-9])i(\d)(?=\.jpg|,)", composed + r"i\1", text), encoding="utf-8")
+    for path in sorted(root.rglob("i[0-9]*"), reverse=True):
+        path.rename(path.with_name(unicodedata.normalize("NFD", composed) + path.name))
+    return {re.sub(r"(?<![A-Za-z])i(\d\.jpg)$", composed + r"i\1", key): classes for key, classes in truth.items()}
+
+
+ALWAYS = frozenset((RIGHT,))
 MUTATIONS: dict[str, Mutation] = {
-    "nothing": Mutation(_none, lambda drawn: frozenset((RIGHT,))),
-    "every image halved": Mutation(_halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS),
-    "one image halved": Mutation(_one_halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS),
-    "every image turned": Mutation(_transposed, lambda drawn: ANY if _fits_any_size(drawn) else STOPS),
-    "thumbnails": Mutation(_thumbnails, lambda drawn: frozenset((RIGHT,))),
-    "previews": Mutation(_previews),
-    "a picture of the README": Mutation(_overview),
-    "results": Mutation(_results),
-    "one image gone": Mutation(_image_gone),
+    "nothing": Mutation(_none, lambda drawn: ALWAYS),
+    "every image halved": Mutation(_halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True),
+    "one image halved": Mutation(_one_halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True),
+    "one image of another shape": Mutation(
+        _one_of_another_size, lambda drawn: STOPS if drawn.states_size else ANY, pictures=True
+    ),
+    "every image turned": Mutation(_transposed, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True),
+    "every image turned by Exif": Mutation(_turned_by_exif, pictures=True),
+    "thumbnails": Mutation(_thumbnails, lambda drawn: ALWAYS, pictures=True),
+    "previews": Mutation(_previews, pictures=True, aside=True),
+    "a picture of the README": Mutation(_overview, aside=True),
+    "results": Mutation(_results, aside=True),
+    "files of a project": Mutation(_stray_files, lambda drawn: STOPS if drawn.format == "tfrecord" else ALWAYS),
+    "one image gone": Mutation(_image_gone, pictures=True),
+    "the annotations of one image gone": Mutation(_one_file_gone),
     "annotations cut off": Mutation(_cut_off),
     "annotations emptied": Mutation(_emptied),
     "a second copy": Mutation(_copied_folder),
-    "paths of another machine": Mutation(_other_machine, lambda drawn: ANY if drawn.relative else frozenset((RIGHT,))),
-    "endings in upper case": Mutation(_upper_case),
-    "lines of Windows": Mutation(_windows_lines, lambda drawn: frozenset((RIGHT,))),
-    "one image is HTML": Mutation(_broken_image),
+    "paths of another machine": Mutation(_other_machine, lambda drawn: ANY if drawn.relative else ALWAYS),
+    "endings in upper case": Mutation(_upper_case, pictures=True),
+    "letters of other alphabets": Mutation(_letters),
+    "lines of Windows": Mutation(_windows_lines, lambda drawn: ALWAYS),
+    "rows twice": Mutation(_rows_twice),
+    "rows in another order": Mutation(_rows_shuffled, lambda drawn: ALWAYS),
+    "the header gone": Mutation(_header_gone, lambda drawn: ANY),
+    "one image is HTML": Mutation(_broken_image, pictures=True),
 }
+COMBINATIONS = [
+    (name, mutation)
+    for name, drawn in SETS.items()
+    for mutation, one in MUTATIONS.items()
+    if not (one.pictures and drawn.format == "tfrecord") and not (one.aside and drawn.format == "none")
+]
 
 
 def _fits_any_size(drawn: Drawn) -> bool:
-    return drawn.has == "classes" or drawn.fractions
+    return drawn.has in ("classes", "values") or drawn.fractions

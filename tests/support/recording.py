@@ -1,11 +1,10 @@
 """Shared by the tests of TFRecord input: made-up records and files of them."""
 
 import gzip
-import io
 import zlib
 
+import build
 import numpy as np
-from PIL import Image
 
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame
@@ -15,17 +14,12 @@ PACKINGS = {"plain": bytes, "gzip": lambda data: gzip.compress(data, mtime=0), "
 
 def picture(number, kind="jpeg", size=(12, 10)):
     """An encoded image, another one for every number."""
-    pixels = np.random.default_rng(number).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, kind)
-    return file.getvalue()
+    return build.encoded(build.noise(number, size), kind)
 
 
 def mask_png(pixels):
     """A gray PNG of whole numbers."""
-    file = io.BytesIO()
-    Image.fromarray(np.asarray(pixels, np.uint8)).save(file, "png")
-    return file.getvalue()
+    return build.encoded(np.asarray(pixels, np.uint8))
 
 
 def record(number, **features):

@@ -7,6 +7,7 @@ ellipse, or a polygon of upright and level edges where the tool has nothing else
 import base64
 import io
 import json
+import zlib
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -302,6 +303,28 @@ def via(root: Path):
     project = {"_via_settings": {"ui": {}}, "_via_img_metadata": entries, "_via_attributes": {"region": {}, "file": {}}}
     write(root / "via_project.json", project)
     return truth(keys, roads.__getitem__)
+
+
+# --- Supervisely
+
+
+def supervisely(root: Path):
+    """A project of one dataset: bitmaps and polygons."""
+    keys = names(root, "ds/img")
+    write(root / "meta.json", {"classes": [{"title": name, "shape": "any"} for name in CLASSES], "tags": []})
+    for number, key in enumerate(keys):
+        road = mask(number, 1)
+        left, top, right, bottom = within(road)
+        packed = zlib.compress(base64.b64decode(png(road[top:bottom, left:right] * np.uint8(255))))
+        bitmap = {"origin": [left, top], "data": base64.b64encode(packed).decode()}
+        outline = {"exterior": [list(point) for point in points(car(number))], "interior": []}
+        things = [
+            {"classTitle": "car", "geometryType": "polygon", "points": outline, "tags": []},
+            {"classTitle": "road", "geometryType": "bitmap", "bitmap": bitmap, "tags": []},
+        ]
+        size = {"height": HEIGHT, "width": WIDTH}
+        write(root / f"ds/ann/{key}.json", {"description": "", "size": size, "tags": [], "objects": things})
+    return truth([f"ds/img/{key}" for key in keys])
 
 
 # --- boxes of Pascal VOC

@@ -3,6 +3,7 @@
 import json
 
 import apache_beam as beam
+import build
 import pytest
 from apache_beam.internal import pickler
 from apache_beam.internal.gcp import auth
@@ -84,7 +85,7 @@ def jobs(monkeypatch):
 
 @pytest.fixture
 def arguments():
-    config = parse_config({"input": {"images": "gs://bucket/x"}, "vertex": SECTION}, base="/")
+    config = build.config(images="gs://bucket/x", vertex=SECTION)
     return [*dataflow_options(config.vertex, "gs://bucket/runs"), "--dry_run=True", "--no_auth"]
 
 
@@ -184,7 +185,7 @@ def test_compressed_records_which_workers_cannot_reach_are_refused(jobs, argumen
     with running_stores() as stores:
         bucket = stores.bucket("gs")
         stores.copy_of(tmp_path / "in", f"{bucket}/data")
-        config = parse_config({"task": "classification", "input": {"images": f"{bucket}/data"}}, base="/")
+        config = build.config(images=f"{bucket}/data", task="classification")
         properties = parameters(config, monkeypatch, f"{bucket}/staging")
         with pytest.raises(UsageError, match=r"compressed TFRecords are unpacked to \(unpack them beforehand\), /"):
             execute(f"{bucket}/examples", properties, arguments)
@@ -194,7 +195,7 @@ def test_compressed_records_which_workers_cannot_reach_are_refused(jobs, argumen
 @pytest.mark.slow
 def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_dataset, monkeypatch):
     source = small_dataset(tmp_path / "in", counts={"train": [1, 1], "eval": [1]})
-    recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base="/"))
+    recipe = transform_recipe(build.config(transform={"size": [20, 30]}))
     outputs = {
         "transformed_examples": standard_artifacts.Examples(),
         "transform_graph": standard_artifacts.TransformGraph(),
@@ -235,7 +236,7 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
 @pytest.mark.slow
 def test_the_shards_of_ten_million_images_fit_into_a_request():
     total = 44_867
-    config = parse_config({"input": {"images": "x"}}, base="/")
+    config = build.config()
     recipe = config.transform.effective(config.task)
     stored, _ = stored_features(recipe, {"image/encoded": "bytes"}, labels="single", classes=4)
     names = tuple(
@@ -261,7 +262,7 @@ def test_the_shards_of_ten_million_images_fit_into_a_request():
 )
 def test_other_clusters_are_set_by_the_options_of_beam(runner, environment, further):
     options = [f"--runner={runner}", f"--environment_type={environment}", further]
-    config = parse_config({"input": {"images": "x"}, "beam": {"per_component": {"ImageExampleGen": options}}}, base="/")
+    config = build.config(beam={"per_component": {"ImageExampleGen": options}})
     read = PipelineOptions(list(config.beam.per_component["ImageExampleGen"]))
     assert read.view_as(StandardOptions).runner == runner
     assert read.view_as(PortableOptions).environment_type == environment

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import build
 import pytest
 
 from shardwright.components.image_transform.encoding import IN_MEMORY, choose_encoding
@@ -30,7 +31,7 @@ def test_pixel_values_are_stored_where_all_of_them_stay_in_memory(images, option
     assert encoding == chosen
     assert why in reason
     # The estimate of the disk space follows the same rule.
-    images_config = parse_config({"input": {"images": "x"}}, base=".").images
+    images_config = build.config().images
     chosen_space = estimate_space(images, images * 1000, images_config, replace(recipe, encoding=chosen))
     assert estimate_space(images, images * 1000, images_config, recipe) == chosen_space
 
@@ -54,7 +55,7 @@ def test_the_dataset_is_the_one_of_the_stated_encoding(small_dataset, tmp_path, 
 @pytest.mark.parametrize("encoding", ["auto", "png"])
 def test_quality_is_a_number(encoding):
     with pytest.raises(ConfigError, match=r"transform\.quality"):
-        parse_config({"input": {"images": "x"}, "transform": {"encoding": encoding, "quality": None}}, base=".")
+        build.config(transform={"encoding": encoding, "quality": None})
 
 
 def test_an_encoding_without_quality_records_none(small_dataset, tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import build
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -70,7 +71,7 @@ def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory)
 def served(clouds: Path) -> Callable[[str], Any]:
     """The input of an exported model's layers, by policy: the serving signature of a model that returns its input."""
     encoded = tf.constant([e["image/encoded"][0] for e in examples_of(clouds)])
-    config = parse_config({"input": {"images": "x"}, "loader": {"normalize": "none"}}, base=".")
+    config = build.config(loader={"normalize": "none"})
 
     @cache
     def of(policy: str) -> Any:
@@ -284,9 +285,9 @@ def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_pa
 
 def test_a_recipe_is_read_as_it_was_written() -> None:
     options = {"encoding": "png", "optimize": True, "labels": "one_hot", "text": {"a": {"output": "ids", "length": 3}}}
-    config = parse_config({"input": {"images": "x"}, "transform": options}, base=".")
+    config = build.config(transform=options)
     assert read_recipe(transform_recipe(config))[0] == config.transform.effective(config.task)
-    plain = parse_config({"input": {"images": "x"}}, base=".").transform.effective("segmentation")
+    plain = build.config().transform.effective("segmentation")
     assert set(manifest_recipe(plain)) == {
         "code",
         "size",
@@ -298,7 +299,7 @@ def test_a_recipe_is_read_as_it_was_written() -> None:
 
 def test_after_a_kill_the_same_bytes(small_dataset: MakeDataset, tmp_path: Path) -> None:
     source = small_dataset(tmp_path / "in", counts={"train": [1, 2, 2]})
-    recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base="."))
+    recipe = transform_recipe(build.config(transform={"size": [20, 30]}))
     killed_transform(str(source), str(tmp_path / "resumed/staging"), recipe)
     assert list((tmp_path / "resumed").rglob("done/*")), "the kill came before any shard was finished"
     with pytest.raises(DatasetError):

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import build
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,7 +18,6 @@ from tfx.types import standard_artifacts
 
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
-from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.images import tf_ops
@@ -58,7 +58,7 @@ def done(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
         "labels": "multi_hot",
         "text": {FEATURE: {"vocabulary": 4}, **OTHERS},
     }
-    config = parse_config({"input": {"images": "x"}, "transform": options}, base=".")
+    config = build.config(transform=options)
     made: dict[str, Any] = {
         "transformed_examples": standard_artifacts.Examples(),
         "transform_graph": standard_artifacts.TransformGraph(),

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import build
 import pytest
 from apache_beam.portability import python_urns
 from apache_beam.runners.portability import local_job_service
@@ -70,7 +71,7 @@ def test_image_transform(
     job_service: JobService, small_dataset: Callable[..., Path], tmp_path: Path, monkeypatch: Any
 ) -> None:
     source = small_dataset(tmp_path / "in", counts={"train": [2, 1], "eval": [1]})
-    config = parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base="/")
+    config = build.config(transform={"size": [20, 30]})
     # Only shards and statistics are given to the runner; the graph of the first run is good for the second.
     graph = tmp_path / "direct/out/transform_graph"
     trees = {}

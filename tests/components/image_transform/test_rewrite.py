@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import build
 import numpy as np
 import pytest
 from PIL import Image
@@ -14,7 +15,7 @@ from shardwright.components.image_transform import rewrite, text
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
-from shardwright.config import TransformConfig, parse_config
+from shardwright.config import TransformConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.records import decode_example, frame, read_records
@@ -90,7 +91,7 @@ def test_sums_are_those_of_the_stored_pixels(payloads, how):
 def test_sound_records_that_are_not_the_manifests_are_not_finished(small_dataset, tmp_path):
     """Sizes and checksums of records fit: only the hash of the whole file differs."""
     source = ImageDataset.open(small_dataset(tmp_path / "in", counts={"train": [4]}))
-    recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [16, 16]}}, base="."))
+    recipe = transform_recipe(build.config(transform={"size": [16, 16]}))
     plan = planning.plan_transform(source, *read_recipe(recipe))
     staging = planning.open_staging(str(tmp_path / "staging"), plan.dataset)
     work = planning.TransformWork.of(source, plan, staging, {})

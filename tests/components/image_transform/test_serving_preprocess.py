@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import build
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -105,7 +106,7 @@ def test_any_bytes_have_an_orientation(data: bytes, jpeg: bool) -> None:
 )
 @pytest.mark.parametrize("kind", ["jpeg", "png"])
 def test_the_ingests_steps_are_repeated(kind: str, options: dict[str, Any]) -> None:
-    images = parse_config({"input": {"images": "x"}, "images": options}, base=".").images
+    images = build.config(images=options).images
     repeat = tf.function(
         lambda data: as_ingested(data, ingest_image_options({"images": options})),
         input_signature=[tf.TensorSpec([], tf.string)],

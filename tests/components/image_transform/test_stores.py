@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import build
 import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
@@ -14,7 +15,6 @@ from tfx.types import Artifact, standard_artifacts
 
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
-from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 
@@ -26,11 +26,7 @@ KINDS = {
     "post_transform_stats": standard_artifacts.ExampleStatistics,
     "post_transform_schema": standard_artifacts.Schema,
 }
-RECIPE = transform_recipe(
-    parse_config(
-        {"input": {"images": "x"}, "transform": {"size": [20, 30], "text": {"site/name": {"vocabulary": 5}}}}, base="."
-    )
-)
+RECIPE = transform_recipe(build.config(transform={"size": [20, 30], "text": {"site/name": {"vocabulary": 5}}}))
 PROCESSES = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from datetime import date
 
+import build
 import pytest
 
 from shardwright.config import SplitConfig, parse_config
@@ -122,6 +123,6 @@ def test_another_name_of_eval_is_understood_and_logged(name):
     assert config.evaluator.split == "eval"
     assert config.notes == (f"the split {name} is understood as eval",)
     listed = {"method": "predefined", "from_lists": {"train": "a", "test": "b"}, "unlisted_images": "train"}
-    assert parse_config({"input": {"images": "x"}, "split": listed}, base="/").notes == ()
+    assert build.config(split=listed).notes == ()
     with pytest.raises(ConfigError, match=rf"split\.ratios\.{name}: is another name of eval, .* Give one of them"):
-        parse_config({"input": {"images": "x"}, "split": {"ratios": {name: 0.5, "eval": 0.5}}}, base="/")
+        build.config(split={"ratios": {name: 0.5, "eval": 0.5}})

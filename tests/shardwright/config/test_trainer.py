@@ -1,13 +1,13 @@
 """`trainer`: what runs how, good values and bad ones."""
 
+import build
 import pytest
 
-from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 
 
 def trainer(**options):
-    return parse_config({"input": {"images": "x"}, "trainer": options}, base="/").trainer
+    return build.config(trainer=options).trainer
 
 
 def test_the_defaults():

@@ -2,6 +2,7 @@
 
 import io
 
+import build
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,16 +22,11 @@ MANY = 200_000_000
 SIDES = st.integers(8, 90)
 
 
-def picture(mode="RGB", size=(40, 24)):
-    noise = np.random.default_rng(3).integers(0, 256, (4, 5, 3), dtype=np.uint8)
-    return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC).convert(mode)
-
-
 @pytest.mark.parametrize("mode", ["L", "RGB"])
 @pytest.mark.parametrize("orientation", [1, 6])
 @pytest.mark.parametrize("encoding", ["jpeg", "png"])
 def test_a_file_has_the_returned_header(encoding, orientation, mode):
-    data, header = encode_image(picture(mode), encoding, orientation=orientation)
+    data, header = encode_image(build.cloudy(3, mode=mode), encoding, orientation=orientation)
     assert header == ImageHeader(encoding, 24, 40, 1 if mode == "L" else 3, orientation)
     assert read_header(data, max_pixels=MANY) == header
     assert set(Image.open(io.BytesIO(data)).info) <= {
@@ -44,14 +40,15 @@ def test_a_file_has_the_returned_header(encoding, orientation, mode):
 
 
 def test_options_of_jpeg_and_png():
-    small, large = (encode_image(picture(), "jpeg", quality=quality)[0] for quality in (30, 95))
+    small, large = (encode_image(build.cloudy(3), "jpeg", quality=quality)[0] for quality in (30, 95))
     assert len(small) < len(large)
-    assert len(encode_image(picture(), "jpeg", optimize=True)[0]) < len(encode_image(picture(), "jpeg")[0])
+    assert len(encode_image(build.cloudy(3), "jpeg", optimize=True)[0]) < len(encode_image(build.cloudy(3), "jpeg")[0])
     for chroma, factors in ((444, (1, 1)), (422, (2, 1)), (420, (2, 2))):
-        image = Image.open(io.BytesIO(encode_image(picture(), "jpeg", chroma=chroma)[0]))
+        image = Image.open(io.BytesIO(encode_image(build.cloudy(3), "jpeg", chroma=chroma)[0]))
         assert image.layer[0][1:3] == factors
     assert set(CHROMA) == {444, 422, 420}
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_image(picture(), "png")[0]))), picture())
+    image = Image.open(io.BytesIO(encode_image(build.cloudy(3), "png")[0]))
+    np.testing.assert_array_equal(image, build.cloudy(3))
 
 
 @pytest.mark.parametrize("shape", [(24, 40, 3), (1, 1, 3), (300, 2, 3), (5,)])
@@ -70,11 +67,11 @@ def test_a_tensor_is_one_to_tensorflow(shape):
 def test_tensor_and_raw_bytes_have_three_channels(mode):
     import tensorflow as tf
 
-    expected = np.asarray(picture(mode).convert("RGB"))
-    data, header = encode_image(picture(mode), "tensor", orientation=3)
+    expected = np.asarray(build.cloudy(3, mode=mode).convert("RGB"))
+    data, header = encode_image(build.cloudy(3, mode=mode), "tensor", orientation=3)
     assert header == ImageHeader("tensor", 24, 40, 3, 3)
     np.testing.assert_array_equal(tf.io.parse_tensor(data, tf.uint8), expected)
-    data, header = encode_image(picture(mode), "raw")
+    data, header = encode_image(build.cloudy(3, mode=mode), "raw")
     assert header == ImageHeader("raw", 24, 40, 3, 1)
     np.testing.assert_array_equal(tf.reshape(tf.io.decode_raw(data, tf.uint8), [24, 40, 3]), expected)
 
@@ -114,7 +111,7 @@ def test_drawn_shapes_and_their_masks_stay_together(policy, h, w, height, width,
 @tries(40)
 @given(st.sampled_from(geometry.POLICIES), st.integers(5, 20), st.integers(5, 20), st.sampled_from(DCT_RATIOS[:-1]))
 def test_a_picture_scaled_while_decoding_shows_the_same(policy, height, width, ratio):
-    source = picture(size=(width * ratio * 2 + 3, height * ratio * 2 + 5))
+    source = build.cloudy(3, size=(width * ratio * 2 + 3, height * ratio * 2 + 5))
     file = io.BytesIO()
     source.save(file, "jpeg", quality=98, subsampling=0)
     g = geometry.plan_geometry(policy, source.height, source.width, height, width)
@@ -127,7 +124,7 @@ def test_a_picture_scaled_while_decoding_shows_the_same(policy, height, width, r
 def test_the_filter_is_the_transforms(policy):
     from shardwright.images import tf_ops
 
-    source = picture(size=(97, 61))
+    source = build.cloudy(3, size=(97, 61))
     file = io.BytesIO()
     source.save(file, "png")
     theirs = tf_ops.decode_resized(file.getvalue(), 30, 37, policy).numpy().astype(int)

@@ -1,7 +1,6 @@
 """Annotations move with the pixels: shapes, class ids, boxes, labels; all Exif turns, odd sizes."""
 
-import io
-
+import build
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -44,14 +43,6 @@ def drawn(features, name, plan):
     return rle.draw(runs, plan.height, plan.width)
 
 
-def png(image, orientation=1):
-    file = io.BytesIO()
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    image.save(file, "png", **({} if orientation == 1 else {"exif": exif}))
-    return file.getvalue()
-
-
 @tries(50)
 @given(
     st.sampled_from(POLICIES), st.integers(1, 8), st.sampled_from([10, 14, 25, 50]), st.floats(1, 3), st.integers(0, 99)
@@ -70,7 +61,7 @@ def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, s
     ImageDraw.Draw(image).ellipse((x - r, y - r, x + r, y + r), fill=(255, 255, 255))
     runs = rle.encode(np.asarray(image)[..., 0] > 127)
     # Through the ingest, which turns image and mask, then through the transform.
-    data, header, _ = prepare(png(image, orientation), ImagesConfig(orientation="apply"))
+    data, header, _ = prepare(build.encoded(image, orientation=orientation), ImagesConfig(orientation="apply"))
     turned = orient_runs(runs, source_height, source_width, orientation)
     plan = plan_geometry(policy, header.height, header.width, *out)
     shown = tf_ops.decode_planned(data, plan, jpeg=False).numpy()[..., 0] > 127

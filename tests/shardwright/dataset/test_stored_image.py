@@ -3,6 +3,7 @@
 import io
 import threading
 
+import build
 import numpy as np
 import pytest
 from ingesting import run, tree
@@ -13,27 +14,12 @@ from shardwright.config import ImagesConfig
 from shardwright.dataset import stored_image as prepare_module
 from shardwright.dataset.stored_image import prepare
 from shardwright.images import decode
-from shardwright.images.exif import only_orientation
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
 from shardwright.ingest import run as ingest_run
 from shardwright.ingest import write
 
 MANY = 200_000_000
-
-
-def picture(mode="RGB", size=(40, 24)):
-    noise = np.random.default_rng(3).integers(0, 256, (4, 5, 3), dtype=np.uint8)
-    return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC).convert(mode)
-
-
-def saved(image, kind="png", orientation=1, **options):
-    file = io.BytesIO()
-    exif = only_orientation(orientation)
-    if exif:
-        options["exif"] = b"Exif\0\0" + exif
-    image.save(file, kind, **options)
-    return file.getvalue()
 
 
 def stored(data, **options):
@@ -65,7 +51,7 @@ def no_pixels(monkeypatch):
 )
 @pytest.mark.usefixtures("no_pixels")
 def test_what_needs_nothing_passes_through(orientation, options):
-    data = saved(picture(), "jpeg", orientation)
+    data = build.encoded(build.cloudy(3), "jpeg", orientation)
     bytes_, header, frames = stored(data, **options)
     assert bytes_ is data
     assert header == read_header(data, max_pixels=MANY)
@@ -74,7 +60,7 @@ def test_what_needs_nothing_passes_through(orientation, options):
 
 @pytest.mark.usefixtures("no_pixels")
 def test_metadata_is_stripped_without_decoding():
-    data = saved(picture(), "jpeg", exif=b"Exif\0\0" + pillow_exif({0x0112: 3}, gps=GPS))
+    data = build.encoded(build.cloudy(3), "jpeg", exif=b"Exif\0\0" + pillow_exif({0x0112: 3}, gps=GPS))
     bytes_, header, _ = stored(data, strip_metadata="private")
     assert header.located
     assert not read_header(bytes_, max_pixels=MANY).located
@@ -85,8 +71,8 @@ def test_metadata_is_stripped_without_decoding():
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_what_is_to_be_turned_is_turned_and_keeps_its_format(kind, mode, orientation):
-    source = picture(mode)
-    data = saved(source, kind, orientation, **({"quality": 95, "subsampling": 0} if kind == "jpeg" else {}))
+    source = build.cloudy(3, mode=mode)
+    data = build.encoded(source, kind, orientation, **({"quality": 95, "subsampling": 0} if kind == "jpeg" else {}))
     bytes_, header, frames = stored(data, orientation="apply", quality=95, chroma=444)
     expected = np.asarray(source)
     expected = np.stack([DISPLAYED[orientation](band) for band in np.atleast_3d(expected).transpose(2, 0, 1)], axis=-1)
@@ -100,7 +86,7 @@ def test_what_is_to_be_turned_is_turned_and_keeps_its_format(kind, mode, orienta
 
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "tensor", "raw"])
 def test_images_are_re_encoded_in_the_stored_frame(encoding):
-    bytes_, header, frames = stored(saved(picture(), "png", 6), encoding=encoding)
+    bytes_, header, frames = stored(build.encoded(build.cloudy(3), "png", 6), encoding=encoding)
     assert (header.format, header.height, header.width, header.channels, header.orientation) == (encoding, 24, 40, 3, 6)
     assert not frames.turned
     if encoding in ("jpeg", "png"):
@@ -108,7 +94,7 @@ def test_images_are_re_encoded_in_the_stored_frame(encoding):
         upright = ImageOps.exif_transpose(Image.open(io.BytesIO(bytes_)))
         assert upright.size == (24, 40)
     else:
-        assert bytes_.endswith(np.asarray(picture()).tobytes())
+        assert bytes_.endswith(np.asarray(build.cloudy(3)).tobytes())
 
 
 @pytest.mark.parametrize(
@@ -123,7 +109,7 @@ def test_images_are_re_encoded_in_the_stored_frame(encoding):
 )
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
 def test_images_are_resized_and_keep_their_format(kind, resize, size, expected):
-    bytes_, header, frames = stored(saved(picture(), kind), resize=resize, size=size)
+    bytes_, header, frames = stored(build.encoded(build.cloudy(3), kind), resize=resize, size=size)
     assert (header.height, header.width, header.format) == (*expected, kind)
     assert read_header(bytes_, max_pixels=MANY) == header
     assert (frames.geometry.height, frames.geometry.width) == expected
@@ -134,8 +120,8 @@ def test_images_are_resized_and_keep_their_format(kind, resize, size, expected):
 @pytest.mark.parametrize("resize", ["stretch", "fill_crop"])
 def test_a_turn_and_a_resize_together_are_one_after_the_other(orientation, resize, size):
     """Also where a JPEG is scaled while it is decoded and its sides are not multiples of the ratio."""
-    source = picture(size=size)
-    data = saved(source, "jpeg", orientation, quality=98, subsampling=0)
+    source = build.cloudy(3, size=size)
+    data = build.encoded(source, "jpeg", orientation, quality=98, subsampling=0)
     small, header, _ = stored(data, orientation="apply", resize=resize, size=(20, 30), encoding="png")
     turned, _, _ = stored(data, orientation="apply", encoding="png")
     after, _, _ = stored(turned, resize=resize, size=(20, 30))
@@ -144,7 +130,7 @@ def test_a_turn_and_a_resize_together_are_one_after_the_other(orientation, resiz
 
 
 def test_other_formats_are_converted_where_that_is_wanted():
-    data = saved(picture(), "webp", 6, lossless=True)
+    data = build.encoded(build.cloudy(3), "webp", 6, lossless=True)
     with pytest.raises(
         ImageError, match="the bytes are WebP; save it as JPEG or PNG, or set images.unsupported_formats"
     ):
@@ -152,7 +138,7 @@ def test_other_formats_are_converted_where_that_is_wanted():
     bytes_, header, frames = stored(data, unsupported_formats="png")
     assert (header.format, header.orientation, frames.height, frames.width) == ("png", 6, 24, 40)
     assert read_header(bytes_, max_pixels=MANY) == header
-    np.testing.assert_array_equal(pixels(bytes_), picture())
+    np.testing.assert_array_equal(pixels(bytes_), build.cloudy(3))
     assert stored(data, unsupported_formats="jpeg")[1].format == "jpeg"
     assert stored(data, unsupported_formats="jpeg", encoding="png")[1].format == "png"
     upright, header, _ = stored(data, unsupported_formats="png", orientation="apply", resize="longest_side", size=20)
@@ -162,7 +148,7 @@ def test_other_formats_are_converted_where_that_is_wanted():
 
 def test_an_animations_still_image_is_what_is_encoded():
     frames = [Image.new("RGB", (4, 4), color) for color in ("red", "blue")]
-    data = saved(frames[0], "png", save_all=True, append_images=frames[1:])
+    data = build.encoded(frames[0], "png", save_all=True, append_images=frames[1:])
     bytes_, _, _ = stored(data, encoding="png")
     assert Image.open(io.BytesIO(bytes_)).n_frames == 1
     np.testing.assert_array_equal(pixels(bytes_), frames[0])
@@ -180,7 +166,7 @@ def test_an_animations_still_image_is_what_is_encoded():
 def test_what_is_too_large_is_refused_by_its_header(kind, options, monkeypatch):
     monkeypatch.setattr(prepare_module, "decode", lambda *_: pytest.fail("decoded"))
     monkeypatch.setattr(decode, "_eight_bits", lambda *_: pytest.fail("decoded"))
-    data = saved(picture(), kind, 6)
+    data = build.encoded(build.cloudy(3), kind, 6)
     with pytest.raises(ImageError) as caught:
         stored(data, max_pixels=40 * 24 - 1, **options)
     assert caught.value.code == (
@@ -189,7 +175,7 @@ def test_what_is_too_large_is_refused_by_its_header(kind, options, monkeypatch):
 
 
 def test_pixels_that_cannot_be_decoded_are_refused_and_the_bytes_pass_through_otherwise():
-    data = saved(picture(size=(200, 200)))
+    data = build.encoded(build.cloudy(3, size=(200, 200)))
     at = data.index(b"IDAT") + 30
     length = int.from_bytes(data[at - 34 : at - 30], "big")
     import struct
@@ -251,17 +237,17 @@ def test_where_cores_are_left_threads_decode_the_images_of_a_shard(tmp_path, mon
         Image.fromarray(random.integers(0, 256, (16, 24, 3), np.uint8)).save(file)
     # One is damaged: it is rejected in its place.
     file.write_bytes(file.read_bytes()[:-40])
-    prepared, found = write._prepared, {}
+    prepared, found = write.prepare, {}
     raw = {"input": {"images": str(tmp_path / "in"), "labels": {"format": "none"}}, "task": "classification"}
     for cores in (1, 4):
         callers = set()
 
-        def noted(checked, options, callers=callers):
+        def noted(*arguments, callers=callers):
             callers.add(threading.get_ident())
-            return prepared(checked, options)
+            return prepared(*arguments)
 
         monkeypatch.setattr(ingest_run, "usable_cores", lambda cores=cores: cores)
-        monkeypatch.setattr(write, "_prepared", noted)
+        monkeypatch.setattr(write, "prepare", noted)
         run({**raw, "images": images}, tmp_path / f"out{cores}")
         found[cores] = tree(tmp_path / f"out{cores}")
         assert (threading.get_ident() in callers) == (cores == 1 or not images)

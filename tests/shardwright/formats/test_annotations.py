@@ -177,6 +177,22 @@ def test_a_column_that_may_hold_classes_is_not_passed_over(table, column):
     assert read(table(text.replace(column, "Height")))[0].classes == ("mask",)
 
 
+@pytest.mark.parametrize("number", ["confidence", "Score", "is_difficult", "conf"])
+@pytest.mark.parametrize("name", ["thing", "defect_type", "finding"])
+def test_classes_are_offered_before_what_a_detector_says(table, number, name):
+    lines = [f"{'ab'[i % 2]}.jpg,{90 + i % 4},{i % 2},{('rust', 'dent')[i % 2]},1 3" for i in range(8)]
+    text = "\n".join([f"ImageId,{number},occluded,{name},EncodedPixels", *lines])
+    with pytest.raises(UsageError, match=f"is it '{name}'") as caught:
+        source(table(text + "\n"))
+    offered = [reading.options.get("input.labels.columns.label") for reading in caught.value.readings]
+    assert offered[0] == name
+    assert not {number, "occluded"} & set(offered)
+    with pytest.raises(UsageError) as caught:
+        source(table(text.replace(",1 3", "").replace(",EncodedPixels", "") + "\n"), task="classification")
+    offered = [reading.options.get("input.labels.columns.label") for reading in caught.value.readings]
+    assert offered[0] == name
+
+
 def test_rows_next_to_masks_are_not_looked_at_for_the_dialect(table):
     """Images that are not there, that cannot be read, and broken rows do not decide how runs are written."""
     text = "photo,kind,rle\nz.jpg,x,0 3\n,x,0 3\na.jpg,x\na.jpg,x,\n"

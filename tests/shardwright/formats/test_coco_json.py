@@ -243,7 +243,7 @@ def test_a_file_that_does_not_do_is_refused(write, content, options, message):
 
 def test_of_an_annotation_no_more_than_its_text_is_kept(write):
     file = write({"images": [], "categories": [], "annotations": [annotation(1, 2, bbox=[1, 2], area=9)]})
-    kept = coco._load(file, masks=True, boxes=False)["annotations"]
+    kept = coco._load(file, masks=True, boxes=False, sizes=coco._OutlineSizes())["annotations"]
     assert kept == [(1, 2, json.dumps(SQUARE, separators=(",", ":")), None, False)]
-    kept = coco._load(file, masks=False, boxes=True)["annotations"]
+    kept = coco._load(file, masks=False, boxes=True, sizes=coco._OutlineSizes())["annotations"]
     assert kept == [(1, 2, "null", [1, 2], False)]

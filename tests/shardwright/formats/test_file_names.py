@@ -96,7 +96,7 @@ def test_names_are_taken_where_there_are_no_folders_with_a_note():
     survey, labels = read(["cat_0.png", "dog_1.png", "dog_2.png", "odd.png"])
     assert labels == {"cat_0.png": "cat", "dog_1.png": "dog", "dog_2.png": "dog"}
     assert survey.notes[0] == (
-        "labels: file_name, since input.labels.path is not given, no image is in a folder, "
+        "labels: file_name, since no file of annotations is given, no image is in a folder, "
         "and 3 of 4 names hold a label"
     )
 
@@ -104,22 +104,22 @@ def test_names_are_taken_where_there_are_no_folders_with_a_note():
 @pytest.mark.parametrize(
     ("keys", "classes", "reason"),
     [
-        (["rose/1.jpg", "tulip/a.jpg"], None, "is not given"),
-        (["rose/IMG_1.jpg", "tulip/IMG_2.jpg"], None, "is not given"),
-        (["rose/rose_1.jpg", "tulip/tulip_2.jpg"], None, "is not given; the file names agree"),
+        (["rose/1.jpg", "tulip/a.jpg"], None, "is given"),
+        (["rose/IMG_1.jpg", "tulip/IMG_2.jpg"], None, "is given"),
+        (["rose/rose_1.jpg", "tulip/tulip_2.jpg"], None, "is given; the file names agree"),
         (
             ["rose/rose_1.jpg", "rose_2.jpg", "tulip/tulip_2.jpg"],
             ["rose", "tulip"],
-            "is not given; the file names agree",
+            "is given; the file names agree",
         ),
-        (["rose/IMG_1.jpg", "tulip/DSC_2.jpg"], None, "is not given (rose/IMG_1.jpg is 'rose' by its folder and 'IMG'"),
-        (["train/IMG_1.jpg", "test/DSC_2.jpg"], ["test", "train"], "is not given (test/DSC_2.jpg is 'test' by its"),
-        (["rose/1_1.jpg", "tulip/0_2.jpg"], ["rose", "tulip"], "is not given (rose/1_1.jpg is 'rose'"),
+        (["rose/IMG_1.jpg", "tulip/DSC_2.jpg"], None, "is given (rose/IMG_1.jpg is 'rose' by its folder and 'IMG'"),
+        (["train/IMG_1.jpg", "test/DSC_2.jpg"], ["test", "train"], "is given (test/DSC_2.jpg is 'test' by its"),
+        (["rose/1_1.jpg", "tulip/0_2.jpg"], ["rose", "tulip"], "is given (rose/1_1.jpg is 'rose'"),
     ],
 )
 def test_class_folders_come_first(keys, classes, reason):
     survey, labels = read(keys, classes)
-    assert survey.notes[0].startswith(f"labels: class folders, since input.labels.path {reason}")
+    assert survey.notes[0].startswith(f"labels: class folders, since no file of annotations {reason}")
     assert labels == {key: key.split("/")[0] for key in keys if "/" in key}
 
 
@@ -129,7 +129,8 @@ def test_class_folders_come_first(keys, classes, reason):
 def test_names_are_taken_where_only_they_are_classes_with_a_note(keys):
     survey, labels = read(keys, ["cat", "dog"])
     assert survey.notes[0].startswith(
-        "labels: file_name, since input.labels.path is not given, and input.classes knows the labels in the names, not "
+        "labels: file_name, since no file of annotations is given, "
+        "and input.classes knows the labels in the names, not "
         f"the folders: {keys[0]} is {keys[0].split('/')[0]!r} by its folder and 'cat' by its name"
     )
     assert labels == {key: name_label(key) for key in keys}
@@ -195,7 +196,7 @@ def test_labels_in_names_are_ingested(tmp_path, flat):
     (tmp_path / "in" / "images" / "Fish_0.jpg").rename(tmp_path / "in" / "images" / "unnamed.jpg")
     notes = []
     manifest = run(flat, tmp_path / "out", log=notes.append)
-    assert notes[0].startswith("labels: file_name, since input.labels.path is not given")
+    assert notes[0].startswith("labels: file_name, since no file of annotations is given")
     assert manifest.classes == ("Fish", "Sugar")
     assert manifest.totals["written"] == 23
     for key, example in examples(tmp_path / "out").items():

@@ -9,6 +9,7 @@ import sys
 import warnings
 import zlib
 
+import build
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,12 +32,6 @@ def picture(mode="RGB", size=(40, 24)):
     return image if mode == "RGBA" else image.convert("RGB").convert(mode)
 
 
-def saved(image, kind, **options):
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return file.getvalue()
-
-
 def chunk(kind, body):
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
@@ -50,21 +45,21 @@ def png_by_hand(depth, color, samples, extra=b""):
 
 
 TAKEN = {
-    "gray jpeg": saved(picture("L"), "jpeg"),
-    "color jpeg": saved(picture(), "jpeg"),
-    "progressive jpeg": saved(picture(), "jpeg", progressive=True),
-    "cmyk jpeg": saved(picture("CMYK"), "jpeg"),
-    "cmyk jpeg without Adobe's marker": saved(picture("CMYK"), "jpeg").replace(
+    "gray jpeg": build.encoded(picture("L"), "jpeg"),
+    "color jpeg": build.encoded(picture(), "jpeg"),
+    "progressive jpeg": build.encoded(picture(), "jpeg", progressive=True),
+    "cmyk jpeg": build.encoded(picture("CMYK"), "jpeg"),
+    "cmyk jpeg without Adobe's marker": build.encoded(picture("CMYK"), "jpeg").replace(
         b"\xff\xee\0\x0eAdobe", b"\xff\xee\0\x0eadobe"
     ),
-    "rgb jpeg": saved(picture(), "jpeg", keep_rgb=True),
-    "black and white png": saved(picture("1"), "png"),
-    "gray png": saved(picture("L"), "png"),
-    "gray and alpha png": saved(picture("RGBA").convert("LA"), "png"),
-    "alpha png": saved(picture("RGBA"), "png"),
-    "palette png": saved(picture("P"), "png"),
-    "palette png with transparency": saved(picture("P"), "png", transparency=bytes(range(256))),
-    "png with a transparent color": saved(picture(), "png", transparency=(1, 2, 3)),
+    "rgb jpeg": build.encoded(picture(), "jpeg", keep_rgb=True),
+    "black and white png": build.encoded(picture("1"), "png"),
+    "gray png": build.encoded(picture("L"), "png"),
+    "gray and alpha png": build.encoded(picture("RGBA").convert("LA"), "png"),
+    "alpha png": build.encoded(picture("RGBA"), "png"),
+    "palette png": build.encoded(picture("P"), "png"),
+    "palette png with transparency": build.encoded(picture("P"), "png", transparency=bytes(range(256))),
+    "png with a transparent color": build.encoded(picture(), "png", transparency=(1, 2, 3)),
     "2-bit png": png_by_hand(2, 0, bytes([0b00011011, 0b11100100])),
     "4-bit png": png_by_hand(4, 0, bytes(range(0, 256, 17))),
     "16-bit gray png": png_by_hand(16, 0, bytes(range(100, 164))),
@@ -92,24 +87,24 @@ def test_a_jpeg_is_scaled_while_it_is_decoded(kind, ratio):
 
 @given(st.integers(8, 100), st.integers(8, 100), st.sampled_from(DCT_RATIOS))
 def test_the_ratio_is_met_for_any_size(height, width, ratio):
-    data = saved(Image.new("L", (width, height)), "jpeg")
+    data = build.encoded(Image.new("L", (width, height)), "jpeg")
     image = decode(data, read_header(data, max_pixels=MANY), ratio)
     assert image.size == (-(-width // ratio), -(-height // ratio))
 
 
 CONVERTED = {
-    "GIF": (saved(picture("P"), "gif"), "RGB"),
-    "WebP": (saved(picture(), "webp", lossless=True), "RGB"),
-    "WebP with alpha": (saved(picture("RGBA"), "webp", lossless=True, exact=True), "RGB"),
-    "BMP": (saved(picture(), "bmp"), "RGB"),
-    "black and white BMP": (saved(picture("1"), "bmp"), "L"),
-    "TIFF": (saved(picture(), "tiff"), "RGB"),
-    "packed TIFF": (saved(picture(), "tiff", compression="tiff_lzw"), "RGB"),
-    "TIFF with alpha": (saved(picture("RGBA"), "tiff"), "RGB"),
-    "AVIF": (saved(picture(), "avif", quality=100, subsampling="4:4:4"), "RGB"),
-    "JPEG 2000": (saved(picture(), "jpeg2000"), "RGB"),
-    "PPM": (saved(picture(), "ppm"), "RGB"),
-    "gray PPM": (saved(picture("L"), "ppm"), "L"),
+    "GIF": (build.encoded(picture("P"), "gif"), "RGB"),
+    "WebP": (build.encoded(picture(), "webp", lossless=True), "RGB"),
+    "WebP with alpha": (build.encoded(picture("RGBA"), "webp", lossless=True, exact=True), "RGB"),
+    "BMP": (build.encoded(picture(), "bmp"), "RGB"),
+    "black and white BMP": (build.encoded(picture("1"), "bmp"), "L"),
+    "TIFF": (build.encoded(picture(), "tiff"), "RGB"),
+    "packed TIFF": (build.encoded(picture(), "tiff", compression="tiff_lzw"), "RGB"),
+    "TIFF with alpha": (build.encoded(picture("RGBA"), "tiff"), "RGB"),
+    "AVIF": (build.encoded(picture(), "avif", quality=100, subsampling="4:4:4"), "RGB"),
+    "JPEG 2000": (build.encoded(picture(), "jpeg2000"), "RGB"),
+    "PPM": (build.encoded(picture(), "ppm"), "RGB"),
+    "gray PPM": (build.encoded(picture("L"), "ppm"), "L"),
 }
 
 
@@ -133,10 +128,10 @@ def test_every_format_that_is_known_to_be_converted_is_tried():
 
 def test_inks_of_a_tiff_and_upper_bits():
     inks = np.array([[[0, 255, 100, 0], [10, 20, 30, 128]]], np.uint8)
-    image, _ = convert(saved(Image.fromarray(inks, "CMYK"), "tiff"), max_pixels=MANY)
+    image, _ = convert(build.encoded(Image.fromarray(inks, "CMYK"), "tiff"), max_pixels=MANY)
     assert np.asarray(image).tolist() == [[[255, 0, 155], [245 * 127 // 255, 235 * 127 // 255, 225 * 127 // 255]]]
     deep = np.array([[0, 255, 256, 65535]], np.uint16)
-    image, header = convert(saved(Image.fromarray(deep), "tiff"), max_pixels=MANY)
+    image, header = convert(build.encoded(Image.fromarray(deep), "tiff"), max_pixels=MANY)
     assert np.asarray(image).tolist() == [[0, 0, 1, 255]]
     assert header.channels == 1
 
@@ -147,7 +142,7 @@ def test_an_orientation_is_reported_and_the_pixels_are_the_stored_ones(kind, ori
     options = {} if kind == "tiff" else {"lossless": True} if kind == "webp" else {"quality": 100}
     exif = Image.Exif()
     exif[0x0112] = orientation
-    data = saved(picture("L").convert("RGB"), kind, exif=exif, **options)
+    data = build.encoded(picture("L").convert("RGB"), kind, exif=exif, **options)
     image, header = convert(data, max_pixels=MANY)
     assert header.orientation == orientation
     assert image.size == (40, 24)
@@ -157,21 +152,21 @@ def test_an_orientation_is_reported_and_the_pixels_are_the_stored_ones(kind, ori
 
 def test_the_location_of_other_formats_is_reported():
     exif = b"Exif\0\0" + pillow_exif(gps={2: (1.0, 2.0, 3.0)})
-    assert convert(saved(picture(), "webp", exif=exif), max_pixels=MANY)[1].located
-    assert not convert(saved(picture(), "webp"), max_pixels=MANY)[1].located
+    assert convert(build.encoded(picture(), "webp", exif=exif), max_pixels=MANY)[1].located
+    assert not convert(build.encoded(picture(), "webp"), max_pixels=MANY)[1].located
 
 
 def test_of_an_animation_the_first_picture_is_taken():
     frames = [picture("L").point(lambda v, n=n: (v + 60 * n) % 256).convert("RGB") for n in range(3)]
     for kind, options in (("webp", {"lossless": True}), ("tiff", {})):
-        data = saved(frames[0], kind, save_all=True, append_images=frames[1:], **options)
+        data = build.encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
         np.testing.assert_array_equal(np.asarray(convert(data, max_pixels=MANY)[0]), np.asarray(frames[0]))
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_pixels_turn_by_the_exif_orientation(orientation):
     stored = picture("L", (3, 2))
-    data = saved(stored, "png", exif=only_orientation(orientation) or None)
+    data = build.encoded(stored, "png", exif=only_orientation(orientation) or None)
     displayed = apply_orientation(decode(data, read_header(data, max_pixels=MANY)), orientation)
     from PIL import ImageOps
 
@@ -187,9 +182,9 @@ def refusal(data, max_pixels=MANY):
 
 
 def test_what_has_no_meaning_in_eight_bits_is_refused():
-    assert refusal(saved(Image.new("F", (4, 4), 0.5), "tiff")) == "unsupported_color"
-    assert refusal(saved(Image.new("I", (4, 4), 70000), "tiff")) == "unsupported_color"
-    assert refusal(saved(picture().convert("LAB"), "tiff")) == "unsupported_color"
+    assert refusal(build.encoded(Image.new("F", (4, 4), 0.5), "tiff")) == "unsupported_color"
+    assert refusal(build.encoded(Image.new("I", (4, 4), 70000), "tiff")) == "unsupported_color"
+    assert refusal(build.encoded(picture().convert("LAB"), "tiff")) == "unsupported_color"
     assert refusal(b"\0\0\0\x18ftypheic" + bytes(40)) == "unsupported_format"
 
 
@@ -210,7 +205,7 @@ BOMBS = {
     "WebP": re.sub(
         rb"(VP8L....\x2f)....",
         lambda found: found[1] + struct.pack("<I", 16382 | 16382 << 14),
-        saved(picture(), "webp", lossless=True),
+        build.encoded(picture(), "webp", lossless=True),
         flags=re.DOTALL,
     ),
 }
@@ -231,9 +226,9 @@ def test_a_bomb_is_refused_by_its_header_and_never_loaded(kind, monkeypatch):
 def test_the_size_of_every_kind_of_webp_is_known_before_it_is_opened(monkeypatch):
     frames = [picture(), picture().transpose(0)]
     kinds = {
-        b"VP8 ": saved(frames[0], "webp"),
-        b"VP8L": saved(frames[0], "webp", lossless=True),
-        b"VP8X": saved(frames[0], "webp", save_all=True, append_images=frames[1:]),
+        b"VP8 ": build.encoded(frames[0], "webp"),
+        b"VP8L": build.encoded(frames[0], "webp", lossless=True),
+        b"VP8X": build.encoded(frames[0], "webp", save_all=True, append_images=frames[1:]),
     }
     monkeypatch.setitem(FORMATS, "WebP", lambda _: pytest.fail("opened"))
     for kind, data in kinds.items():
@@ -319,7 +314,7 @@ BEFORE = {
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
 def test_a_jpeg_is_decoded_as_by_pillow_whatever_stands_before_it(before, mode):
-    image = saved(picture(mode), "jpeg")
+    image = build.encoded(picture(mode), "jpeg")
     data = image[:2] + before + image[2:]
     header = read_header(data, max_pixels=MANY)
     assert header.plain == (BEFORE[before] and mode != "CMYK")
@@ -329,7 +324,7 @@ def test_a_jpeg_is_decoded_as_by_pillow_whatever_stands_before_it(before, mode):
 
 @given(st.integers(2, 10**6), st.binary(max_size=3), st.sampled_from(["L", "RGB"]), st.booleans())
 def test_a_damaged_jpeg_is_refused_as_by_pillow(place, patch, mode, progressive):
-    data = bytearray(saved(picture(mode), "jpeg", progressive=progressive))
+    data = bytearray(build.encoded(picture(mode), "jpeg", progressive=progressive))
     place = 2 + place % (len(data) - 2)
     data[place : place + len(patch)] = patch
     try:

@@ -2,6 +2,7 @@
 
 import io
 
+import build
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,12 +17,6 @@ from shardwright.images.header import ImageError
 
 SIDES = st.integers(1, 5000)
 POLICIES = st.sampled_from(geometry.POLICIES)
-
-
-def encoded(array: np.ndarray, kind: str = "png", **options: object) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(array).save(file, kind, **options)
-    return file.getvalue()
 
 
 def smooth(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -40,13 +35,13 @@ def test_the_plan_in_a_graph_is_the_plan_for_masks(policy: str, h: int, w: int, 
 
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(ValueError, match="'squeeze' is not known; use one of stretch"):
-        tf_ops.decode_resized(encoded(smooth(8, 8)), 8, 8, "squeeze")
+        tf_ops.decode_resized(build.encoded(smooth(8, 8)), 8, 8, "squeeze")
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
 @pytest.mark.parametrize("policy", geometry.POLICIES)
 def test_an_image_of_the_wanted_size_is_not_touched(kind: str, policy: str) -> None:
-    data = encoded(smooth(33, 47), kind)
+    data = build.encoded(smooth(33, 47), kind)
     image = tf_ops.decode_resized(data, 33, 47, policy).numpy()
     np.testing.assert_array_equal(image, tf_ops.decode(data).numpy())
     np.testing.assert_array_equal(image, np.asarray(Image.open(io.BytesIO(data))))
@@ -54,13 +49,13 @@ def test_an_image_of_the_wanted_size_is_not_touched(kind: str, policy: str) -> N
 
 @pytest.mark.parametrize(("ratio", "size"), [(8, (240, 400)), (4, (120, 200)), (2, (60, 100)), (1, (30, 50))])
 def test_a_jpeg_is_decoded_at_the_largest_ratio_that_is_enough(ratio: int, size: tuple[int, int]) -> None:
-    data = encoded(smooth(*size), "jpeg", quality=95)
+    data = build.encoded(smooth(*size), "jpeg", quality=95)
     image = tf_ops.decode_resized(data, 30, 50, "stretch").numpy()
     np.testing.assert_array_equal(image, tf_ops.decode_jpeg(data, ratio).numpy())
 
 
 def test_one_pixel_less_takes_the_next_ratio() -> None:
-    data = encoded(smooth(239, 400), "jpeg", quality=95)
+    data = build.encoded(smooth(239, 400), "jpeg", quality=95)
     assert tf_ops.decode_jpeg(data, 8).shape[:2] == (30, 50)
     image = tf_ops.decode_resized(data, 30, 50, "stretch").numpy()
     assert (image != tf_ops.decode_jpeg(data, 8).numpy()).any()
@@ -72,8 +67,10 @@ def test_scaled_decoding_shows_the_same_picture(
     policy: str, h: int, w: int, height: int, width: int, seed: int
 ) -> None:
     source = smooth(h, w, seed)
-    scaled = tf_ops.decode_resized(encoded(source, "jpeg", quality=98, subsampling=0), height, width, policy).numpy()
-    whole = tf_ops.decode_resized(encoded(source), height, width, policy).numpy()
+    scaled = tf_ops.decode_resized(
+        build.encoded(source, "jpeg", quality=98, subsampling=0), height, width, policy
+    ).numpy()
+    whole = tf_ops.decode_resized(build.encoded(source), height, width, policy).numpy()
     assert np.abs(scaled.astype(int) - whole).mean() < 4
 
 
@@ -86,7 +83,7 @@ def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, widt
     source = np.zeros((h, w, 3), np.uint8)
     source[..., 0] = np.linspace(20, 250, h).round()[:, None]
     source[..., 1] = np.linspace(20, 250, w).round()
-    image = tf_ops.decode_resized(encoded(source), height, width, policy).numpy().astype(int)
+    image = tf_ops.decode_resized(build.encoded(source), height, width, policy).numpy().astype(int)
     shown = (rows >= 0)[:, None] & (columns >= 0)
     assert not image[~shown].any()
     inside = image[np.ix_(rows >= 0, columns >= 0)]
@@ -100,7 +97,7 @@ def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, widt
 
 def test_values_are_rounded_half_up() -> None:
     source = np.array([[[0, 1, 254], [1, 2, 255]]], np.uint8)
-    assert tf_ops.decode_resized(encoded(source), 1, 1, "stretch").numpy().tolist() == [[[1, 2, 255]]]
+    assert tf_ops.decode_resized(build.encoded(source), 1, 1, "stretch").numpy().tolist() == [[[1, 2, 255]]]
 
 
 def test_a_graph_gives_static_shapes_and_takes_both_formats() -> None:
@@ -108,7 +105,7 @@ def test_a_graph_gives_static_shapes_and_takes_both_formats() -> None:
     concrete = traced.get_concrete_function(tf.TensorSpec([], tf.string))
     assert concrete.structured_outputs.shape == (20, 30, 3)
     for kind in ("png", "jpeg"):
-        data = encoded(smooth(57, 41), kind)
+        data = build.encoded(smooth(57, 41), kind)
         np.testing.assert_array_equal(traced(data), tf_ops.decode_resized(data, 20, 30, "letterbox"))
 
 
@@ -140,7 +137,7 @@ def test_a_side_that_is_too_long_for_jpeg_is_refused() -> None:
         tf_ops.encode_jpeg(tf.zeros([1, 65501, 3], tf.uint8), 90)
 
 
-@pytest.mark.parametrize("data", [b"", b"text", b"\xff\xd8\xff", encoded(smooth(64, 64), "jpeg")[:-200]])
+@pytest.mark.parametrize("data", [b"", b"text", b"\xff\xd8\xff", build.encoded(smooth(64, 64), "jpeg")[:-200]])
 def test_damaged_bytes_are_an_error(data: bytes) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf_ops.decode_resized(data, 8, 8, "stretch")
@@ -153,7 +150,7 @@ def test_damaged_bytes_are_an_error(data: bytes) -> None:
 )  # fmt: skip
 def test_a_planned_image_is_that_of_the_graph(policy: str, kind: str, h: int, w: int, height: int, width: int) -> None:
     """The exported model computes the values that the transform stores, to the last digit."""
-    data = encoded(smooth(h, w), kind)
+    data = build.encoded(smooth(h, w), kind)
     plan = geometry.plan_geometry(policy, h, w, height, width)
     planned = tf_ops.decode_planned(data, plan, jpeg=kind == "jpeg")
     np.testing.assert_array_equal(planned, tf_ops.decode_resized(data, height, width, policy))

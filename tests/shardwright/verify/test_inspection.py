@@ -1,14 +1,13 @@
 """Looking at datasets, files and records: whole, foreign, damaged and hostile ones."""
 
 import gzip
-import io
 import re
 
+import build
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from property_tests import tries
 
 from shardwright.dataset.reader import ImageDataset
@@ -18,21 +17,10 @@ from shardwright.tfrecords.records import find_feature, frame
 from shardwright.verify.inspect import draw, record_of_file, view_dataset, view_file, view_record
 
 
-def png(array):
-    out = io.BytesIO()
-    Image.fromarray(np.asarray(array, np.uint8)).save(out, "PNG")
-    return out.getvalue()
-
-
 def shard(tmp_path, payloads, name="a.tfrecord"):
     file = tmp_path / name
     file.write_bytes(b"".join(map(frame, payloads)))
     return str(file)
-
-
-@pytest.fixture
-def dataset(tmp_path, small_dataset):
-    return small_dataset(tmp_path)
 
 
 def test_a_dataset_is_described_by_its_manifest(dataset):
@@ -115,7 +103,7 @@ def test_other_files_are_refused(tmp_path, content, problem):
 
 
 def test_a_record_shows_its_image_and_no_control_characters():
-    image, mask = png(np.zeros((4, 6, 3))), png(np.zeros((4, 6)))
+    image, mask = build.encoded(np.zeros((4, 6, 3))), build.encoded(np.zeros((4, 6)))
     example = {"a": b"\x1b[2J", "image": image, "image/segmentation/x": mask, "n": list(range(9)), "z": b""}
     view = view_record(encode_example(example), "here")
     features = {feature.name: feature for feature in view.features}
@@ -201,7 +189,7 @@ def test_a_damaged_index_is_named(dataset):
 @tries(40)
 @given(height=st.integers(1, 40), width=st.integers(1, 40), columns=st.integers(1, 30), rows=st.integers(1, 20))
 def test_a_picture_fits_its_place(height, width, columns, rows):
-    text = draw(png(np.full((height, width, 3), 200)), columns, rows)
+    text = draw(build.encoded(np.full((height, width, 3), 200)), columns, rows)
     lines = text.split("\n")
     assert 1 <= len(lines) <= rows
     assert {line.count("\N{UPPER HALF BLOCK}") for line in lines} == {lines[0].count("\N{UPPER HALF BLOCK}")}
@@ -210,7 +198,7 @@ def test_a_picture_fits_its_place(height, width, columns, rows):
 
 
 def test_a_picture_has_the_colors_of_its_pixels():
-    text = draw(png([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [9, 9, 9]]]), 10, 10)
+    text = draw(build.encoded([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [9, 9, 9]]]), 10, 10)
     assert re.findall(r"38;2;([\d;]+);48;2;([\d;]+)m", text) == [("255;0;0", "0;0;255"), ("0;255;0", "9;9;9")]
 
 
