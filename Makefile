@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo docs test types fast-tests test-all test-full cluster-test soak bench loaders lock audit release clean
+.PHONY: help setup demo docs test types fast-tests test-all test-full cluster-test engines soak bench loaders lock audit release clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -44,6 +44,9 @@ test-full: setup ## the base installation, the other stack, data sets compared b
 
 cluster-test: setup ## manifests and rights on a real Kubernetes API server, built from Debian's sources (root; CRDS=DIR: definitions of JobSet and KServe)
 	@$(TIMED) 'cluster' env SHARDWRIGHT_CRDS=$(abspath $(CRDS)) tools/cluster.sh
+
+engines: setup ## JobSet, KServe's definitions and Beam's Prism, built from their Go modules: our documents on a real control plane
+	@$(TIMED) 'engines' tools/engines.sh
 
 soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, power cuts on ext4 and xfs (root), memory over a hundred thousand images, mistakes that tests must find
 	@$(TIMED) 'disks' tools/disks

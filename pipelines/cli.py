@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command line without the program's name; by default that of this process.
 
     Returns:
-        The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong.
+        The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong; 143 a
+        signal stopped a training, which can be continued.
     """
     _hold_standard_streams()
     with escaped_streams():

@@ -1,13 +1,15 @@
 """`--target kubeflow`: the two YAML documents that Kubeflow Pipelines v2 runs.
 
 The first is the pipeline's intermediate representation (schema 2.1.0). The second states how Kubernetes runs it, keyed
-by executor label. `check_for_backend` refuses documents that the backend refuses or silently ignores
-(kubeflow/pipelines, backend/src/v2): schema versions other than 2.1.0, `lifecycle`, resolvers, labels of no executor.
+by executor label. `check_for_backend` refuses documents that the backend refuses, cannot start or silently ignores
+(kubeflow/pipelines, backend/src/v2): schema versions other than 2.1.0, `lifecycle`, resolvers, labels of no executor,
+parts that are too long for one argument of a process.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,17 @@ _IMAGE_OF_THE_RUN = f"{{{{$.inputs.parameters['{IMAGE}']}}}}"
 # that runs (argoproj/argo-workflows, workflow/controller/operator.go, `processNodeRetries`). The default is 0.
 _RETRY_FOR = 30 * 24 * 3600
 
+# Linux allows 131,071 bytes for one argument of a process. What the driver adds to it, above all the artifacts that a
+# task reads, with their metadata, has taken less than 8,000 in every run that was recorded.
+_MOST_BYTES = 100_000
+
+# Earlier compilers refuse a whole pipeline with it: "task final status not supported yet".
+_STATUS_SINCE = 14
+_NOTIFY_NOTE = (
+    f"kubeflow.notify: needs Kubeflow Pipelines 2.{_STATUS_SINCE}; an earlier one refuses the pipeline unless "
+    "kubeflow.version names it"
+)
+
 _CLUSTERS_OWN_ROOT = "minio://mlpipeline/v2/artifacts"
 
 
@@ -91,7 +104,11 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     if section.image_parameter:
         add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
     if section.notify.webhook is not None:
-        _add_notification(config, compiled.job["pipelineSpec"])
+        if _notifies(section):
+            _add_notification(config, compiled.job["pipelineSpec"])
+            notes += () if section.version else (_NOTIFY_NOTE,)
+        else:
+            notes += (f"kubeflow.notify: left out, since Kubeflow Pipelines {section.version} would refuse it",)
     return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *image))
 
 
@@ -135,9 +152,13 @@ def platform_document(config: Config) -> dict[str, Any]:
         executor = _kubernetes(config, component)
         if executor:
             executors[executor_label(component)] = executor
-    if config.kubeflow.notify.webhook is not None:
+    if _notifies(config.kubeflow):
         executors[EXECUTOR] = _notifier(config.kubeflow)
     return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}} if executors else {}
+
+
+def _notifies(section: KubeflowConfig) -> bool:
+    return section.notify.webhook is not None and section.is_at_least(_STATUS_SINCE)
 
 
 def _notifier(section: KubeflowConfig) -> dict[str, Any]:
@@ -165,6 +186,26 @@ def check_for_backend(spec: dict[str, Any]) -> None:
     for name, component in spec["components"].items():
         if "dag" not in component and component.get("executorLabel") not in executors:
             raise ConfigError(SECTION, f"{name} has no executor", "Report this to Shardwright's authors.")
+    size, part = largest_argument(spec)
+    if size > _MOST_BYTES:
+        raise ConfigError(
+            SECTION,
+            f"{part} takes {size} bytes, and Kubeflow passes it on as one argument of a process, which takes "
+            f"{_MOST_BYTES} with room for what is added",
+            "Shorten the names in input.classes, or the longest option.",
+        )
+
+
+def largest_argument(spec: dict[str, Any]) -> tuple[int, str]:
+    """Returns bytes and name of the longest part that Kubeflow hands over as one argument of a process.
+
+    The driver of a graph gets all of it, that of a task its component, container and task, and the launcher the values
+    of its parameters (backend/src/v2/compiler/argocompiler).
+    """
+    parts = {"the graph": spec["root"]}
+    parts |= {f"the component {name}": component for name, component in spec["components"].items()}
+    parts |= {f"the container of {name}": one for name, one in spec["deploymentSpec"]["executors"].items()}
+    return max((len(json.dumps(part, ensure_ascii=False).encode()), name) for name, part in parts.items())
 
 
 def _add_notification(config: Config, spec: dict[str, Any]) -> None:

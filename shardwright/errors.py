@@ -88,6 +88,15 @@ class CheckFailed(ShardwrightError):
     """The data or the run failed a check: too many rejects, nothing matched, an anomaly. Exit code 1."""
 
 
+class Stopped(ShardwrightError):
+    """A signal stopped the work, which continues from its saved state. Exit code 143, as a shell reports SIGTERM.
+
+    Kubernetes restarts a training that ends with it, and does not count that as a failure (`pipelines.cloud.jobset`).
+    """
+
+    exit_code = 143
+
+
 class StorageError(ShardwrightError):
     """A bucket or a disk does not work: no answer after many attempts, no space. Exit code 1."""
 

@@ -1,7 +1,8 @@
 """Worker processes: the pool for all work on whole shards; processors, memory and garbage collection of a process.
 
-`trim_heap` and `keep_heap` return freed memory to the system, or keep it for the next file. `keep_tensors` keeps that
-of TensorFlow's tensors. `gc_paused` imports large packages, TFX above all, without garbage collection.
+`sigterm_raises` ends a process in order. `trim_heap` and `keep_heap` return freed memory to the system, or keep it for
+the next file. `keep_tensors` keeps that of TensorFlow's tensors. `gc_paused` imports large packages, TFX above all,
+without garbage collection.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from shardwright.errors import ShardwrightError
+from shardwright.errors import ShardwrightError, Stopped
 from shardwright.escaping import escaping
 
 # Numbers of glibc's mallopt(3); the largest that it takes for the second.
@@ -37,6 +38,24 @@ _KEPT, _IN_ONE_HEAP = 64 << 20, 32 << 20
 _TENSORS = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(1 << 24)}
 # It has one lock. From so many processors on, drawing masks waits longer for it than the system takes to clear pages.
 _MANY = 8
+
+
+@contextmanager
+def sigterm_raises() -> Iterator[None]:
+    """Lets SIGTERM raise `Stopped` in the block. The first process of a container would ignore it otherwise."""
+    if threading.current_thread() is not threading.main_thread():
+        # A signal handler can only be set there.
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped(f"stopped by {signal.Signals(number).name}. Run it again: finished work is used.")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def trim_heap() -> None:

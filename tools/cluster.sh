@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of tests/cluster with a real Kubernetes API server and etcd on this machine. Root builds the two, once, in about ten minutes of two cores.
+# Runs the tests of tests/cluster with a real Kubernetes API server and etcd on this machine. What tools/engines.sh has built is taken: a current
+# server with the controllers. Without it, root builds an old one, once, in about ten minutes of two cores, and the tests of the controllers are skipped.
 #
 # The newest API server whose whole source a Debian release has is 1.20.2, in Debian 12; later releases have the sources of kubectl alone. It is built
 # there with Debian's Go, from the source package and nothing else. The programs are kept in the cache folder.
@@ -21,6 +22,11 @@ tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 
 programs="$cache/cluster"
 kubernetes=1.20.5+really1.20.2-1.1+deb12u1
+
+if [ -x "$cache/engines/kube-apiserver" ] && [ -x "$cache/engines/etcd" ]; then
+    programs="$cache/engines"
+    export SHARDWRIGHT_CRDS="${SHARDWRIGHT_CRDS:-$programs/manifests}"
+fi
 
 build() {
     [ ! -x "$programs/kube-apiserver" ] || return 0

@@ -63,7 +63,7 @@ TERMS: dict[str, str] = {
     "dry run": "how-to/dry-run.html",
     "vertex dry run": "how-to/dry-run.html",
     "Vertex AI quota": "deploy/vertex.html#quota-on-vertex-ai",
-    "dataflow": "deploy/dataflow.html",
+    "dataflow": "deploy/beam-runners.html",
     "docker image": "deploy/image.html",
     "costs": "deploy/costs.html",
     "kfp component": "reference/kfp-components.html",

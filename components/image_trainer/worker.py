@@ -32,7 +32,7 @@ from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.image_trainer.devices.placement import Machine, choose_placement
 from shardwright.components.image_trainer.spec import NEEDS, TrainSpec
 from shardwright.components.image_trainer.training.progress import Preemption
-from shardwright.errors import ShardwrightError, UsageError, describe_os_error
+from shardwright.errors import ShardwrightError, Stopped, UsageError, describe_os_error
 from shardwright.escaping import escape, escaping
 
 Message = dict[str, Any]
@@ -44,6 +44,7 @@ _LAST_LINES = 12
 # A worker that received SIGTERM has this time to save its state; it is Kubernetes' default, too.
 _SECONDS_TO_SAVE = 30
 _ERROR, _EXIT_CODE = "error", "exit_code"
+_KINDS: dict[Any, type[ShardwrightError]] = {kind.exit_code: kind for kind in (UsageError, Stopped)}
 
 
 def run_worker(
@@ -66,6 +67,7 @@ def run_worker(
     Raises:
         ShardwrightError: the worker failed; with its own message if it knew the cause, else its last lines.
         UsageError: the worker found an error in the call or the configuration.
+        Stopped: a signal stopped the worker.
     """
     command = [sys.executable, "-m", *program, "--spec", str(spec_file)]
     variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **environment}
@@ -88,7 +90,7 @@ def run_worker(
                     log.flush()
                 elif _ERROR in message:
                     failure = str(message[_ERROR])
-                    kind = UsageError if message.get(_EXIT_CODE) == UsageError.exit_code else ShardwrightError
+                    kind = _KINDS.get(message.get(_EXIT_CODE), ShardwrightError)
                 elif NEEDS in message:
                     needs = str(message[NEEDS])
                 else:
@@ -97,6 +99,8 @@ def run_worker(
             _end(process)
             raise
     if process.returncode:
+        # Before it listens, the signal ends it.
+        kind = Stopped if process.returncode == -signal.SIGTERM else kind
         raise kind(failure or _unexplained(program[-1], process.returncode, log_file, needs))
 
 

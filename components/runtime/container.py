@@ -23,6 +23,7 @@ from tfx.dsl.io import fileio
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.runtime.artifacts import fetch_folder
 from shardwright.components.runtime.beam import in_process_beam
+from shardwright.components.runtime.heartbeat import watched
 from shardwright.components.runtime.jobset import Cluster, JobSetTask, run_as_jobset
 from shardwright.components.runtime.mounts import (
     AS_THEY_ARE,
@@ -37,10 +38,12 @@ from shardwright.components.runtime.mounts import (
     output_folders,
     url_of,
 )
+from shardwright.components.runtime.packed import unpack_parameters
 from shardwright.components.runtime.page_outputs import fill_page_outputs, take_page_outputs
 from shardwright.components.runtime.tfx_compat import run_task
 from shardwright.errors import ShardwrightError
 from shardwright.escaping import escape_message, escaped_streams
+from shardwright.processes import sigterm_raises
 from shardwright.storage.mirror import put_folder
 
 _INVOCATION = "--json_serialized_invocation_args"
@@ -62,7 +65,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--shared", help="with --jobset: folder of a volume that its pods and this one mount")
     options, rest = parser.parse_known_args(list(arguments))
     try:
-        with escaped_streams(), in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+        with (
+            watched(os.environ),
+            sigterm_raises(),
+            escaped_streams(),
+            in_process_beam(),
+            tempfile.TemporaryDirectory(prefix="shardwright-") as scratch,
+        ):
             _run(rest, options.artifacts, scratch, _work(options, list(rest)))
     except ShardwrightError as error:
         print(f"shardwright: {escape_message(str(error))}", file=sys.stderr, flush=True)
@@ -72,12 +81,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[str]], None]:
     """Returns the task, called with TFX's arguments and paths that can be opened; `arguments` are the service's."""
-    if options.jobset is None:
-        return run_task
     place = arguments.index(_INVOCATION) + 1
+    if options.jobset is None:
+        return lambda changed: run_task(_with_whole_parameters(changed, place))
     cluster = Cluster.of_this_pod(os.environ)
     task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared, cluster.namespace))
     return lambda changed: run_as_jobset(task, json.loads(changed[place]), cluster)
+
+
+def _with_whole_parameters(arguments: list[str], place: int) -> list[str]:
+    return [*arguments[:place], json.dumps(unpack_parameters(json.loads(arguments[place]))), *arguments[place + 1 :]]
 
 
 def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:

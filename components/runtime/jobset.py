@@ -2,8 +2,8 @@
 
 The pods of the set run the same task, on copies of its artifacts in a folder of a volume that all of them mount. Host 0
 writes the outputs there; they are then copied to the folders of Kubeflow's launcher. A task that is started again waits
-for the set that still runs. A task that receives SIGTERM deletes its set; run again, the training continues from its
-last checkpoint.
+for the set that still runs. A task that receives SIGTERM deletes its set; one that is killed no longer renews its
+`heartbeat`, and the hosts end by themselves. Run again, the training continues from its last checkpoint.
 
 The copies are deleted when the set has ended or failed. A later task of the same namespace deletes those of a killed
 task, once they have not been used for a day; starting and waiting tasks mark their copies as used. Sets of other
@@ -18,8 +18,6 @@ import json
 import os
 import re
 import shutil
-import signal
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -31,8 +29,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shardwright.components.image_trainer.devices.hosts import COORDINATOR, HOSTS
+from shardwright.components.runtime.heartbeat import FILE, HEARTBEAT, renew
 from shardwright.components.runtime.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere
-from shardwright.errors import CheckFailed, ShardwrightError
+from shardwright.errors import CheckFailed, ShardwrightError, Stopped, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import durable
@@ -43,6 +42,8 @@ from shardwright.storage.own_names import is_own, make_own_folder, remove_tree
 PROXY_VARIABLE = "SHARDWRIGHT_KUBERNETES"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _JOBSETS = {"group": "jobset.x-k8s.io", "version": "v1alpha2", "plural": "jobsets"}
+# How Kubeflow tells a pod its own name (backend/src/v2/compiler/argocompiler/container.go, `commonEnvs`).
+_POD = {"name": "KFP_POD_NAME", "uid": "KFP_POD_UID"}
 _SECONDS = 60.0
 # With a pause of a second about four minutes in all, the time to upgrade a control plane without a replica.
 _RETRIES = 8
@@ -91,8 +92,21 @@ class Cluster:
             raise _no_account(error) from None
 
     def create(self, manifest: Mapping[str, Any]) -> bool:
-        """Creates a set; returns `False` if one of that name exists."""
-        return self._ask("create", manifest["metadata"]["name"], HTTPStatus.CONFLICT, body=manifest) is not None
+        """Creates a set; returns `False` if one of that name exists.
+
+        Raises:
+            UsageError: the cluster's JobSet is of a version that drops fields.
+        """
+        name = manifest["metadata"]["name"]
+        stored = self._ask("create", name, HTTPStatus.CONFLICT, body=manifest)
+        dropped = [] if stored is None else _dropped(manifest["spec"], stored["spec"], "spec")
+        if dropped:
+            self.delete(name)
+            raise UsageError(
+                f"JobSet {self.namespace}/{name}: the cluster's JobSet does not know {', '.join(dropped)}. Install "
+                "JobSet 0.10 or later."
+            )
+        return stored is not None
 
     def get(self, name: str) -> dict[str, Any]:
         """Returns a set."""
@@ -155,6 +169,20 @@ class Cluster:
         return configuration
 
 
+def _dropped(sent: Any, stored: Any, path: str) -> list[str]:
+    """Returns the fields that a definition without them has removed; empty ones may go."""
+    if isinstance(sent, list) and isinstance(stored, list):
+        return [
+            x
+            for i, (one, other) in enumerate(zip(sent, stored, strict=False))
+            for x in _dropped(one, other, f"{path}[{i}]")
+        ]
+    if not isinstance(sent, dict) or not isinstance(stored, dict):
+        return []
+    gone = [f"{path}.{key}" for key in sent if key not in stored and sent[key] not in ({}, [], False)]
+    return gone + [x for key in sent if key in stored for x in _dropped(sent[key], stored[key], f"{path}.{key}")]
+
+
 def _no_account(error: Exception) -> ShardwrightError:
     return ShardwrightError(
         f"This is not a pod with a service account ({error}). Give the run one that may create JobSets "
@@ -213,6 +241,8 @@ class JobSetTask:
         """Returns the complete manifest."""
         manifest: dict[str, Any] = json.loads(json.dumps(self.template))
         manifest["metadata"]["name"] = self.name
+        for owner in manifest["metadata"].get("ownerReferences", ()):
+            owner.update({key: _of_this_pod(variable) for key, variable in _POD.items()})
         (job,) = manifest["spec"]["replicatedJobs"]
         spec = job["template"]["spec"]
         (container,) = spec["template"]["spec"]["containers"]
@@ -226,10 +256,18 @@ class JobSetTask:
             HOSTS: str(spec["completions"]),
             # Not in the folder of the set: another run of the same training continues from its checkpoints.
             STAGING_VARIABLE: os.environ.get(STAGING_VARIABLE) or str(self.shared / "staging"),
+            HEARTBEAT: str(self.folder / FILE),
         }
         own = [{"name": name, "value": value} for name, value in variables.items()]
         container["env"] = [*container.get("env", ()), *own]
         return manifest
+
+
+def _of_this_pod(variable: str) -> str:
+    if variable not in os.environ:
+        fix = "Kubeflow sets it; elsewhere leave kubeflow.jobset.owned out."
+        raise UsageError(f"{variable}: not set, and the JobSet is to be deleted with this pod. {fix}")
+    return os.environ[variable]
 
 
 def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) -> None:
@@ -245,7 +283,8 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         ShardwrightError: the cluster refused a request.
     """
     pod_input = task.pod_input(opened)
-    _mark_used(task)
+    make_own_folder(task.folder)
+    renew(task.folder)
     _delete_unused_copies(cluster, task)
     for source, target in _places(opened, pod_input, "inputs"):
         _copy_once(Path(source), Path(target))
@@ -272,17 +311,25 @@ def _copy_outputs(opened: dict[str, Any], pod_input: dict[str, Any]) -> None:
 
 
 def _create(cluster: Cluster, task: JobSetTask, opened: dict[str, Any]) -> bool:
-    """Creates the set, and replaces the failed one of an earlier attempt; returns `False` if one runs already."""
-    manifest = task.manifest(opened)
-    if cluster.create(manifest):
-        return True
-    found = cluster.find(task.name)
-    if found is not None and "Failed" not in _conditions(found):
-        return False
-    cluster.delete(task.name)
-    while cluster.find(task.name) is not None:
-        time.sleep(_FIRST_LOOK)
-    return cluster.create(manifest)
+    """Creates the set; returns `False` if one runs already.
+
+    It takes the place of a failed one of an earlier attempt, which is deleted, and of one that is being deleted: its
+    pods save their state before they end.
+    """
+    manifest, pause, shown = task.manifest(opened), _FIRST_LOOK, False
+    while not cluster.create(manifest):
+        found = cluster.find(task.name) or {"metadata": {"deletionTimestamp": "just now"}}
+        if "deletionTimestamp" not in found.get("metadata", {}):
+            if "Failed" not in _conditions(found):
+                return False
+            cluster.delete(task.name)
+        elif not shown:
+            print(f"JobSet {cluster.namespace}/{task.name}: waiting until the last one is deleted", flush=True)
+            shown = True
+        renew(task.folder)
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LAST_LOOK)
+    return True
 
 
 def _delete_unused_copies(cluster: Cluster, task: JobSetTask) -> None:
@@ -304,11 +351,6 @@ def _delete_unused_copies(cluster: Cluster, task: JobSetTask) -> None:
                 folder.rename(folder.with_name(f"{_GONE}{folder.name}-{uuid.uuid4().hex}"))
     for gone in task.shared.glob(f"{_GONE}*"):
         remove_tree(gone)
-
-
-def _mark_used(task: JobSetTask) -> None:
-    make_own_folder(task.folder)
-    os.utime(task.folder)
 
 
 def _conditions(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -340,7 +382,7 @@ def _copy_once(source: Path, target: Path) -> None:
 def _wait(cluster: Cluster, task: JobSetTask) -> None:
     pause, shown = _FIRST_LOOK, ""
     while True:
-        _mark_used(task)
+        renew(task.folder)
         found = cluster.get(task.name)
         status, conditions = found.get("status", {}), _conditions(found)
         if "Completed" in conditions:
@@ -366,15 +408,9 @@ def _wait(cluster: Cluster, task: JobSetTask) -> None:
 @contextmanager
 def _deleted_at_the_end(cluster: Cluster, name: str) -> Iterator[None]:
     """Deletes the set at the end and on SIGTERM; a failed set is kept for its logs."""
-
-    def end(number: int, frame: object) -> None:
-        del frame
-        cluster.delete(name)
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    except Stopped:
+        cluster.delete(name)
+        raise
     cluster.delete(name)

@@ -23,7 +23,7 @@ from shardwright.pipelines.cloud.deliver import (
     registered_version,
 )
 from shardwright.pipelines.cloud.kserve import pushed_folder
-from shardwright.pipelines.cloud.pods import add_to_pod
+from shardwright.pipelines.cloud.pods import add_to_pod, mounted_claims, restrict
 from shardwright.storage.paths import scheme_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _BUCKET = "gs://"
 _LINES = ".jsonl"
-_USER = 1000
 
 
 def batch_request(config: Config, version: str, images: str, out: str, options: DeliveryOptions) -> Any:
@@ -136,27 +135,23 @@ def predict_job(config: Config, images: str, out: str) -> str:
         "command": ["python", "-m", "shardwright.pipelines.cli"],
         # A second attempt, or the Job of the next month, replaces the table.
         "args": ["predict", pushed_folder(config), images, "--out", out, "--force"],
-        "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
-        "securityContext": {"runAsNonRoot": True, "runAsUser": _USER, "allowPrivilegeEscalation": False},
+        "volumeMounts": mounted_claims(section)[1],
     }
     asked = section.resources.get("Evaluator")
     if asked is not None:
         limits = {} if asked.cpu is None else {"cpu": f"{asked.cpu:g}"}
         limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
         container["resources"] = {"limits": limits, "requests": limits}
-    claims = [
-        {"name": f"volume-{i}", "persistentVolumeClaim": {"claimName": v.claim}} for i, v in enumerate(section.volumes)
-    ]
     pod: dict[str, Any] = {
         "restartPolicy": "Never",
-        "securityContext": {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"},
         "containers": [container],
-        "volumes": claims,
+        "volumes": mounted_claims(section)[0],
     }
     if section.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in section.image_pull_secrets]
     template: dict[str, Any] = {"spec": pod}
     add_to_pod(section.pods.get(ALL, PodConfig()), template)
+    restrict(template)
     manifest = {
         "apiVersion": "batch/v1",
         "kind": "Job",

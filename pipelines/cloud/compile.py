@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.components.runtime.documents import correct_document
 from shardwright.components.runtime.mounts import MODULE
+from shardwright.components.runtime.packed import pack_parameters
 from shardwright.components.runtime.page_outputs import CLASSIFICATION_METRICS, PAGE_OUTPUTS, SCHEMA_VERSION
 from shardwright.config import Config
 from shardwright.config.cloud import Resources
@@ -192,6 +193,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     steps = {step.name: step for step in STEPS}
     _fix_producer_tasks(job, target, steps)
     _set_containers(job, target, steps)
+    pack_parameters(job["pipelineSpec"])
     _add_page_outputs(job, with_matrix=config.task == "classification" and resolved.labels != MULTI)
     job["labels"] = {**job.get("labels", {}), **target.labels}
     at_run = tuple(f"{option}: {BLESSED!r} is looked up when the pipeline runs" for option in options)

@@ -10,20 +10,41 @@ from __future__ import annotations
 
 from typing import Any
 
+from shardwright.components.runtime.heartbeat import SECONDS, Abandoned
 from shardwright.config import KubeflowConfig
 from shardwright.config.pods import JobSetConfig
+from shardwright.errors import Stopped, UsageError
 from shardwright.pipelines import tpu
-from shardwright.pipelines.cloud.pods import add_to_pod
+from shardwright.pipelines.cloud.pods import add_to_pod, mounted_claims, restrict
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 JOB = "trainer"
 # The ports of JAX's coordinator and of the TPU's runtimes.
 _PORTS = (8476, 8471)
-# Kubernetes marks pods that it evicts, and those of a node that is taken away.
-_PREEMPTED = {"type": "DisruptionTarget", "status": "True"}
+# A restart changes nothing about the first; the second is for a training that nobody waits for.
+_FINAL = (UsageError.exit_code, Abandoned.exit_code)
+# The first rule that fits a pod ends the Job. Kubernetes marks pods that it evicts, and those of a node that is taken
+# away. The other hosts of the training then end with the exit code of a stop, often before the marked one.
+_JOB_RULES = (
+    {"onExitCodes": {"operator": "In", "values": list(_FINAL)}},
+    {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    {"onExitCodes": {"operator": "In", "values": [Stopped.exit_code]}},
+)
+# All of them give the Job one reason, `PodFailurePolicy`; the message has the exit code. Any other failure counts.
+_SET_RULES = (
+    {
+        "name": "final",
+        "action": "FailJobSet",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+        "onJobFailureMessagePatterns": [f"failed with exit code ({'|'.join(map(str, _FINAL))}) matching"],
+    },
+    {
+        "name": "preempted",
+        "action": "RestartJobSetAndIgnoreMaxRestarts",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+    },
+)
 _QUEUE = "kueue.x-k8s.io/queue-name"
-# The user and the group of the image.
-_USER = 1000
 _SECONDS_KEPT = 24 * 3600
 # Enough to save the state of a training that is asked to end.
 _SECONDS_TO_END = 120
@@ -43,21 +64,13 @@ def jobset_template(
     """
     template: dict[str, Any] = {"spec": _pod(section, _container(section, found, image), placing)}
     add_to_pod(section.pod_of("Trainer"), template)
-    failures = {
-        "maxRestarts": section.jobset.max_restarts,
-        "rules": [
-            {
-                "name": "preempted",
-                "action": "RestartJobSetAndIgnoreMaxRestarts",
-                "onJobFailureReasons": ["PodFailurePolicy"],
-            }
-        ],
-    }
+    restrict(template, privileged=section.jobset.privileged)
+    failures = {"maxRestarts": section.jobset.max_restarts, "rules": list(_SET_RULES)}
     return {
         "apiVersion": API_VERSION,
         "kind": "JobSet",
         # All pods on one slice, which is one node pool.
-        "metadata": {"annotations": _ONE_POOL, **_queue(section.jobset)},
+        "metadata": {"annotations": _ONE_POOL, **_metadata(section.jobset)},
         "spec": {
             # With it comes the headless service that lets the pods find each other.
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
@@ -75,8 +88,7 @@ def _job(hosts: int, template: dict[str, Any]) -> dict[str, Any]:
         "completions": hosts,
         "parallelism": hosts,
         "backoffLimit": 0,
-        # The set distinguishes a preemption from a failure by the reason of the Job, `PodFailurePolicy`.
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [_PREEMPTED]}]},
+        "podFailurePolicy": {"rules": [{"action": "FailJob", **rule} for rule in _JOB_RULES]},
         "template": template,
     }
 
@@ -87,14 +99,9 @@ def _pod(section: KubeflowConfig, container: dict[str, Any], placing: dict[str, 
         **placing,
         # A pod that fails ends the whole set, which begins again at the last checkpoint.
         "restartPolicy": "Never",
-        # A claim that is new belongs to root, and the container is not root.
-        "securityContext": {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"},
         "terminationGracePeriodSeconds": _SECONDS_TO_END,
         "containers": [container],
-        "volumes": [
-            {"name": f"volume-{i}", "persistentVolumeClaim": {"claimName": v.claim}}
-            for i, v in enumerate(section.volumes)
-        ],
+        "volumes": mounted_claims(section)[0],
     }
     if section.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in section.image_pull_secrets]
@@ -116,17 +123,12 @@ def _container(section: KubeflowConfig, found: tpu.TpuSlice, image: str) -> dict
         "image": image,
         "ports": [{"containerPort": port} for port in _PORTS],
         "resources": {"limits": limits, "requests": limits},
-        "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
-        "securityContext": _security(section.jobset),
+        "volumeMounts": mounted_claims(section)[1],
+        "env": [{"name": SECONDS, "value": f"{section.jobset.heartbeat_minutes * 60:g}"}],
     }
 
 
-def _queue(jobset: JobSetConfig) -> dict[str, Any]:
-    """Returns the label by which Kueue admits the set, if a queue is named."""
-    return {} if jobset.queue is None else {"labels": {_QUEUE: jobset.queue}}
-
-
-def _security(jobset: JobSetConfig) -> dict[str, Any]:
-    if jobset.privileged:
-        return {"privileged": True}
-    return {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "allowPrivilegeEscalation": False}
+def _metadata(jobset: JobSetConfig) -> dict[str, Any]:
+    """Returns the label by which Kueue admits the set, and the pod that owns it, whose name the task fills in."""
+    found: dict[str, Any] = {} if jobset.queue is None else {"labels": {_QUEUE: jobset.queue}}
+    return {**found, "ownerReferences": [{"apiVersion": "v1", "kind": "Pod"}]} if jobset.owned else found

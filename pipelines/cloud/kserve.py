@@ -1,47 +1,78 @@
 """The manifest of a KServe `InferenceService` for the pushed models: `shardwright deliver --kserve`.
 
-KServe's TensorFlow runtime is TF Serving. It copies the folder that `storageUri` names and serves the version with the
-highest number in it. Pusher numbers versions by time, so that is the model pushed last, which is the blessed one.
+KServe's TensorFlow runtime is TF Serving, which serves the highest version below `/mnt/models`. A revision gets one
+version of the pushed models there, so that an older revision goes on serving its own: the part of a claim is mounted
+under the version's number, and a bucket's folder is copied there. KServe (0.17) itself mounts a claim at `/mnt/models`,
+whatever `mountPath` says (pkg/webhook/admission/pod/storage_initializer_injector.go:360): the mount is the pod's own.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from shardwright.config import Config
 from shardwright.config.kubernetes_names import mount_point
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.errors import UsageError
-from shardwright.lineage.blessing import read_blessing
+from shardwright.lineage.blessing import Blessing, read_blessing
 from shardwright.storage import is_folder, is_remote
 from shardwright.storage.paths import SCHEMES, scheme_of
 
 _API = "serving.kserve.io/v1beta1"
 _GROUP = "shardwright"
+# Only the controller of this mode reads `canaryTrafficPercent`.
+_SPLITS = {"serving.kserve.io/deploymentMode": "Knative"}
+_MODELS = "/mnt/models"
+_CLAIM = "pvc://"
 _ALL = 100
 
 
-def kserve_manifest(config: Config, traffic: int = _ALL) -> str:
+def _warn(text: str) -> None:
+    # Standard output is the manifest.
+    print(f"shardwright: {text}", file=sys.stderr)
+
+
+def kserve_manifest(
+    config: Config, traffic: int = _ALL, version: str | None = None, note: Callable[[str], None] = _warn
+) -> str:
     """Returns the manifest as YAML; its annotations name the model, if the pushed models can be read from here.
 
     Args:
         config: the configuration; its name is that of the service.
         traffic: percentage of the requests that the new model gets.
+        version: of the pushed models; by default the blessed one, if they can be read from here.
+        note: gets a sentence if the version is not known.
 
     Raises:
-        UsageError: there is no folder of pushed models, or KServe cannot read it.
+        UsageError: there is no folder of pushed models, KServe cannot read it, or the version is not a number.
     """
     place = pushed_folder(config)
-    predictor: dict[str, Any] = {
-        "model": {
-            "modelFormat": {"name": "tensorflow"},
-            "protocolVersion": "v1",
-            "storageUri": storage_uri(config, place),
-        }
-    }
+    if version is not None and not version.isdecimal():
+        raise UsageError(f"--model-version: {version!r} is not a number. Name a folder of {place}, such as 1764240000.")
+    blessing = read_blessing(place) if is_remote(place) or is_folder(place) else None
+    version = version or (None if blessing is None else blessing.model)
+    model: dict[str, Any] = {"modelFormat": {"name": "tensorflow"}, "protocolVersion": "v1"}
+    predictor: dict[str, Any] = {"model": model}
+    source, target = storage_uri(config, f"{place}/{version or ''}".rstrip("/")), f"{_MODELS}/{version}"
+    if version is None:
+        note(
+            f"{place} cannot be read from here, so every revision of the service would serve the model that was pushed "
+            "last, and no traffic would be split. Name the version: --model-version N"
+        )
+        model["storageUri"] = source
+    elif scheme_of(place) is None:
+        claim, _, folder = source.removeprefix(_CLAIM).partition("/")
+        named = {"name": "pushed", "readOnly": True}
+        model["volumeMounts"] = [{**named, "mountPath": target, "subPath": folder}]
+        predictor["volumes"] = [{"name": "pushed", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}]
+    else:
+        predictor["storageUris"] = [{"uri": source, "mountPath": target}]
+    annotations = {} if blessing is None or blessing.model != version else _described(blessing)
     if traffic != _ALL:
         predictor["canaryTrafficPercent"] = traffic
-    annotations = {f"{_GROUP}/{name}": value for name, value in sorted(_described(place).items())}
+        annotations |= _SPLITS
     manifest = {
         "apiVersion": _API,
         "kind": "InferenceService",
@@ -63,12 +94,10 @@ def pushed_folder(config: Config) -> str:
     return place
 
 
-def _described(place: str) -> dict[str, str]:
-    """Returns name, digest and lineage of the blessed model; nothing for a volume that is not mounted here."""
-    blessing = read_blessing(place) if is_remote(place) or is_folder(place) else None
-    if blessing is None:
-        return {}
-    return {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
+def _described(blessing: Blessing) -> dict[str, str]:
+    """Returns name, digest and lineage of the blessed model as annotations."""
+    found = {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
+    return {f"{_GROUP}/{name}": value for name, value in sorted(found.items())}
 
 
 def storage_uri(config: Config, place: str) -> str:
@@ -81,6 +110,6 @@ def storage_uri(config: Config, place: str) -> str:
         return place
     volume = config.kubeflow.volume_of(place)
     if volume is not None:
-        return f"pvc://{volume.claim}{mount_point(place).removeprefix(mount_point(volume.path))}"
+        return f"{_CLAIM}{volume.claim}{mount_point(place).removeprefix(mount_point(volume.path))}"
     known = ", ".join(scheme.prefix for scheme in SCHEMES)
     raise UsageError(f"{place}: KServe cannot read it. Use {known} or a folder of kubeflow.volumes.")

@@ -10,11 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from shardwright.config.kubernetes_names import SHARED_MEMORY
+from shardwright.config import KubeflowConfig
+from shardwright.config.kubernetes_names import SHARED_MEMORY, mount_point
 from shardwright.config.pods import PodConfig, ScratchVolume
 
 _SHARED_MEMORY = "shared-memory"
 _ACCESS = "ReadWriteOnce"
+# The user and the group of the image.
+_USER = 1000
+_TEMPORARY = "/tmp"  # noqa: S108 - a volume of the pod
 
 _Document = dict[str, Any]
 
@@ -39,6 +43,38 @@ def add_to_pod(pod: PodConfig, template: _Document) -> None:
     for setting in _SETTINGS:
         if value := getattr(pod, setting.option):
             setting.add(value, template)
+
+
+def mounted_claims(section: KubeflowConfig) -> tuple[list[_Document], list[_Document]]:
+    """Returns the `volumes` and the `volumeMounts` of `kubeflow.volumes`."""
+    named = [(f"volume-{i}", volume) for i, volume in enumerate(section.volumes)]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": volume.claim}} for name, volume in named]
+    return volumes, [{"name": name, "mountPath": volume.path} for name, volume in named]
+
+
+def restrict(template: _Document, *, privileged: bool = False) -> None:
+    """Gives the pods of a Job no more than the Pod Security Standard "restricted" allows, and a read-only root.
+
+    Args:
+        template: `metadata` and `spec` of the pods, with one container and all its mounts; changed in place.
+        privileged: whether the container is privileged instead, which that standard refuses.
+    """
+    spec = template["spec"]
+    (container,) = spec["containers"]
+    # A claim that is new belongs to root, and the container is not root.
+    group = {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"}
+    if privileged:
+        spec["securityContext"], container["securityContext"] = group, {"privileged": True}
+        return
+    user = {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER}
+    spec["securityContext"] = {**user, **group, "seccompProfile": {"type": "RuntimeDefault"}}
+    container["securityContext"] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    if _TEMPORARY not in {mount_point(one["mountPath"]) for one in container.get("volumeMounts", ())}:
+        _mount({"name": "temporary", "emptyDir": {}}, _TEMPORARY, template)
 
 
 def _kubeflow_env(owner: str, value: Mapping[str, str]) -> _Document:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 _MOST_TOKEN = 1 << 16
 # The options of an endpoint, and those among them that another way to deliver uses.
-_ENDPOINT = ("--alias", "--endpoint", "--traffic", "--machine", "--replicas", "--serving-image")
+_ENDPOINT = ("--alias", "--endpoint", "--traffic", "--machine", "--replicas", "--serving-image", "--model-version")
 _USED = {
-    "--kserve": ("--traffic",),
+    "--kserve": ("--traffic", "--model-version"),
     "--kserve --batch": (),
     "--batch": ("--machine", "--replicas"),
     "--model-registry": (),
@@ -36,6 +36,7 @@ def add(commands: Commands) -> None:
     deliver.add_argument("--machine", default="n1-standard-4", metavar="TYPE", help="machine (default n1-standard-4)")
     deliver.add_argument("--replicas", type=int, default=1, metavar="N", help="machines (default 1)")
     deliver.add_argument("--serving-image", metavar="NAME", help="image with TF Serving (default: Google's)")
+    deliver.add_argument("--model-version", metavar="N", help="with --kserve: a pushed model (default: the blessed)")
     instead = deliver.add_mutually_exclusive_group()
     instead.add_argument("--roll-back", action="store_true", help="undeploy the model that was deployed last")
     instead.add_argument("--kserve", action="store_true", help="print a KServe manifest, and send nothing")
@@ -79,7 +80,10 @@ def _deliver(options: argparse.Namespace) -> int:
         from shardwright.pipelines.cloud.batch import predict_job
         from shardwright.pipelines.cloud.kserve import kserve_manifest
 
-        manifest = predict_job(config, *options.batch) if options.batch else kserve_manifest(config, wanted.traffic)
+        if options.batch:
+            manifest = predict_job(config, *options.batch)
+        else:
+            manifest = kserve_manifest(config, wanted.traffic, options.model_version)
         if options.json:
             return _print_one(options, "manifest", manifest)
         print(manifest, end="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -32,6 +33,13 @@ from shardwright.config.pods import (
 )
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES, scheme_of
+
+_VERSION = re.compile(r"2\.\d{1,3}(\.\d{1,3})?", re.ASCII)
+
+
+def _check_version(path: str, version: str) -> None:
+    if not _VERSION.fullmatch(version):
+        raise ConfigError(path, f"{version!r} is not a version of Kubeflow Pipelines 2", 'Write e.g. "2.5", in quotes.')
 
 
 def _check_pipeline_root(path: str, folder: str) -> None:
@@ -122,6 +130,11 @@ class KubeflowConfig(Section):
     PATH: ClassVar[str] = "kubeflow"
 
     image: str | None = option(None, form=check_image, help="Shardwright's image.")
+    version: str | None = option(
+        None,
+        form=_check_version,
+        help='Of Kubeflow Pipelines, such as `"2.5"`, if it is older than 2.14; by default a current one.',
+    )
     retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a task that fails is run again.")
     image_parameter: bool = option(
         False, help="Whether a run may be given another image, which Kubeflow's backend takes from 2.4 on."
@@ -164,7 +177,14 @@ class KubeflowConfig(Section):
             raise ConfigError(f"{path}.volumes", "two claims at one path", "Give each its own path.")
         if len({volume.claim for volume in self.volumes}) < len(self.volumes):
             raise ConfigError(f"{path}.volumes", "one claim at two paths", "Mount it once, above both folders.")
+        if self.image_parameter and not self.is_at_least(4):
+            problem = f"Kubeflow Pipelines {self.version} takes no image of the run"
+            raise ConfigError(f"{path}.image_parameter", problem, "Remove it, or use a backend from 2.4 on.")
         self._check_mounts()
+
+    def is_at_least(self, minor: int) -> bool:
+        """Returns whether the backend is Kubeflow Pipelines 2.`minor` or later."""
+        return self.version is None or int(self.version.split(".")[1]) >= minor
 
     def pod_of(self, component: str) -> PodConfig:
         """Returns the settings of a component's pods: its own over those of all."""

@@ -165,6 +165,17 @@ class JobSetConfig(Section):
     host_network: bool = option(
         False, help="Whether its pods use the network of their nodes, which is faster between the hosts of a v6e slice."
     )
+    # The task may wait four minutes for a busy API server.
+    heartbeat_minutes: float = option(
+        10,
+        least=5,
+        most=24 * 60,
+        help="Minutes after which the hosts stop a training whose task was killed, with a checkpoint.",
+    )
+    owned: bool = option(
+        False,
+        help="Whether Kubernetes deletes it with the pod of its task, where a cluster keeps pods no longer than runs.",
+    )
 
     def check(self, path: str) -> None:
         """Refuses the name of a queue that is no value of a label, by which Kueue finds it."""

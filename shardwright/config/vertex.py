@@ -173,7 +173,7 @@ class DataflowConfig(Section):
                 f"{path}.components.Evaluator",
                 "the Evaluator works on folders of its machine, where TFMA's workers would look for the model",
                 "Give it a large machine (vertex.resources.Evaluator) and processes on it "
-                "(`shardwright docs deploy/dataflow`).",
+                "(`shardwright docs deploy/beam-runners`).",
             )
         check_components(f"{path}.components", self.components, ON_DATAFLOW)
 

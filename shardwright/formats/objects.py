@@ -221,7 +221,6 @@ class ObjectFormat(AnnotationFormat):
                 content, repeated = _without_repeats(content) if self._boxes else (content, 0)
                 left_out[_REPEATED] += repeated
                 self._kept.append(_Kept(position, content))
-                survey.listed[position] = 1
                 if content.split:
                     survey.splits[position] = content.split
             if isinstance(content, Content):
@@ -311,8 +310,7 @@ class ObjectFormat(AnnotationFormat):
         names = dict.fromkeys(thing.label for thing in things if thing.label not in self._special)
         special = {name: special_label(name, self._classes) for name in names}
         self._special |= {name: meaning for name, meaning in special.items() if meaning is not None}
-        drawn = [name for name in names if special[name] is None]
-        for label in (*drawn, *(() if self._masks else content.tags)):
+        for label in (*(name for name in names if special[name] is None), *(() if self._masks else content.tags)):
             if label not in used:
                 used[label] = where
                 if len(used) > MOST_CLASSES:
@@ -321,10 +319,8 @@ class ObjectFormat(AnnotationFormat):
     def _special_notes(self) -> list[str]:
         meanings = {BACKGROUND: "no class, also where another object was drawn before", IGNORE: "not counted"}
         fix = "name it in input.classes if it is a class"
-        return [
-            f"{self.name}: {name!r} is {meanings[label] if self._masks else 'no box'}; {fix}"
-            for name, label in sorted(self._special.items())
-        ]
+        found = [(name, meanings[label] if self._masks else "no box") for name, label in sorted(self._special.items())]
+        return [f"{self.name}: {name!r} is {meaning}; {fix}" for name, meaning in found]
 
     def _check_any(self, survey: Survey) -> None:
         """Shows what is wrong where that is so of every image: a message about missing classes would not help.

@@ -29,9 +29,9 @@ def test_the_table_of_the_page():
 def test_the_other_figures_of_the_page():
     assert f"{processes_fed_by(5000)} processes" in PAGE
     assert f"{hours_to_read(IMAGES, processes_fed_by(5000)):.1f} hours" in PAGE
-    # The workers that docs/deploy/dataflow.md begins with have four cores each.
+    # The workers that docs/deploy/beam-runners.md begins with have four cores each.
     assert f"max_workers: {processes_fed_by(5000) // 4}" in PAGE
-    dataflow = (DOCS / "deploy" / "dataflow.md").read_text(encoding="utf-8")
+    dataflow = (DOCS / "deploy" / "beam-runners.md").read_text(encoding="utf-8")
     assert f"max_workers: {processes_fed_by(5000) // 4}" in dataflow
     for size in (150_000_000, 500_000_000):
         assert f"{shard_count(IMAGES, 673_000, size):,} shards" in PAGE

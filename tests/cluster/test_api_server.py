@@ -7,19 +7,18 @@ stored unchecked, and services are left out.
 
 import json
 import os
-import re
 from pathlib import Path
 
 import api_server
 import pytest
 import yaml
+from cluster_objects import KUBEFLOW, NAMESPACE, PLACES, ROOT, config, create, of_the_pages
 from kubeflow_driver import pod_of
 from kubernetes import client
 from kubernetes.utils.quantity import parse_quantity as quantity
 
 from shardwright.components.runtime import jobset
 from shardwright.components.runtime.jobset import Cluster, JobSetTask, run_as_jobset
-from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, ShardwrightError
 from shardwright.pipelines.cloud.batch import predict_job
 from shardwright.pipelines.cloud.jobset import jobset_template
@@ -29,25 +28,8 @@ from shardwright.pipelines.tpu import TpuSlice
 
 pytestmark = pytest.mark.cluster
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "docs" / "deploy" / "kubeflow.md", ROOT / "docs" / "tutorials" / "gke-tpu.md"]
 SPEC, PLATFORM = yaml.safe_load_all((ROOT / "tests/pipelines/golden/kubeflow.yaml").read_text(encoding="utf-8"))
-NAMESPACE = "kubeflow"
 ACCOUNT = "pipeline-runner"
-PLACES = {
-    "Namespace": "/api/v1/namespaces",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "Pod": "/api/v1/namespaces/{}/pods",
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
-    "InferenceService": "/apis/serving.kserve.io/v1beta1/namespaces/{}/inferenceservices",
-}
-VOLUMES = [{"claim": "models", "path": "/models"}, {"claim": "data", "path": "/data"}]
-KUBEFLOW = {"image": "registry.example/shardwright:1.0", "push_directory": "/models/clouds", "volumes": VOLUMES}
 PODS = {
     "all": {"env": {"LOG": "info"}, "labels": {"team": "clouds"}, "timeout_hours": 48},
     "Trainer": {
@@ -120,21 +102,6 @@ def server(tmp_path_factory):
             create(made, manifest)
         api_server.until(lambda: made.call("GET", PLACES["JobSet"].format(NAMESPACE)))
         yield made
-
-
-def create(server, manifest, namespace=NAMESPACE, **options):
-    return server.send(PLACES[manifest["kind"]].format(namespace), manifest, **options)
-
-
-def of_the_pages():
-    """The claims, accounts and rights that the pages show."""
-    blocks = [block for page in PAGES for block in re.findall(r"```yml\n(.*?)```", page.read_text(), re.DOTALL)]
-    return [one for block in blocks for one in yaml.safe_load_all(block)]
-
-
-def config(**changes):
-    plain = {"name": "clouds", "input": {"images": "gs://bucket/x"}, "trainer": {"hosts": changes.pop("hosts", 1)}}
-    return parse_config({**plain, "kubeflow": {**KUBEFLOW, **changes}}, base="/")
 
 
 def kept(sent, stored, path=""):
@@ -228,7 +195,7 @@ def test_jobsets_definition_refuses_other_actions(server, tmp_path):
 )
 @pytest.mark.parametrize("traffic", [100, 10])
 def test_no_field_of_the_inference_service_is_dropped(server, traffic):
-    made = yaml.safe_load(kserve_manifest(config(), traffic))
+    made = yaml.safe_load(kserve_manifest(config(), traffic, "17"))
     assert kept(made, create(server, made, dry_run=True)) == []
 
 

@@ -416,6 +416,10 @@ def test_files_that_cannot_be_written(target, out, message, tmp_path, monkeypatc
         (lambda spec: spec.update(schemaVersion="2.0.0"), "2.1.0 only"),
         (lambda spec: container(spec, "Pusher").update(lifecycle={}), "not a plain container"),
         (lambda spec: spec["components"]["Pusher"].update(executorLabel="x"), "has no executor"),
+        (
+            lambda spec: container(spec, "Pusher").update(args=["x" * 99_990]),
+            r"the container of Pusher.* takes \d+ bytes",
+        ),
     ],
 )
 def test_what_the_backend_refuses_is_refused_here(kubeflow, change, message):

@@ -18,7 +18,9 @@ from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.lineage.blessing import Blessing
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.cloud import deliver as module
+from shardwright.pipelines.cloud import kserve
 from shardwright.pipelines.cloud.deliver import DeliveryOptions, Services, deliver, new_traffic, roll_back, smoke_tests
+from shardwright.pipelines.cloud.kserve import kserve_manifest
 
 PLACE = "projects/my-project/locations/europe-west4"
 CONFIG = {
@@ -270,19 +272,52 @@ def test_kserve(tmp_path, capsys):
     file = tmp_path / "c.yaml"
     section = {"push_directory": "/models/clouds", "volumes": [{"claim": "data", "path": "/models"}]}
     file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": section}))
-    assert main(["deliver", str(file), "--kserve", "--traffic", "20"]) == 0
+    call = ["deliver", str(file), "--kserve", "--model-version", "17"]
+    assert main([*call, "--traffic", "20"]) == 0
     made = yaml.safe_load(capsys.readouterr().out)
-    assert main(["deliver", str(file), "--kserve", "--traffic", "20", "--json"]) == 0
+    assert main([*call, "--traffic", "20", "--json"]) == 0
     assert yaml.safe_load(json.loads(capsys.readouterr().out)["manifest"]) == made
     assert (made["apiVersion"], made["kind"]) == ("serving.kserve.io/v1beta1", "InferenceService")
     predictor = made["spec"]["predictor"]
-    assert predictor["model"]["storageUri"] == "pvc://data/clouds"
+    # Each revision has its own version, and TF Serving finds it below /mnt/models.
+    mount = {"name": "pushed", "mountPath": "/mnt/models/17", "subPath": "clouds/17", "readOnly": True}
+    assert predictor["model"]["volumeMounts"] == [mount]
+    assert predictor["volumes"][0]["persistentVolumeClaim"]["claimName"] == "data"
     assert predictor["canaryTrafficPercent"] == 20
+    assert made["metadata"]["annotations"] == {"serving.kserve.io/deploymentMode": "Knative"}
     # The folder is on the innermost volume.
     inner = [*section["volumes"], {"claim": "inner", "path": "/models/clouds"}]
     file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": {**section, "volumes": inner}}))
-    assert main(["deliver", str(file), "--kserve"]) == 0
-    assert "storageUri: pvc://inner\n" in capsys.readouterr().out
+    assert main(call) == 0
+    predictor = yaml.safe_load(capsys.readouterr().out)["spec"]["predictor"]
+    assert (predictor["volumes"][0]["persistentVolumeClaim"]["claimName"], "canaryTrafficPercent" in predictor) == (
+        "inner",
+        False,
+    )
+    assert predictor["model"]["volumeMounts"][0]["subPath"] == "17"
     file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": {**section, "push_directory": "/other"}}))
-    assert main(["deliver", str(file), "--kserve"]) == 2
+    assert main(call) == 2
     assert "KServe cannot read it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bucket", ["gs://bucket/clouds", "s3://bucket/clouds"])
+def test_kserve_copies_the_version_of_a_bucket(bucket, monkeypatch):
+    monkeypatch.setattr(kserve, "read_blessing", lambda place: None)
+    monkeypatch.setattr(kserve, "pushed_folder", lambda config: bucket)
+    config = parse_config(CONFIG, base="/")
+    predictor = yaml.safe_load(kserve_manifest(config, 10, "17"))["spec"]["predictor"]
+    assert predictor["storageUris"] == [{"uri": f"{bucket}/17", "mountPath": "/mnt/models/17"}]
+    assert "storageUri" not in predictor["model"]
+
+
+def test_kserve_says_that_nothing_is_split_without_the_version(tmp_path, capsys):
+    section = {"push_directory": "/models/clouds", "volumes": [{"claim": "data", "path": "/models"}]}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({**CONFIG, "kubeflow": section}))
+    call = ["deliver", str(tmp_path / "c.yaml"), "--kserve"]
+    assert main(call) == 0
+    said = capsys.readouterr()
+    assert yaml.safe_load(said.out)["spec"]["predictor"]["model"]["storageUri"] == "pvc://data/clouds"
+    assert "no traffic would be split. Name the version: --model-version N" in said.err
+    for wrong in ("v17", "../3"):
+        assert main([*call, "--model-version", wrong]) == 2
+        assert "is not a number. Name a folder of /models/clouds" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from shardwright.pipelines.kubeflow import (
     _add_accelerator,
     _add_notification,
     _add_variables,
+    _notifies,
     add_image_parameter,
     platform_document,
 )
@@ -33,7 +34,9 @@ COMMITS = {
     "kubeflow/pipelines": "7b70c7b",
     "kubernetes-sigs/jobset": "08dfbdf",
     "kubernetes-sigs/kueue": "ff69552",
+    "kubernetes/kubernetes": "v1.34.4",
 }
+OURS = "this project"
 # The controller copies the template of the job, with that of its pods.
 COPIED = "kubernetes-sigs/jobset: pkg/controllers/jobset_controller.go:946"
 
@@ -82,6 +85,11 @@ ROWS: dict[str, Row] = {
     "kubeflow.image_parameter": pipeline(
         "deploymentSpec.executors.Pusher_executor.container.image", "driver/driver.go:441",
         "{{$.inputs.parameters['image']}}", image_parameter=True,
+    ),
+    # The tasks stay in the outermost graph: earlier versions take no exit task with a state.
+    "kubeflow.version": pipeline(
+        "root.dag.tasks.Pusher.taskInfo.name", "compiler/argocompiler/dag.go:72", "Pusher",
+        version="2.5", notify={"webhook": "chat/url"},
     ),
     "kubeflow.retries": pipeline(f"{TASK}.retryPolicy.maxRetryCount", "compiler/argocompiler/container.go:628", 2),
     "kubeflow.pipeline_root": pipeline(
@@ -182,6 +190,13 @@ ROWS: dict[str, Row] = {
         f"{PODS}.spec.containers.0.securityContext", COPIED, {"privileged": True}, privileged=True
     ),
     "kubeflow.jobset.host_network": jobset(f"{PODS}.spec.hostNetwork", COPIED, True, host_network=True),
+    "kubeflow.jobset.heartbeat_minutes": jobset(
+        f"{PODS}.spec.containers.0.env.0.value", f"{OURS}: components/runtime/heartbeat.py", "720", heartbeat_minutes=12
+    ),
+    "kubeflow.jobset.owned": jobset(
+        "metadata.ownerReferences.0.kind",
+        "kubernetes/kubernetes: pkg/controller/garbagecollector/garbagecollector.go:498", "Pod", owned=True,
+    ),
     "kubeflow.notify.webhook": Row(
         "platform", "secretAsEnv.0.secretName", "driver/k8s.go:349", {"notify": {"webhook": "chat/url"}}, "chat"
     ),
@@ -222,7 +237,7 @@ def made(row: Row) -> Any:
     _add_accelerator(config, {"pipelineSpec": spec})
     if config.kubeflow.image_parameter:
         add_image_parameter(spec, IMAGE)
-    if config.kubeflow.notify.webhook is not None:
+    if _notifies(config.kubeflow):
         _add_notification(config, spec)
     return spec
 
@@ -236,12 +251,13 @@ def test_a_setting_ends_where_the_table_says(setting: str) -> None:
     row = ROWS[setting]
     found = at(made(row), row.place)
     assert row.found == found or (isinstance(found, (str, list)) and row.found in found)
-    assert re.fullmatch(r"((backend/src/v2|frontend/src)|kubernetes-sigs/\w+: pkg)/[\w/.]+:\d+", file_of(row))
+    elsewhere = rf"{OURS}: [\w/.]+|((backend/src/v2|frontend/src)|kubernetes(-sigs)?/\w+: pkg)/[\w/.]+:\d+"
+    assert re.fullmatch(elsewhere, file_of(row))
 
 
 def file_of(row: Row) -> str:
     """The line that reads a row, in the repository of Kubeflow or the one that it names."""
-    return row.line if row.line.startswith(("frontend/", "kubernetes-sigs/")) else f"backend/src/v2/{row.line}"
+    return row.line if row.line.startswith(("frontend/", "kubernetes", OURS)) else f"backend/src/v2/{row.line}"
 
 
 def table() -> str:

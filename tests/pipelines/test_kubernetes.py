@@ -153,20 +153,59 @@ def test_settings_of_pods_reach_the_jobset():
     assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "tpus"}
     policy = made["spec"]["failurePolicy"]
     assert policy["maxRestarts"] == 1
-    assert policy["rules"][0]["action"] == "RestartJobSetAndIgnoreMaxRestarts"
     job = made["spec"]["replicatedJobs"][0]["template"]["spec"]
-    assert job["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["type"] == "DisruptionTarget"
     pod = job["template"]["spec"]
     assert (pod["serviceAccountName"], pod["hostNetwork"]) == ("trainer", True)
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
     (container,) = pod["containers"]
-    assert container["securityContext"]["runAsNonRoot"] is True
     names = [one["name"] for one in container["env"]]
     assert {"LOG", "MODE", "WANDB_API_KEY", "OWNER"} <= set(names)
     assert len(names) == len(set(names))
     assert job["template"]["metadata"]["annotations"] == {"example.org/owner": "clouds"}
+    assert {"name": "temporary", "mountPath": "/tmp"} in container["volumeMounts"]
+    own = manifest(pods={"all": {"scratch": [{"path": "/tmp/", "size": "1GB"}]}})["spec"]["replicatedJobs"][0]
+    mounts = own["template"]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    assert [one["name"] for one in mounts if one["mountPath"].startswith("/tmp")] == ["scratch-0"]
     privileged = manifest(jobset={"privileged": True})["spec"]["replicatedJobs"][0]["template"]["spec"]
     assert privileged["template"]["spec"]["containers"][0]["securityContext"] == {"privileged": True}
+
+
+@pytest.mark.parametrize(
+    ("ended", "action"),
+    [
+        ({"code": 143}, "RestartJobSetAndIgnoreMaxRestarts"),
+        ({"code": 1, "evicted": True}, "RestartJobSetAndIgnoreMaxRestarts"),
+        ({"code": 2}, "FailJobSet"),
+        ({"code": 3}, "FailJobSet"),
+        ({"code": 1}, "RestartJobSet"),
+        ({"code": 137}, "RestartJobSet"),
+    ],
+)
+def test_how_a_host_ends_decides_what_becomes_of_the_set(ended, action):
+    """By the rules of the Job controller (pkg/controller/job/pod_failure_policy.go) and of JobSet's."""
+    spec = manifest()["spec"]
+    reason, message = "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+    for index, rule in enumerate(spec["replicatedJobs"][0]["template"]["spec"]["podFailurePolicy"]["rules"]):
+        if ended["code"] in rule.get("onExitCodes", {}).get("values", ()):
+            reason = "PodFailurePolicy"
+            message = (
+                f"Container trainer for pod k/x failed with exit code {ended['code']} matching FailJob rule at {index}"
+            )
+            break
+        if "onPodConditions" in rule and ended.get("evicted"):
+            reason, message = (
+                "PodFailurePolicy",
+                f"Pod k/x has condition DisruptionTarget matching FailJob rule at {index}",
+            )
+            break
+    rules = spec["failurePolicy"]["rules"]
+    found = [
+        rule["action"]
+        for rule in rules
+        if reason in rule["onJobFailureReasons"]
+        and any(re.search(pattern, message) for pattern in rule.get("onJobFailureMessagePatterns", (".",)))
+    ]
+    assert [*found, "RestartJobSet"][0] == action
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
@@ -222,6 +261,10 @@ def test_the_example_of_the_page_is_a_configuration():
         ({"pods": {"all": {"scratch": [{"path": "/models", "size": "1GB"}]}}}, "a path of kubeflow.volumes, too"),
         ({"image_pull_secrets": ["My Secret"]}, "'My Secret' is not the name of a Secret"),
         ({"jobset": {"queue": "a b"}}, r"jobset\.queue: 'a b' is not a name"),
+        ({"jobset": {"heartbeat_minutes": 1}}, r"heartbeat_minutes: 1"),
+        ({"version": "1.8"}, r"kubeflow\.version: '1\.8' is not a version .*in quotes"),
+        ({"version": 2.5}, r"kubeflow\.version: 2\.5"),
+        ({"version": "2.3", "image_parameter": True}, "Pipelines 2.3 takes no image"),
         ({"jobset": {"max_restarts": -1}}, r"jobset\.max_restarts"),
     ],
 )

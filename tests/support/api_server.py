@@ -1,10 +1,12 @@
-"""A Kubernetes API server with etcd on this machine's loopback, as `tools/cluster.sh` builds them.
+"""A Kubernetes API server with etcd on the loopback, as `tools/engines.sh` or `tools/cluster.sh` builds them.
 
 It decides on requests as in a cluster: schemas, admission, quotas, rights. Nothing runs a pod, and the controllers are
-missing. The tests do what they need of them: `Controllers` deletes sets, and reports how a set ended.
+missing: `control_plane` starts them where they are built, too. Elsewhere the tests do what they need of them:
+`Controllers` deletes sets, and reports how a set ended.
 """
 
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -17,7 +19,7 @@ from kubernetes import client
 from urllib3.exceptions import HTTPError
 
 _SECONDS_TO_START = 120
-_TOKEN = "administrator"
+TOKEN = "administrator"
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class ApiServer:
     url: str
     certificate: Path
 
-    def api(self, token=_TOKEN):
+    def api(self, token=TOKEN):
         """Returns a client; without a token, that of an administrator."""
         configuration = client.Configuration(host=self.url, api_key={"authorization": f"Bearer {token}"})
         configuration.ssl_ca_cert = str(self.certificate)
@@ -66,10 +68,10 @@ def running(programs, folder):
         programs: folder of `etcd` and `kube-apiserver`.
         folder: of their data and logs.
     """
-    store, peer, secure = _free_ports(3)
+    store, peer, secure = free_ports(3)
     key = folder / "accounts.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-    (folder / "tokens.csv").write_text(f"{_TOKEN},administrator,1,system:masters\n")
+    (folder / "tokens.csv").write_text(f"{TOKEN},administrator,1,system:masters\n")
     etcd = [
         programs / "etcd",
         f"--data-dir={folder}/etcd",
@@ -92,17 +94,27 @@ def running(programs, folder):
         f"--service-account-signing-key-file={key}",
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
-        # Later versions have both by default.
-        "--feature-gates=GenericEphemeralVolume=true,BoundServiceAccountTokenVolume=true",
+        # It would taint new nodes until a controller that is not run here has seen them.
+        "--disable-admission-plugins=TaintNodesByCondition",
     ]
+    if " v1.20." in subprocess.run([server[0], "--version"], check=True, capture_output=True, text=True).stdout:
+        # Later versions have both by default.
+        server.append("--feature-gates=GenericEphemeralVolume=true,BoundServiceAccountTokenVolume=true")
     with contextlib.ExitStack() as started:
         for command in (etcd, server):
-            log = started.enter_context((folder / f"{command[0].name}.log").open("wb"))
-            process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=subprocess.STDOUT)
-            started.callback(_stopped, process)
+            start(started, folder, command)
         made = ApiServer(f"https://127.0.0.1:{secure}", folder / "certificates" / "apiserver.crt")
         until(lambda: made.call("GET", "/api/v1/namespaces/default"))
         yield made
+
+
+def start(started, folder, command, **environment):
+    """Starts a program, which is stopped with the stack; its log is in the folder."""
+    log = started.enter_context((folder / f"{Path(command[0]).name}.log").open("wb"))
+    own = {"stdout": log, "stderr": subprocess.STDOUT, "cwd": folder, "env": {**os.environ, **environment}}
+    process = subprocess.Popen(list(map(str, command)), **own)
+    started.callback(_stopped, process)
+    return process
 
 
 class Controllers:
@@ -148,7 +160,8 @@ def _now():
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _free_ports(count):
+def free_ports(count):
+    """Returns free ports of the loopback."""
     with contextlib.ExitStack() as opened:
         sockets = [opened.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -156,13 +169,13 @@ def _free_ports(count):
         return [one.getsockname()[1] for one in sockets]
 
 
-def until(look, seconds=_SECONDS_TO_START):
+def until(look, seconds=_SECONDS_TO_START, failures=(AssertionError, client.ApiException, HTTPError, OSError)):
     """Returns what a call returns, as soon as it does not fail."""
     end = time.monotonic() + seconds
     while True:
         try:
             return look()
-        except (AssertionError, client.ApiException, HTTPError, FileNotFoundError):
+        except failures:
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)

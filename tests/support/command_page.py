@@ -30,6 +30,7 @@ EXIT_CODES = {
     "1": "the data, the run or the model failed a check, or a dataset is damaged",
     "2": "the call or the configuration is wrong, or a question is open",
     "130": "the command was interrupted with Ctrl-C",
+    "143": "the training received SIGTERM and saved its state; run it again to continue",
 }
 _COMMON = {"--help", "--quiet"}
 

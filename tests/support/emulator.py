@@ -3,7 +3,8 @@
 The work of the services around the commands is imitated. That is topological order, inner pipelines and exit tasks,
 passing artifacts and parameters (dynamic ones too), caching by container and identity of inputs, and attempts. Buckets
 and volumes are folders. Each rule names its source: files without a repository are in kubeflow/pipelines at 7b70c7b,
-below backend/src/v2. Vertex AI's source is not public: its rules are those of its documentation, as far as they differ.
+below backend/src/v2; `kubeflow_driver.RULES` says which were compared with the real programs. Vertex AI's source is not
+public: its rules are those of its documentation, as far as they differ.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from pathlib import Path
 import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
-from kubeflow_driver import LOGS, cache_key, executors_of, fingerprint, pod_of
+from kubeflow_driver import LOGS, V2_5, V2_17, cache_key, executors_of, fingerprint, pod_of, through_the_store
 from sandbox import run_container
 
 from shardwright.components.runtime.mounts import folder_of
@@ -27,11 +28,19 @@ PLACEHOLDER = "{{$}}"
 # The parameters that KFP's own container components get one by one.
 _SINGLE = re.compile(r"\{\{\$\.(inputs|outputs)\.(parameters|artifacts)\['([^']+)'\](?:\.(path|uri|output_file))?\}\}")
 RAN, CACHED, DUE = "ran", "cached", "due"
+# The exit code of a pod that is killed, with the launcher in it.
+KILLED = 128 + 9
 _EXIT = "ALL_UPSTREAM_TASKS_COMPLETED"
 
 
 class TaskFailed(AssertionError):
-    """A task's command ended with another code than 0."""
+    """A task's command ended with another code than 0, or could not start.
+
+    Attributes:
+        reported: whether a launcher lived to tell the metadata store.
+    """
+
+    reported = False
 
 
 @dataclass
@@ -44,6 +53,7 @@ class Emulator:
         home: folder of logs and outputs.
         environment: variables of all containers.
         as_kubeflow: hand artifacts over as Kubeflow's driver does, not as Vertex AI does.
+        version: of Kubeflow Pipelines.
         platform: Kubeflow's second document.
         secrets: name of a Secret or ConfigMap -> its keys and values.
         nodes: of the cluster, each with `labels`, `taints` and `capacity` where it has some.
@@ -60,6 +70,7 @@ class Emulator:
     home: Path
     environment: dict = field(default_factory=dict)
     as_kubeflow: bool = False
+    version: tuple = V2_17
     platform: dict = field(default_factory=dict)
     secrets: dict = field(default_factory=dict)
     nodes: list = field(default_factory=lambda: [{}])
@@ -81,17 +92,20 @@ class Emulator:
         return Emulator(job["pipelineSpec"], root, Path(home), buckets=_buckets(folders))
 
     @staticmethod
-    def kubeflow(file, home, *, folders):
+    def kubeflow(file, home, *, folders, version=V2_17):
         """A YAML of `--target kubeflow`; its artifacts' places stay URLs, as Kubeflow's launcher gives them."""
         spec, *platform = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
         # backend/src/apiserver/template/v2_template.go:235.
         if spec["schemaVersion"] != "2.1.0":
             found = spec["schemaVersion"]
             raise TaskFailed(f"KFP only supports schema version 2.1.0, but the pipeline spec has version {found}")
+        if version <= V2_5 and "taskFinalStatus" in json.dumps(spec):
+            # argocompiler/dag.go of 2.5.0: the whole pipeline is refused.
+            raise TaskFailed("task final status not supported yet")
         mounts = Path(home, "mounts")
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
         environment = {"SHARDWRIGHT_MOUNTS": str(mounts)}
-        own = {"platform": dict(*platform), "buckets": _buckets(folders)}
+        own = {"platform": dict(*platform), "buckets": _buckets(folders), "version": version}
         return Emulator(spec, root, Path(home), environment, as_kubeflow=True, **own)
 
     def run(self, until=None, without=(), **parameters):
@@ -135,7 +149,9 @@ class Emulator:
             failure = self._dag_or_task(name, tasks[name], given, until)
             for after in sorted(exits) if until is None else ():
                 if name in tasks[after]["dependentTasks"]:
-                    self._states[name] = "FAILED" if failure else "COMPLETE"
+                    # The state is that of the executions: one whose launcher was killed stays as it was.
+                    failed = "FAILED" if not self.as_kubeflow or getattr(failure, "reported", False) else "RUNNING"
+                    self._states[name] = failed if failure else "COMPLETE"
                     self.done[after] = self._task(after, tasks[after], given)
             if failure:
                 raise failure
@@ -191,7 +207,7 @@ class Emulator:
         """
         claims = [one["name"] for one in self._pod(task)["volumes"] if "persistentVolumeClaim" in one]
         outputs = {key: {**one, "name": key} for key, one in self._outputs("", component).items()}
-        key = cache_key(container, component, inputs, outputs, claims)
+        key = cache_key(container, component, inputs, outputs, claims, self.version)
         if not self.as_kubeflow:
             key["environment"] = container.get("env", [])
         return self.spec.get("pipelineInfo", {}).get("name"), fingerprint(key)
@@ -201,14 +217,12 @@ class Emulator:
         defined = dict(component.get("outputDefinitions", {}).get("artifacts", {}))
         if self.as_kubeflow:
             defined |= LOGS
-        return {
-            key: {
-                "name": key if self.as_kubeflow else f"artifacts/{self.runs}-{name}-{key}",
-                "type": one["artifactType"],
-                "metadata": dict(one.get("metadata", {})),
-            }
-            for key, one in defined.items()
-        }
+        made = {}
+        for key, one in defined.items():
+            made[key] = {"type": one["artifactType"], "metadata": dict(one.get("metadata", {}))}
+            if not self.as_kubeflow or self.version > V2_5:
+                made[key]["name"] = key if self.as_kubeflow else f"artifacts/{self.runs}-{name}-{key}"
+        return made
 
     def _pod(self, task):
         """The specification of a task's pod. Vertex AI has none: a task has its container's variables."""
@@ -219,17 +233,16 @@ class Emulator:
 
         Kubeflow's driver reads artifacts back from its metadata store (kubeflow/pipelines, backend/src/v2/metadata).
         The name is the store's number (`toRuntimeArtifact`). The type is always empty (`ToRuntimeArtifact` with the
-        `Schema: ""` of `GetOutputArtifactsByExecutionId`). Two properties were added (`RecordArtifact`).
+        `Schema: ""` of `GetOutputArtifactsByExecutionId`).
         """
         if not self.as_kubeflow:
             return made
         number = self._ids.setdefault(made["uri"], len(self._ids) + 1)
-        added = {"display_name": key, "store_session_info": "{}"}
         return {
             "name": str(number),
             "uri": made["uri"],
             "type": {"instanceSchema": ""},
-            "metadata": {**added, **made["metadata"]},
+            "metadata": through_the_store(made["metadata"], key, made["uri"], self.version),
         }
 
     def _value(self, name, source, given, kind):
@@ -269,11 +282,11 @@ class Emulator:
         folder = self.home / "tasks" / f"{self.runs:02d}-{name}"
         folder.mkdir(parents=True)
         log = folder / "log"
-        asked = self._pod(task)
+        asked, reported = self._pod(task), False
         for attempt in range(1 + retries):
             root = self._task_root(name, attempt)
             made = {key: {**one, "uri": f"{root}/{key}"} for key, one in self._outputs(name, component).items()}
-            if self.as_kubeflow:
+            if self.as_kubeflow and self.version >= V2_17:
                 # component/launcher_v2.go:538 `qualifyExecutorLogsURI`.
                 made["executor-logs"]["uri"] += f"-{attempt}"
             pod = Pod(self, folder / "pods" / str(attempt), component.get("outputDefinitions", {}), root)
@@ -291,8 +304,16 @@ class Emulator:
                 )
             if not code:
                 break
+            reported = reported or code != KILLED
+            if self.version >= V2_17 and code != KILLED:
+                pod.keep_log(made)
         if code:
-            raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
+            # The launcher's own exit code is 1, whatever the command's is (cmd/launcher-v2/main.go).
+            shown = f"{code}, of the container 1" if self.as_kubeflow and code != KILLED else code
+            text = log.read_text(encoding="utf-8", errors="replace")[-6000:]
+            failure = TaskFailed(f"{name} ended with {shown}:\n{text}")
+            failure.reported = reported
+            raise failure
         return pod.end(name, made)
 
     def _writable(self, pod, asked):
@@ -357,7 +378,7 @@ class Pod:
 
     def __init__(self, emulator, folder, defined, root):
         self._bucket = emulator.environment.get("SHARDWRIGHT_MOUNTS", "/")
-        self._copies = emulator.as_kubeflow
+        self._copies, self._version = emulator.as_kubeflow, emulator.version
         self._disk = folder if self._copies else Path(self._bucket)
         self._files = folder / "tmp"
         self._root = root
@@ -378,12 +399,15 @@ class Pod:
         }
 
     def _output_file(self):
-        """Kubeflow's is next to the artifacts (driver/driver.go:794)."""
+        """Kubeflow's is next to the artifacts (driver/driver.go:794), that of 2.5 in a folder of the pod."""
+        if self._copies and self._version <= V2_5:
+            return self._files / "kfp_outputs" / "output_metadata.json"
         return Path(folder_of(self._root, str(self._disk)) if self._copies else self._files, "output_metadata.json")
 
     def begin(self, artifacts, made):
         """Downloads the inputs and makes the parent folders of the outputs (component/launcher_v2.go:1280)."""
         (self._files / "kfp" / "outputs").mkdir(parents=True, exist_ok=True)
+        self._output_file().parent.mkdir(parents=True, exist_ok=True)
         for listed in artifacts.values():
             self._copy(listed["artifacts"][0]["uri"], self._bucket, self._disk)
         for artifact in made.values():
@@ -394,6 +418,11 @@ class Pod:
         if self._copies:
             # The launcher opens it before the command starts (component/launcher_v2.go:632 `getLogWriter`).
             Path(folder_of(made["executor-logs"]["uri"], str(self._disk))).touch()
+
+    def keep_log(self, made):
+        """Uploads the log of an attempt that failed (component/launcher_v2.go:632)."""
+        if self._copies:
+            self._copy(made["executor-logs"]["uri"], self._disk, self._bucket)
 
     def end(self, name, made):
         """Uploads the outputs; returns them with the metadata and the parameters that the command has reported."""

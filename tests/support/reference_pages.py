@@ -67,6 +67,8 @@ VARIABLES: Table = {
     "SHARDWRIGHT_COORDINATOR": "`HOST:PORT` of host 0, if several hosts train together",
     "SHARDWRIGHT_HOSTS": "number of hosts that train together",
     "SHARDWRIGHT_HOST": "number of this host, from 0",
+    "SHARDWRIGHT_HEARTBEAT": "file that a waiting task renews, and the hosts of its JobSet watch; the task sets it",
+    "SHARDWRIGHT_HEARTBEAT_SECONDS": "seconds without a renewal after which they end; compiled pipelines set it",
     "SHARDWRIGHT_CPU_DEVICES": "number of virtual devices that JAX makes of one CPU",
     "SHARDWRIGHT_SILENT_SECONDS": "seconds after which an unchanged lease counts as abandoned (default 60)",
     "SHARDWRIGHT_KUBERNETES": "address of a `kubectl proxy`, if a JobSet is started from outside the cluster",

@@ -1,8 +1,9 @@
-"""Runs three components on a Flink cluster of this machine, and compares what they write with a local run.
+"""Runs three components on Flink or Prism on this machine, and compares what they write with a local run.
 
-The cluster has two task managers of two slots, and workers in processes of their own. One task manager is killed while
-ImageExampleGen writes shards: Flink gives its tasks to the other one. Wants Java 11 or 17. The exit code is 1 when
-files differ, and 2 when a part of the cluster cannot be had.
+A Flink cluster has two task managers of two slots, and workers in processes of their own. One task manager is killed
+while ImageExampleGen writes shards: Flink gives its tasks to the other one. Wants Java 11 or 17. Prism is Beam's own
+portable runner, of which `tools/engines.sh` builds the program; it tries no task again, so nothing is killed. The exit
+code is 1 when files differ, and 2 when a part of the cluster cannot be had.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from apache_beam.utils.subprocess_server import JavaJarServer
 from apache_beam.version import __version__ as beam_version
 
-_FLINK = "1.18"
-_PACKAGE = f"apache-flink-libraries=={_FLINK}.1"
+# Beam -> the newest Flink that it has a job server for.
+_NEWEST = (((2, 70), "2.1"), ((2, 61), "1.19"), ((0, 0), "1.18"))
+# Workers of earlier Beams fail on Prism: "worker_id read from context metadata is an empty string".
+_PRISM_SINCE = (2, 70)
 _DRIVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 _MASTER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -54,6 +58,9 @@ _OPENED = (
 _SECONDS = 120
 
 
+_BEAM = tuple(map(int, beam_version.split(".")[:2]))
+
+
 class Missing(Exception):
     """A part of the cluster cannot be had; the message says which and what to do."""
 
@@ -62,26 +69,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser(prog="tools/flink.sh", description=__doc__)
     parser.add_argument("--cache", type=Path, required=True, help=argparse.SUPPRESS)
+    newest = next(flink for since, flink in _NEWEST if since <= _BEAM)
+    parser.add_argument("--flink", metavar="X.Y", default=newest, help=f"version of Flink (default {newest})")
     parser.add_argument(
         "--job-server",
         type=Path,
         metavar="JAR",
-        help=f"Beam's job server for Flink {_FLINK} (default: that of Beam {beam_version}, from Maven Central)",
+        help=f"Beam's job server for that version (default: that of Beam {beam_version}, from Maven Central)",
     )
+    parser.add_argument("--prism", type=Path, metavar="PROGRAM", help="run on Prism instead of Flink")
     parser.add_argument("--images", type=int, default=120, metavar="N", help="number of images (default 120)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="empty folder for results and logs, kept afterwards")
     options = parser.parse_args(arguments)
+    if options.prism is not None and _BEAM < _PRISM_SINCE:
+        print(f"prism: skipped: Beam {beam_version}'s workers do not run on it; the current stack's do")
+        return 0
     try:
-        java = _java()
-        flink = _flink(options.cache)
-        job_server = _job_server(options.job_server)
+        engine: Callable[[Path], AbstractContextManager[_Engine]]
+        if options.prism is not None:
+            engine = partial(_prism, program=options.prism.resolve())
+        else:
+            java, flink = _java(), _flink(options.cache, options.flink)
+            server = _job_server(options.job_server, options.flink)
+            # Flink reads another file from version 2 on.
+            settings = "config.yaml" if int(options.flink.split(".")[0]) > 1 else "flink-conf.yaml"
+            engine = partial(_cluster, java=java, flink=flink, job_server=server, settings_file=settings)
     except Missing as error:
         print(f"tools/flink.sh: {error}", file=sys.stderr)
         return 2
     with ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flink-")))
         folder.mkdir(parents=True, exist_ok=True)
-        return _compare(folder.resolve(), options.images, java, flink, job_server)
+        return _compare(folder.resolve(), options.images, engine)
 
 
 def _java() -> str:
@@ -91,26 +110,27 @@ def _java() -> str:
     return java
 
 
-def _flink(cache: Path) -> Path:
+def _flink(cache: Path, version: str) -> Path:
     """Returns the folder of Flink's libraries; the package index has them for PyFlink."""
-    folder = cache / _PACKAGE.replace("==", "-")
+    package = f"apache-flink-libraries=={version}.*"
+    folder = cache / f"apache-flink-libraries-{version}"
     if not folder.exists():
-        print(f"flink: installing {_PACKAGE} (230 MB)", flush=True)
+        print(f"flink: installing {package} (230 MB)", flush=True)
         with tempfile.TemporaryDirectory(prefix="flink-") as temporary:
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", temporary, _PACKAGE]
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", temporary, package]
             if subprocess.run(command, check=False).returncode:
-                raise Missing(f"{_PACKAGE} cannot be installed. Check that the package index can be reached.")
+                raise Missing(f"{package} cannot be installed. Check that the package index can be reached.")
             folder.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(Path(temporary) / "pyflink", folder)
     return folder
 
 
-def _job_server(given: Path | None) -> Path:
+def _job_server(given: Path | None, version: str) -> Path:
     if given is not None:
         if not given.is_file():
             raise Missing(f"--job-server: {given} is no file. Give the path of the jar.")
         return given.resolve()
-    url = JavaJarServer.path_to_beam_jar(f"runners:flink:{_FLINK}:job-server:shadowJar")
+    url = JavaJarServer.path_to_beam_jar(f"runners:flink:{version}:job-server:shadowJar")
     try:
         return Path(JavaJarServer.local_jar(url))
     except (OSError, urllib.error.URLError, RuntimeError) as error:
@@ -120,32 +140,29 @@ def _job_server(given: Path | None) -> Path:
         ) from None
 
 
-def _compare(folder: Path, images: int, java: str, flink: Path, job_server: Path) -> int:
+def _compare(folder: Path, images: int, engine: Callable[[Path], AbstractContextManager[_Engine]]) -> int:
     sample = [str(Path(sys.executable).with_name("shardwright")), "sample", "--quiet", "--out", str(folder / "input")]
     subprocess.run([*sample, "--count", str(images), "--height", "525", "--width", "788"], check=True)
-    print("flink: the local run", flush=True)
+    print("the local run", flush=True)
     local = _started_pipeline(folder, "local", [])
     if local.wait():
         return _failed(folder / "logs/local.log")
-    print("flink: the run on Flink", flush=True)
-    with _cluster(folder, java, flink, job_server) as cluster:
+    print("the run on the cluster", flush=True)
+    with engine(folder) as cluster:
         remote = _started_pipeline(folder, "remote", cluster.options)
         _wait_for(lambda: remote.poll() is not None or any(_shards(folder / "staging/remote")), "a shard")
-        cluster.kill_one()
+        cluster.disturb()
         if remote.wait():
             return _failed(folder / "logs/remote.log")
-        jobs, restarted = cluster.jobs()
-    if not restarted:
-        print("flink: the task manager was killed after its tasks. Use more --images.", file=sys.stderr)
-        return 1
+        done = cluster.done()
     files, differing = _differences(folder / "local", folder / "remote")
     for name in differing:
-        print(f"flink: {name} differs")
+        print(f"{name} differs")
+    result = f"{len(differing)} differ" if differing else "the same bytes as in the local run"
     print(
-        f"flink: {jobs} jobs, {restarted} continued after a task manager was killed; {files} files compared, ", end=""
+        f"{done or 'the task manager was killed after its tasks: use more --images'}; {files} files compared, {result}"
     )
-    print(f"{len(differing)} differ" if differing else "the same bytes as in the local run")
-    return 1 if differing or not files else 0
+    return 1 if differing or not files or not done else 0
 
 
 def _started_pipeline(folder: Path, name: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -170,8 +187,26 @@ def _shards(staging: Path) -> Iterator[Path]:
     return staging.rglob("*.tfrecord*")
 
 
-class _Cluster:
-    """A cluster that runs.
+class _Engine:
+    """Something that runs Beam's jobs.
+
+    Args:
+        options: Beam's options for a pipeline that is to run on it.
+    """
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self.options = options
+
+    def disturb(self) -> None:
+        """Takes a machine away, where others can do its work."""
+
+    def done(self) -> str:
+        """Returns what it has done; empty if nothing was disturbed."""
+        return "Prism"
+
+
+class _Cluster(_Engine):
+    """A Flink cluster that runs.
 
     Args:
         rest: port of its REST interface.
@@ -180,11 +215,11 @@ class _Cluster:
     """
 
     def __init__(self, rest: int, options: Sequence[str], victim: subprocess.Popen[bytes]) -> None:
+        super().__init__(options)
         self._rest = rest
-        self.options = options
         self._victim = victim
 
-    def kill_one(self) -> None:
+    def disturb(self) -> None:
         """Kills a task manager as a machine dies: it says nothing to anybody."""
         self._victim.send_signal(signal.SIGKILL)
         self._victim.wait()
@@ -201,20 +236,54 @@ class _Cluster:
         except (OSError, ValueError):
             return 0
 
-    def jobs(self) -> tuple[int, int]:
-        """Returns the number of finished jobs, and of those that lost a task manager on the way."""
+    def done(self) -> str:
+        """Returns the number of finished jobs, and of those that lost a task manager on the way, if any did."""
         finished = [job["jid"] for job in self.get("jobs/overview")["jobs"] if job["state"] == "FINISHED"]
-        return len(finished), sum(
-            bool(self.get(f"jobs/{job}/exceptions")["exceptionHistory"]["entries"]) for job in finished
-        )
+        lost = sum(bool(self.get(f"jobs/{job}/exceptions")["exceptionHistory"]["entries"]) for job in finished)
+        return f"Flink: {len(finished)} jobs, {lost} continued after a task manager was killed" if lost else ""
+
+
+def _portable(jobs: int, pool: int) -> list[str]:
+    options = ["--runner=PortableRunner", f"--job_endpoint=localhost:{jobs}", "--environment_type=EXTERNAL"]
+    return [*options, f"--environment_config=localhost:{pool}", "--parallelism=2", "--sdk_location=container"]
+
+
+def _pool(port: int) -> list[str]:
+    return [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
 
 
 @contextmanager
-def _cluster(folder: Path, java: str, flink: Path, job_server: Path) -> Iterator[_Cluster]:
+def _running(folder: Path, commands: Mapping[str, Sequence[str]]) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Starts programs, and stops them at the end."""
+    # The pool starts its workers as `python`.
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name, command in commands.items():
+            processes[name] = _started(command, folder / f"logs/{name}.log", {**os.environ, "PATH": search})
+        yield processes
+    finally:
+        for process in reversed(processes.values()):
+            process.terminate()
+        for process in processes.values():
+            process.wait()
+
+
+@contextmanager
+def _prism(folder: Path, program: Path) -> Iterator[_Engine]:
+    jobs, pool = _free_ports(2)
+    commands = {"prism": [str(program), f"--job_port={jobs}", "--serve_http=false"], "workers": _pool(pool)}
+    with _running(folder, commands):
+        _wait_for(lambda: _listens(jobs) and _listens(pool), "Prism")
+        yield _Engine(_portable(jobs, pool))
+
+
+@contextmanager
+def _cluster(folder: Path, java: str, flink: Path, job_server: Path, settings_file: str) -> Iterator[_Cluster]:
     """Starts a cluster with two task managers, Beam's job server and a pool of workers, and stops all at the end."""
     master, rest, jobs, pool = _free_ports(4)
     settings = folder / "flink"
-    _write_settings(settings, master, rest)
+    _write_settings(settings / settings_file, master, rest)
     opened = [option for name in _OPENED for option in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
     begin = [java, *opened, f"-Dlog4j.configurationFile=file:{settings}/log4j.properties"]
     place = ["-cp", f"{flink}/lib/*"]
@@ -227,27 +296,15 @@ def _cluster(folder: Path, java: str, flink: Path, job_server: Path) -> Iterator
         "taskmanager-1": task_manager,
         "taskmanager-2": task_manager,
         "jobserver": [*server, "--artifacts-dir", str(folder / "artifacts")],
-        "workers": [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={pool}"],
+        "workers": _pool(pool),
     }
-    # The pool starts its workers as `python`.
-    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    processes: dict[str, subprocess.Popen[bytes]] = {}
-    try:
-        for name, command in commands.items():
-            processes[name] = _started(command, folder / f"logs/{name}.log", {**os.environ, "PATH": search})
-        options = ["--runner=PortableRunner", f"--job_endpoint=localhost:{jobs}", "--environment_type=EXTERNAL"]
-        options += [f"--environment_config=localhost:{pool}", "--parallelism=2", "--sdk_location=container"]
-        cluster = _Cluster(rest, options, processes["taskmanager-1"])
+    with _running(folder, commands) as processes:
+        cluster = _Cluster(rest, _portable(jobs, pool), processes["taskmanager-1"])
         _wait_for(lambda: cluster.task_managers() == 2 and _listens(jobs) and _listens(pool), "the cluster")
         yield cluster
-    finally:
-        for process in reversed(processes.values()):
-            process.terminate()
-        for process in processes.values():
-            process.wait()
 
 
-def _write_settings(settings: Path, master: int, rest: int) -> None:
+def _write_settings(file: Path, master: int, rest: int) -> None:
     """Writes Flink's settings: small, restarting, and on this machine only."""
     values = {
         "jobmanager.rpc.address": "127.0.0.1",
@@ -275,10 +332,10 @@ def _write_settings(settings: Path, master: int, rest: int) -> None:
         "appender.out.name = out\nappender.out.layout.type = PatternLayout\n"
         "appender.out.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n\n"
     )
-    settings.mkdir()
+    file.parent.mkdir()
     text = "".join(f"{key}: {value}\n" for key, value in values.items())
-    (settings / "flink-conf.yaml").write_text(text, encoding="utf-8")
-    (settings / "log4j.properties").write_text(logging, encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    (file.parent / "log4j.properties").write_text(logging, encoding="utf-8")
 
 
 def _task_manager_options(java: str, flink: Path, settings: Path) -> tuple[list[str], list[str]]:
@@ -310,7 +367,7 @@ def _wait_for(condition: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + _SECONDS
     while not condition():
         if time.monotonic() > end:
-            sys.exit(f"flink: no sign of {what} after {_SECONDS} s; --keep keeps the logs")
+            sys.exit(f"no sign of {what} after {_SECONDS} s; --keep keeps the logs")
         time.sleep(0.05)
 
 

@@ -28,7 +28,7 @@ from shardwright.components.image_trainer.training.progress import Preemption, P
 from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
 from shardwright.components.image_trainer.training.steps import Backend
 from shardwright.components.image_trainer.training.weights import weights_of
-from shardwright.errors import ShardwrightError
+from shardwright.errors import ShardwrightError, Stopped
 from shardwright.evaluation.metrics import as_good, better
 
 # After so many steps, or batches of an evaluation, the hosts exchange whether one of them received a signal to stop.
@@ -362,16 +362,16 @@ class Loop:
                 self.progress.step -= 1
                 raise self._end(self._not_finite(math.nan, what="a weight"))
 
-    def _end(self, message: str) -> ShardwrightError:
+    def _end(self, error: ShardwrightError) -> ShardwrightError:
         """Ends the training; all hosts reach this at the same step."""
         self._steps.finish()
-        return ShardwrightError(message)
+        return error
 
-    def _not_finite(self, value: float, *, what: str = "the loss") -> str:
+    def _not_finite(self, value: float, *, what: str = "the loss") -> ShardwrightError:
         work, step = self.work, self.progress.step
         keys = keys_at(work.spec.dataset, TRAIN, np.asarray(self._positions).tolist())
         kept = self._folder.steps() if work.place.publishes else []
-        return (
+        return ShardwrightError(
             f"{what} became {value} in epoch {step // work.steps_per_epoch + 1}, step {step + 1} of "
             f"{self._all_steps()}. Its batch: {shown(keys)}. Lower trainer.learning_rate, or look at these images. "
             f"{f'The last checkpoint is of step {kept[-1]}.' if kept else 'There is no checkpoint yet.'}"
@@ -385,9 +385,9 @@ class Loop:
             "Lower trainer.batch_size, trainer.base_filters or transform.size."
         )
 
-    def _ended_early(self) -> str:
+    def _ended_early(self) -> Stopped:
         cause = self._preemption.signal or "another host"
-        return (
+        return Stopped(
             f"the training was stopped ({cause}) and saved its state at step {self.progress.step} of "
             f"{self._all_steps()}. Run it again to continue from there."
         )

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from shardwright.components.image_trainer.training.checkpoints import pause
-from shardwright.errors import ShardwrightError
+from shardwright.errors import Stopped
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def waiting(preemption: Preemption, send: Callable[[dict[str, Any]], None]) -> C
     """Returns a function to call repeatedly while another process runs the same training.
 
     Args:
-        preemption: notes signals to stop; the function then raises `ShardwrightError`.
+        preemption: notes signals to stop; the function then raises `Stopped`.
         send: gets one message about the wait.
     """
     announced = False
@@ -124,7 +124,7 @@ def waiting(preemption: Preemption, send: Callable[[dict[str, Any]], None]) -> C
     def wait() -> None:
         nonlocal announced
         if preemption.signal:
-            raise ShardwrightError(
+            raise Stopped(
                 f"the training received {preemption.signal} while it waited for another process that runs the same "
                 "training. Run it again."
             )

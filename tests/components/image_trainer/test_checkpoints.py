@@ -17,7 +17,7 @@ from shardwright.components.image_trainer.training.checkpoints import (
     encode_checkpoint,
 )
 from shardwright.components.image_trainer.training.progress import Preemption, waiting
-from shardwright.errors import DatasetError, ShardwrightError, StorageError, UsageError
+from shardwright.errors import DatasetError, Stopped, StorageError, UsageError
 from shardwright.staging.staged import clear
 from shardwright.storage import buckets
 from shardwright.storage.leases import SILENT_VARIABLE
@@ -263,6 +263,6 @@ def test_it_reports_once_that_it_waits_for_another_training_and_continues_after_
 def test_a_training_that_waits_for_another_can_be_stopped(tmp_path):
     preemption = Preemption()
     preemption.signal = "SIGTERM"
-    stopped = pytest.raises(ShardwrightError, match="received SIGTERM while it waited")
+    stopped = pytest.raises(Stopped, match="received SIGTERM while it waited")
     with lock_folder(tmp_path), stopped, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
         pass

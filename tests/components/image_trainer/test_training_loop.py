@@ -19,7 +19,7 @@ from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.training.progress import Preemption
-from shardwright.errors import ShardwrightError, UsageError
+from shardwright.errors import ShardwrightError, Stopped, UsageError
 
 RECIPE = train_recipe("unet", 4, 5, 2, 1e-2, 3, "eval")
 
@@ -377,7 +377,7 @@ def test_after_a_signal_it_saves_the_current_step(make):
         return 1.0
 
     loop, steps, folder = make(stopping, preemption=preemption, every=100)
-    with pytest.raises(ShardwrightError, match=r"stopped \(SIGTERM\) and saved its state at step 7 of 15"):
+    with pytest.raises(Stopped, match=r"stopped \(SIGTERM\) and saved its state at step 7 of 15"):
         loop.run()
     assert folder.latest().step == 7
     assert steps.finished

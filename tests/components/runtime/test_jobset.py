@@ -15,7 +15,7 @@ from clusters import FakeCluster
 
 from shardwright.components.runtime import container, jobset
 from shardwright.components.runtime.jobset import PROXY_VARIABLE, Cluster, JobSetTask, run_as_jobset
-from shardwright.errors import CheckFailed, ShardwrightError
+from shardwright.errors import CheckFailed, ShardwrightError, UsageError
 
 DONE = {"conditions": [{"type": "Completed", "status": "True"}]}
 FAILED = {"conditions": [{"type": "Failed", "status": "True", "message": "no room"}]}
@@ -101,6 +101,7 @@ def test_the_pods_get_all_they_need(task, opened, tmp_path):
         "SHARDWRIGHT_COORDINATOR": f"{task.name}-trainer-0-0.{task.name}:8476",
         "SHARDWRIGHT_HOSTS": "2",
         "SHARDWRIGHT_STAGING": str(tmp_path / "shared" / "staging"),
+        "SHARDWRIGHT_HEARTBEAT": str(tmp_path / "shared" / task.name / "heartbeat"),
     }
     # The template may be used again.
     assert TEMPLATE["metadata"] == {}
@@ -138,7 +139,56 @@ def test_a_set_that_failed_makes_room_for_the_next_attempt(task, opened, capsys)
     kubernetes.start = begin
     run(task, opened, kubernetes)
     assert "started" in capsys.readouterr().out
-    assert [method for method, _ in kubernetes.asked] == ["POST", "GET", "DELETE", "GET", "POST", "GET", "DELETE"]
+    assert [method for method, _ in kubernetes.asked] == ["POST", "GET", "DELETE", "POST", "GET", "DELETE"]
+
+
+def test_an_attempt_waits_while_the_last_set_is_deleted(task, opened, capsys):
+    """Its pods save their state, for up to two minutes."""
+    kubernetes = FakeCluster(statuses=[DONE])
+    kubernetes.made[task.name] = {"metadata": {"deletionTimestamp": "2026-11-27T00:00:00Z"}}
+    answer, looks = kubernetes.answer, []
+
+    def answered(method, path, body):
+        looks.extend([method] if method == "GET" else [])
+        if looks == ["GET"] * 2:
+            kubernetes.made.pop(task.name, None)
+        return answer(method, path, body)
+
+    kubernetes.answer = answered
+    trained(task)
+    run(task, opened, kubernetes)
+    said = capsys.readouterr().out
+    assert said.index("waiting until the last one is deleted") < said.index("started")
+
+
+def test_a_jobset_that_drops_rules_trains_nothing(task, opened):
+    """An old definition has no patterns: every preemption would then end the set."""
+    rules = [{"name": "final", "onJobFailureMessagePatterns": ["2"]}]
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "failurePolicy": {"rules": rules}}}
+    kubernetes = FakeCluster(statuses=[{}])
+    answer = kubernetes.answer
+
+    def old(method, path, body):
+        status, value = answer(method, path, body)
+        for rule in value.get("spec", {}).get("failurePolicy", {}).get("rules", ()):
+            rule.pop("onJobFailureMessagePatterns", None)
+        return status, value
+
+    kubernetes.answer = old
+    with pytest.raises(UsageError, match=r"rules\[0\]\.onJobFailureMessagePatterns\. Install JobSet 0\.10"):
+        run(replace(task, template=template), opened, kubernetes)
+    assert kubernetes.made == {}
+
+
+def test_a_set_may_be_owned_by_the_pod_of_its_task(task, opened, monkeypatch):
+    template = {**TEMPLATE, "metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod"}]}}
+    owned = replace(task, template=template)
+    with pytest.raises(UsageError, match="KFP_POD_NAME: not set.*leave kubeflow.jobset.owned out"):
+        owned.manifest(opened)
+    monkeypatch.setenv("KFP_POD_NAME", "trainer")
+    monkeypatch.setenv("KFP_POD_UID", "1-2")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "trainer", "uid": "1-2"}
+    assert owned.manifest(opened)["metadata"]["ownerReferences"] == [owner]
 
 
 @pytest.mark.parametrize(
@@ -217,8 +267,8 @@ def test_a_task_that_waits_for_a_set_keeps_its_copies(task, opened, monkeypatch)
     status = kubernetes.status
 
     def looked_at(name):
-        touched.append(task.folder.stat().st_mtime)
-        os.utime(task.folder, (1, 1))
+        touched.append((task.folder / "heartbeat").stat().st_mtime)
+        os.utime(task.folder / "heartbeat", (1, 1))
         return status(name)
 
     kubernetes.status = looked_at
@@ -300,9 +350,12 @@ def test_a_task_that_receives_sigterm_deletes_its_set(task, opened, tmp_path):
         "import json, os, sys; from pathlib import Path\n"
         "from shardwright.components.runtime.jobset import Cluster\n"
         "from shardwright.components.runtime.jobset import JobSetTask, run_as_jobset\n"
+        "from shardwright.processes import sigterm_raises\n"
         "template, opened, shared = json.load(sys.stdin)\n"
         "task = JobSetTask(template, ['--args', '{}', '--more'], 1, Path(shared))\n"
-        "run_as_jobset(task, opened, Cluster.of_this_pod(os.environ))\n"
+        "try:\n"
+        "    with sigterm_raises(): run_as_jobset(task, opened, Cluster.of_this_pod(os.environ))\n"
+        "except Exception as error: sys.exit(error.exit_code)\n"
     )
     with kubernetes.serving() as url:
         process = subprocess.Popen(

@@ -1,0 +1,48 @@
+"""Long parameters of a compiled pipeline, such as the schema of a thousand classes.
+
+Kubeflow's driver gets a whole graph as one argument of a process, and Linux allows 131,071 bytes for one. A document
+therefore has long texts compressed, and the entry point of the containers hands them to TFX as they were.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
+
+from shardwright.errors import UsageError
+
+_PACKED = "packed:"
+# Shorter texts stay readable on the pages of a service.
+_LONG = 8192
+
+
+def pack_parameters(spec: dict[str, Any]) -> None:
+    """Packs the long constants of all tasks of a pipeline; changed in place."""
+    graphs = [spec["root"], *(component for component in spec["components"].values() if "dag" in component)]
+    for task in (task for graph in graphs for task in graph["dag"]["tasks"].values()):
+        for one in task.get("inputs", {}).get("parameters", {}).values():
+            text = one.get("runtimeValue", {}).get("constant")
+            if isinstance(text, str) and len(text.encode()) > _LONG:
+                packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+                one["runtimeValue"]["constant"] = f"{_PACKED}{packed}"
+
+
+def unpack_parameters(invocation: dict[str, Any]) -> dict[str, Any]:
+    """Returns an ExecutorInput whose parameters are as they were.
+
+    Raises:
+        UsageError: one was cut.
+    """
+    inputs = invocation.get("inputs", {})
+    values = {name: _unpack(name, value) for name, value in inputs.get("parameterValues", {}).items()}
+    return {**invocation, "inputs": {**inputs, "parameterValues": values}} if values else invocation
+
+
+def _unpack(name: str, value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(_PACKED):
+        return value
+    try:
+        return zlib.decompress(base64.b64decode(value.removeprefix(_PACKED), validate=True)).decode()
+    except (ValueError, zlib.error) as error:
+        raise UsageError(f"{name}: its packed value is damaged ({error}). Compile the pipeline again.") from None
