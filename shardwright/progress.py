@@ -48,10 +48,16 @@ class Progress(Protocol):
     def advance(self, amount: int = 1, size: int = 0) -> None:
         """Counts `amount` more units of `size` bytes as done."""
 
+    def describe(self, text: str) -> None:
+        """Shows what is being done now, beside the bar of a terminal."""
+
 
 class _Silent:
     def advance(self, amount: int = 1, size: int = 0) -> None:
         del amount, size
+
+    def describe(self, text: str) -> None:
+        del text
 
 
 class _Lines:
@@ -77,13 +83,19 @@ class _Lines:
                 parts.append(f"{left:,.0f} s left")
             print(", ".join(parts), file=sys.stderr, flush=True)
 
+    def describe(self, text: str) -> None:
+        del text
+
 
 class _Bar:
-    def __init__(self, step: Callable[[int, int], None]) -> None:
-        self._step = step
+    def __init__(self, step: Callable[[int, int], None], describe: Callable[[str], None]) -> None:
+        self._step, self._describe = step, describe
 
     def advance(self, amount: int = 1, size: int = 0) -> None:
         self._step(amount, size)
+
+    def describe(self, text: str) -> None:
+        self._describe(escape(text))
 
 
 SILENT: Progress = _Silent()
@@ -128,6 +140,6 @@ def progress(
             def step(amount: int, more: int) -> None:
                 shown.update(task, advance=amount, done=shown.tasks[0].fields["done"] + more / _MB)
 
-            yield _Bar(step)
+            yield _Bar(step, lambda text: shown.update(task, description=text))
     else:
         yield _Lines(label, total, size, seconds)

@@ -34,17 +34,24 @@ class TrainerOptions(TypedDict, total=False):
     """The keys of `trainer` in YAML."""
 
     model: str
-    epochs: int
+    epochs: int | None
     batch_size: int
-    learning_rate: float
+    learning_rate: float | None
     base_filters: int
     seed: int
     loss: str
+    label_smoothing: float
+    outputs: str
     class_weights: str
     encoder: str
     weights: str | None
+    encoder_rate: float
+    encoder_trainable_from: int
     optimizer: str
     weight_decay: float | None
+    decayed: list[str] | tuple[str, ...]
+    clip_norm: float
+    rate_rule: str
     schedule: str
     warm_up: float
     patience: int | None
@@ -54,6 +61,9 @@ class TrainerOptions(TypedDict, total=False):
     ema: float | None
     accumulate: int
     callbacks: str | None
+    evaluate_every: int
+    log_every: int
+    profile: Mapping[str, list[int]]
     accelerator: str
     hosts: int
     checkpoint: Mapping[str, int]
@@ -92,7 +102,7 @@ class ImageTrainer(tfx.components.Trainer):
         base_model: a model to begin with, such as BaselineResolver's `model`; needs `warm_start="blessed"`.
         task: `segmentation` or `classification`.
         eval_split: whether a split `eval` chooses the best epoch; without one the last epoch is kept.
-        loader: keys of `loader` in YAML: `normalize` ("imagenet_torch"), `augment` (none), `order` ("fast"),
+        loader: keys of `loader` in YAML: `normalize` ("imagenet_torch"), `augment` (["auto"]), `order` ("fast"),
             `shuffle_buffer` (1024 images).
         evaluator: keys of `evaluator` in YAML that the exported model has: `threshold` and `min_area` ("tuned": chosen
             for each class on `eval`), `flips` (none).
@@ -104,13 +114,16 @@ class ImageTrainer(tfx.components.Trainer):
         run_options: accelerator, hosts and checkpoints, with `recipe`.
         custom_job: options of TFX's extension for Vertex AI (`ai_platform_enable_vertex`, `ai_platform_vertex_region`,
             `ai_platform_training_args`); the training, also that of your function, then runs in a CustomJob.
-        **trainer: keys of `trainer` in YAML, with the same defaults: `model` ("auto"), `epochs` (10), `batch_size` (16
-            images over all devices), `learning_rate` (0.001), `base_filters` (16), `seed` (1). Loss: `loss` ("auto"),
-            `class_weights` ("none"). Encoder: `encoder` ("compact"), `weights` (file of the encoder's weights).
-            Optimizer: `optimizer` ("adamw"), `weight_decay` (0.001), `schedule` ("cosine"), `warm_up` (0.05 of the
-            steps), `accumulate` (1 batch for each update), `ema` (none), `patience` (none). Devices: `precision`
+        **trainer: keys of `trainer` in YAML, with the same defaults: `model` ("auto"), `epochs` (from the number of
+            images), `batch_size` (16 images over all devices), `learning_rate` (from the model), `base_filters` (16),
+            `seed` (1). Loss: `loss` ("auto"), `label_smoothing` (0.0), `class_weights` ("auto"), `outputs` ("auto").
+            Encoder: `encoder` ("compact"), `weights` (file of the encoder's weights), `encoder_rate` (1.0),
+            `encoder_trainable_from` (1). Optimizer: `optimizer` ("adamw"), `weight_decay` (0.001), `decayed`
+            (patterns, `["*kernel"]`), `clip_norm` (1.0), `rate_rule` ("none"), `schedule` ("cosine"), `warm_up` (0.05
+            of the steps), `accumulate` (1 batch for each update), `ema` (none), `patience` (none). Devices: `precision`
             ("float32"), `accelerator` ("auto"), `hosts` (1). Others: `warm_start` ("none"), `text` (columns of
-            ImageTransform's `text`), `callbacks` (import path), `checkpoint` (`{"every": 500, "keep": 2}`).
+            ImageTransform's `text`), `callbacks` (import path), `evaluate_every` (1 epoch), `log_every` (50 steps),
+            `profile` (`{"steps": [100, 110]}`), `checkpoint` (`{"every": 500, "keep": 2}`).
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.

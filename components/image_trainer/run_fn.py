@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from shardwright import loader
+from shardwright.components.image_trainer.defaults import with_defaults
 from shardwright.components.image_trainer.devices.hosts import this_host
-from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, choose_placement
+from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, choose_placement, readable
 from shardwright.components.image_trainer.spec import (
     AS_USUAL,
     EVAL_SPLIT,
@@ -148,7 +149,7 @@ def train_and_export(
         print_note(note)
     digest = ImageDataset.open(dataset).manifest.digest
     run_folder.mkdir(parents=True, exist_ok=True)
-    spec = spec_of(recipe, dataset, run_folder, export_folder)
+    spec = spec_of(recipe, dataset, run_folder, export_folder, print_note)
     spec = _with_files(spec, warm_from, weights_from, transform_graph)
     spec = dataclasses.replace(spec, running=running, checkpoints=_checkpoints(spec, run_folder))
     spec.write(run_folder / SPEC_FILE)
@@ -160,7 +161,7 @@ def train_and_export(
 
 def _train(spec: TrainSpec, run_folder: Path, environment: dict[str, str]) -> None:
     """Runs the worker that trains, and shows its progress."""
-    with _shown(spec.recipe.trainer.epochs, headline(spec.task, multi=spec.multi)) as show:
+    with _shown(spec.epochs, headline(spec.task, multi=spec.multi)) as show:
         run_worker(
             (WORKER, "train"),
             run_folder / SPEC_FILE,
@@ -195,8 +196,21 @@ def _export(spec: TrainSpec, run_folder: Path, export_folder: Path, dataset_dige
         checkpoints.remove()
 
 
-def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
+def spec_of(
+    recipe: TrainRecipe,
+    dataset: Path,
+    run_folder: Path,
+    export_folder: Path,
+    note: Callable[[str], None] = lambda text: None,
+) -> TrainSpec:
     """Returns the specification of a training with random initial weights.
+
+    Args:
+        recipe: the options that shape the model.
+        dataset: folder of a dataset of ImageTransform.
+        run_folder: see `train_and_export`.
+        export_folder: likewise.
+        note: is called with what was chosen where the recipe says `auto`.
 
     Raises:
         DatasetError: there is no such dataset, or nothing to train on.
@@ -204,21 +218,22 @@ def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder:
     """
     opened = ImageDataset.open(dataset)
     manifest = opened.manifest
-    if manifest.kind != "transform":
-        raise UsageError(
-            f"ImageTrainer: examples: {dataset} is not transformed. "
-            'Give the output of ImageTransform: transform.outputs["transformed_examples"].'
-        )
-    _check_task(recipe, manifest.task)
-    if manifest.labels == NONE:
-        raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")
-    if not opened.num_records(_TRAIN):
-        raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
+    _check_dataset(opened, dataset, recipe)
     height, width = loader.image_size(opened)
     mean = std = None
     if recipe.loader.normalize == "dataset":
         statistics = loader.dataset_statistics(dataset)
         mean, std = tuple(statistics["mean"]), tuple(statistics["std"])
+    auto = recipe.trainer.class_weights == "auto"
+    recipe, notes = with_defaults(
+        recipe,
+        task=manifest.task,
+        classes=manifest.classes,
+        images=opened.num_records(_TRAIN),
+        statistics=loader.dataset_statistics(dataset) if auto and Path(dataset, STATISTICS_FILE).is_file() else {},
+    )
+    for text in notes:
+        note(f"trainer: {text}")
     weights = None
     if recipe.trainer.class_weights == "balanced":
         weights = balanced_weights(manifest.task, loader.dataset_statistics(dataset), manifest.classes)
@@ -241,6 +256,21 @@ def spec_of(recipe: TrainRecipe, dataset: Path, run_folder: Path, export_folder:
         class_weights=weights,
         ingested=_ingested(dataset),
     )
+
+
+def _check_dataset(opened: ImageDataset, dataset: Path, recipe: TrainRecipe) -> None:
+    """Refuses a dataset that a recipe cannot be trained on."""
+    manifest = opened.manifest
+    if manifest.kind != "transform":
+        raise UsageError(
+            f"ImageTrainer: examples: {dataset} is not transformed. "
+            'Give the output of ImageTransform: transform.outputs["transformed_examples"].'
+        )
+    _check_task(recipe, manifest.task)
+    if manifest.labels == NONE:
+        raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")
+    if not opened.num_records(_TRAIN):
+        raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
 
 
 def _check_task(recipe: TrainRecipe, task: str) -> None:
@@ -340,18 +370,29 @@ def _weights_from(recipe: TrainRecipe, fn_args: Any) -> str:
 
 @contextmanager
 def _shown(epochs: int, metric: str) -> Iterator[Callable[[Message], None]]:
-    """Shows epochs as they end: a bar on a terminal, a line each elsewhere."""
+    """Shows steps on the bar of a terminal, and a line for each epoch elsewhere."""
     terminal = sys.stderr.isatty()
     with progress(epochs, "training", quiet=not terminal) as bar:
 
         def show(message: Message) -> None:
             if "epoch" in message:
                 bar.advance()
+            if terminal and "step" in message:
+                bar.describe(step_line(message))
             line = training_line(message, metric)
             if line and not (terminal and "epoch" in message):
                 print(f"  {line}", file=sys.stderr, flush=True)
 
         yield show
+
+
+def step_line(message: Message) -> str:
+    """Formats a message of `step_log.StepLog` for the line that a terminal updates."""
+    return (
+        f"step {message['step']:,}/{message['steps']:,}: loss {message['loss']:.4f}, rate "
+        f"{message['learning_rate']:.2g}, gradient {message['gradient_norm']:.2g}, "
+        f"{message['images_per_second']:.1f} images/s, input {message['input']:.0%}, {readable(message['memory'])}"
+    )
 
 
 def training_line(message: Message, metric: str) -> str:
@@ -366,6 +407,9 @@ def training_line(message: Message, metric: str) -> str:
         measured = f", {metric} on {EVAL_SPLIT} {held_out[metric]:.3f}" if metric in held_out else ""
         fast = f", {message['images_per_second']:.1f} images/s" if message.get("images_per_second") else ""
         return f"epoch {message['epoch']}/{message['epochs']}: loss {message['loss']:.4f}{measured}{fast}"
+    if "expected" in message:
+        seconds = message["expected"]
+        return f"about {max(1, round(seconds / 60))} min on this machine" if seconds > 60 else ""
     if "resumed" in message:
         return f"continues from its checkpoint: step {message['resumed']} of {message['steps']}"
     return str(message.get("note", ""))

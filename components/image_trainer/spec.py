@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
 
 # Part of every recipe: raised when the same options give another model, so that caches drop the old one.
-RECIPE_VERSION = 5
+RECIPE_VERSION = 6
 
 EVAL_SPLIT = "eval"
 
@@ -162,18 +162,29 @@ class RunOptions:
         hosts: `trainer.hosts`.
         every: steps between two checkpoints.
         keep: checkpoints that are kept.
+        log_every: steps between two lines of the log.
+        profile: the first step of a trace and the one after its last; empty: no trace.
     """
 
     accelerator: str = "auto"
     hosts: int = 1
     every: int = 500
     keep: int = 2
+    log_every: int = 50
+    profile: Sequence[int] = ()
 
     @classmethod
     def from_config(cls, config: Config) -> RunOptions:
         """Returns the options of a configuration."""
         trainer = config.trainer
-        return cls(trainer.accelerator, trainer.hosts, trainer.checkpoint.every, trainer.checkpoint.keep)
+        return cls(
+            accelerator=trainer.accelerator,
+            hosts=trainer.hosts,
+            every=trainer.checkpoint.every,
+            keep=trainer.checkpoint.keep,
+            log_every=trainer.log_every,
+            profile=trainer.profile.steps,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values for JSON, without defaults."""
@@ -254,6 +265,17 @@ class TrainSpec:
     texts: tuple[TextColumn, ...] = ()
     vocabularies: str = ""
     ingested: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs; `run_fn.spec_of` puts it in the place of the default.
+
+        Raises:
+            ValueError: the recipe has the default still.
+        """
+        if self.recipe.trainer.epochs is None:
+            raise ValueError("a specification needs the number of epochs")
+        return self.recipe.trainer.epochs
 
     @property
     def fingerprint(self) -> str:

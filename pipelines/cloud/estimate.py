@@ -250,10 +250,12 @@ def _training(config: Config, target: str, prices: PriceTable, images: int) -> R
     rate = prices.rates.train
     if rate is None:
         return Row("train", None, "machine hours", None, "unknown: measure a short training, and add rates.train")
-    seen = images * config.split.ratios.get("train", 1.0) * config.trainer.epochs
+    trained = images * config.split.ratios.get("train", 1.0)
+    epochs = config.trainer.epochs_of(round(trained))
+    seen = trained * epochs
     hours = seen / rate / _SECONDS_AN_HOUR
     machine, gpu, gpus = _machine(config, target)
-    basis = f"{config.trainer.epochs} epochs at {rate:g} images/s, of the price table"
+    basis = f"{epochs} epochs at {rate:g} images/s, of the price table"
     if machine is None and gpu is None:
         section = config.vertex if target == "vertex" else config.kubeflow
         resources = section.resources.get("Trainer")

@@ -47,7 +47,9 @@ _KINDS = {
 }
 
 AUGMENTATIONS = tuple(_KINDS)
-_AUGMENT_TEXT = {"type": "string", "pattern": f"^({'|'.join(AUGMENTATIONS)})(=[0-9.]+)?$"}
+# What fits the data: see `components.image_trainer.defaults`.
+AUTO_AUGMENT = ("auto",)
+_AUGMENT_TEXT = {"type": "string", "pattern": f"^({'|'.join((*AUTO_AUGMENT, *AUGMENTATIONS))})(=[0-9.]+)?$"}
 _AUGMENT = {"anyOf": [{"type": "array", "items": _AUGMENT_TEXT}, _AUGMENT_TEXT]}
 # They mix the images of a batch.
 MIXING = ("mixup", "cutmix")
@@ -132,9 +134,10 @@ class LoaderConfig(Section):
         "statistics of the dataset, or not at all.",
     )
     augment: tuple[str, ...] = option(
-        (),
+        AUTO_AUGMENT,
         schema=_AUGMENT,
-        help="Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`.",
+        help="Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`. `auto`: those "
+        "that photographs bear; `[]`: none.",
     )
     order: str = option(
         "fast",
@@ -147,6 +150,6 @@ class LoaderConfig(Section):
         """Refuses unknown augmentations, and strengths out of range."""
         super().check(path)
         try:
-            read_augmentations(self.augment)
+            read_augmentations(() if self.augment == AUTO_AUGMENT else self.augment)
         except ConfigError as error:
             raise ConfigError(f"{path}.augment", error.problem, error.fix) from None

@@ -17,7 +17,7 @@ from shardwright.errors import ConfigError
 LOSSES_OF_MASKS = ("bce_dice", "bce", "dice", "focal", "tversky")
 LOSSES_OF_LABELS = ("cross_entropy", "focal")
 LOSSES_OF_CLASSES = ("bce", "focal")
-CLASS_WEIGHTS = ("none", "balanced")
+CLASS_WEIGHTS = ("auto", "none", "balanced")
 COMPACT = "compact"
 ENCODERS = (
     COMPACT,
@@ -31,6 +31,16 @@ ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
 OPTIMIZERS = ("adamw", "adam", "sgd")
 SCHEDULES = ("cosine", "linear", "constant")
 PRECISIONS = ("float32", "bfloat16")
+# By which rule the learning rate follows the batch size, relative to `RATE_BATCH` images.
+NO_SCALING, LINEAR, SQUARE_ROOT = "none", "linear", "square_root"
+RATE_RULES = (NO_SCALING, LINEAR, SQUARE_ROOT)
+RATE_BATCH = 16
+# From random weights, and with weights or layers that are not ours.
+_RATE, _RATE_OF_OTHERS = 3e-3, 1e-3
+# A training from random weights needs updates, however few images there are; more than so many epochs only cost time.
+_UPDATES, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 10, 100
+# What an own model returns.
+OUTPUTS = ("auto", "logits", "probabilities")
 FRESH, BLESSED = "none", "blessed"
 # Begins what replaces the path of a file in a recipe: its checksum in hex follows.
 DIGEST = "blake3:"
@@ -113,6 +123,23 @@ class CheckpointConfig(Section):
 
 
 @dataclass(frozen=True)
+class ProfileConfig(Section):
+    """A trace of some steps, for TensorBoard."""
+
+    PATH: ClassVar[str] = "trainer.profile"
+
+    steps: tuple[int, ...] = option(
+        (), least=1, help="The first step of the trace and the one after its last: `[100, 110]`."
+    )
+
+    def check(self, path: str) -> None:
+        """Refuses what is no range of steps."""
+        super().check(path)
+        if self.steps and (len(self.steps) != 2 or self.steps[0] >= self.steps[1]):
+            raise ConfigError(f"{path}.steps", f"{list(self.steps)} is no range of steps", "Write e.g. [100, 110].")
+
+
+@dataclass(frozen=True)
 class TrainerConfig(Section):
     """The model and how it learns."""
 
@@ -125,9 +152,18 @@ class TrainerConfig(Section):
         help="`auto` is `unet` for segmentation and `cnn` for classification; `package.module:function` is a function "
         "of your own.",
     )
-    epochs: int = option(10, least=1, help="Times that the split train is read.")
+    epochs: int | None = option(
+        None,
+        least=1,
+        help="Times that the split train is read; by default as many as 1,500 updates take, from 10 to 100.",
+    )
     batch_size: int = option(16, least=1, help="Images of a step, on all devices and hosts together.")
-    learning_rate: float = option(1e-3, least=1e-8, most=10, help="Learning rate after the warm-up.")
+    learning_rate: float | None = option(
+        None,
+        least=1e-8,
+        most=10,
+        help="Learning rate after the warm-up; by default 0.003, and 0.001 with an encoder or your own model.",
+    )
     base_filters: int = option(
         16, least=4, most=256, help="Filters of the first layers of a model; deeper layers have multiples."
     )
@@ -137,13 +173,51 @@ class TrainerConfig(Section):
         choices=("auto", *dict.fromkeys((*LOSSES_OF_MASKS, *LOSSES_OF_LABELS))),
         help="Loss; `auto` fits the task.",
     )
-    class_weights: str = option("none", choices=CLASS_WEIGHTS, help="`balanced` weights classes by their frequency.")
+    label_smoothing: float = option(
+        0.0,
+        least=0,
+        most=0.9,
+        help="Share of the truth that is spread over all classes, or for masks moved towards a half.",
+    )
+    outputs: str = option(
+        "auto",
+        choices=OUTPUTS,
+        help="What your own model returns: `logits`, `probabilities`, or `auto`, by its last activation.",
+    )
+    class_weights: str = option(
+        "auto",
+        choices=CLASS_WEIGHTS,
+        help="`balanced` weights classes by their frequency; `auto` does so if one is far rarer than another.",
+    )
     encoder: str = option(COMPACT, choices=ENCODERS, help="Encoder of the model.")
     weights: str | None = option(
         None, form=_check_weights, help="File of weights of the encoder; by default they are random."
     )
+    encoder_rate: float = option(
+        1.0,
+        least=0,
+        most=10,
+        help="Factor of the learning rate for the weights of the encoder; 0 keeps them as they are.",
+    )
+    encoder_trainable_from: int = option(
+        1, least=1, help="Epoch from which the encoder learns; before, only the rest of the model does."
+    )
     optimizer: str = option("adamw", choices=OPTIMIZERS, help="Optimizer.")
     weight_decay: float | None = option(None, least=0, most=1, help="Weight decay of `adamw`; the default is 0.001.")
+    decayed: tuple[str, ...] = option(
+        ("*kernel",),
+        help="Patterns of the names of weights that decay, such as `*kernel`; the others (biases, scales of "
+        "normalizations) do not.",
+    )
+    clip_norm: float = option(
+        1.0, least=0, most=1e6, help="Global norm to which the gradient of an update is clipped; 0: not at all."
+    )
+    rate_rule: str = option(
+        NO_SCALING,
+        choices=RATE_RULES,
+        help="How the learning rate follows the batch: `linear` multiplies it by `batch_size / 16`, `square_root` by "
+        "the square root of that.",
+    )
     schedule: str = option("cosine", choices=SCHEDULES, help="Course of the learning rate after the warm-up.")
     warm_up: float = option(0.05, least=0, most=0.9, help="Share of the steps in which the learning rate rises.")
     patience: int | None = option(
@@ -157,7 +231,10 @@ class TrainerConfig(Section):
     )
     text: tuple[str, ...] = option((), help="Columns of `transform.text` that the model reads with the image.")
     ema: float | None = option(
-        None, least=0.5, most=0.99999, help="Momentum of a running mean of the weights, which is kept in their place."
+        None,
+        least=0.5,
+        most=0.99999,
+        help="Momentum of a running mean of the weights over the updates, which is kept in their place.",
     )
     accumulate: int = option(1, least=1, most=1024, help="Batches whose gradients make one update.")
     callbacks: str | None = option(
@@ -165,6 +242,16 @@ class TrainerConfig(Section):
         form=import_path_form("mine.training:callbacks"),
         help="Import path of a function that returns Keras callbacks.",
     )
+    evaluate_every: int = option(
+        1, least=1, help="Epochs between two evaluations on the split eval; the last one is always evaluated."
+    )
+    log_every: int = option(
+        50,
+        least=1,
+        place=True,
+        help="Steps between two lines of the log: loss, learning rate, gradient norm, speed, memory.",
+    )
+    profile: ProfileConfig = option(factory=ProfileConfig, place=True, help="A trace of some steps.")
     accelerator: str = option("auto", choices=ACCELERATORS, place=True, help="Devices that the training must run on.")
     hosts: int = option(1, least=1, place=True, help="Number of machines that train together.")
     checkpoint: CheckpointConfig = option(factory=CheckpointConfig, place=True, help="The saved state.")
@@ -172,6 +259,15 @@ class TrainerConfig(Section):
     def check(self, path: str) -> None:
         """Refuses options that contradict each other."""
         super().check(path)
+        for name in ("encoder_rate", "encoder_trainable_from"):
+            if self.encoder == COMPACT and getattr(self, name) != getattr(TrainerConfig, name):
+                raise ConfigError(
+                    f"trainer.{name}",
+                    f"{getattr(self, name)}, and trainer.encoder is compact: all weights learn from the start",
+                    f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
+                )
+        if self.outputs != "auto" and not is_import_path(self.model):
+            raise ConfigError("trainer.outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
         if is_import_path(self.model) and self.encoder != COMPACT:
             problem = f"{self.encoder!r}, but trainer.model is your own function"
             raise ConfigError("trainer.encoder", problem, "Remove trainer.encoder.")
@@ -204,6 +300,23 @@ class TrainerConfig(Section):
                 f"Use {-(-self.batch_size // self.hosts) * self.hosts}.",
             )
 
+    def epochs_of(self, images: int) -> int:
+        """Returns the number of epochs: a small set is read more often, so that as many updates are made.
+
+        Args:
+            images: images of the split train.
+        """
+        if self.epochs is not None:
+            return self.epochs
+        updates = max(1, images // min(self.batch_size, max(images, 1)) // self.accumulate)
+        return min(max(-(-_UPDATES // updates), _FEWEST_EPOCHS), _MOST_EPOCHS)
+
+    def rate_of(self) -> float:
+        """Returns the learning rate: weights and layers that are not ours get a lower one by default."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return _RATE if self.encoder == COMPACT and not is_import_path(self.model) else _RATE_OF_OTHERS
+
     def effective(self, task: str) -> TrainerConfig:
         """Returns the section with the model that `auto` means, and without options that do not shape the model.
 
@@ -216,4 +329,6 @@ class TrainerConfig(Section):
             accelerator=TrainerConfig.accelerator,
             hosts=TrainerConfig.hosts,
             checkpoint=CheckpointConfig(),
+            log_every=TrainerConfig.log_every,
+            profile=ProfileConfig(),
         )

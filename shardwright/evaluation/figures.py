@@ -25,6 +25,8 @@ TITLES: Mapping[str, tuple[str, str]] = {
         "of every image and class alone, 1 where neither truth nor prediction has any pixel; then the mean of all",
     ),
     "exact_match": ("Exact match", "images with all their classes predicted and no other"),
+    "tuned_mean_dice": ("Mean Dice at the best thresholds", "each class at the best of five thresholds on this split"),
+    "tuned_mean_f1": ("Mean F1 at the best thresholds", "each class at the best of five thresholds on this split"),
     "loss": ("Loss", ""),
     "dice": ("Dice", ""),
     "iou": ("IoU", ""),

@@ -8,6 +8,7 @@ so any partition of the images, in any order, gives the same figure to the last 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -209,17 +210,48 @@ class ClassSums:
         return values
 
 
+# Begins the name of a metric at the best of several thresholds for each class.
+TUNED = "tuned_"
+
+
 def headline(task: str, *, multi: bool = False) -> str:
     """Returns the metric that selects models: `mean_dice` for masks, `accuracy`, or `mean_f1` for several labels."""
     return "mean_dice" if task == "segmentation" else "mean_f1" if multi else "accuracy"
 
 
 def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] | None, *, multi: bool = False) -> bool:
-    """Returns whether metrics are better than the best so far: by the headline, then by the lower loss."""
+    """Returns whether metrics are better than the best so far: by the headline, then by the lower loss.
+
+    Where both have the headline at tuned thresholds, as the model will be exported, that one decides.
+    """
     if best is None:
         return True
-    name = headline(task, multi=multi)
+    name = _selecting(task, candidate, best, multi)
     return (candidate[name], -candidate["loss"]) > (best[name], -best["loss"])
+
+
+def as_good(task: str, candidate: Mapping[str, float], best: Mapping[str, float], images: int, *, multi: bool) -> bool:
+    """Returns whether a later model is worse than the best one by no more than chance.
+
+    That is so if labels of so few images differ by less than twice the standard error of the difference: 0.27 for 23
+    images, 0.03 for 2,000. Dice counts pixels, of which even a few images have many: there any difference counts.
+
+    Args:
+        task: `segmentation` or `classification`.
+        candidate: metrics of the later model.
+        best: metrics of the best one.
+        images: how many images both were measured on.
+        multi: whether an image may have several classes.
+    """
+    if task == "segmentation":
+        return False
+    name = _selecting(task, candidate, best, multi)
+    return candidate[name] > best[name] - 2 * math.sqrt(2 * best[name] * (1 - best[name]) / max(images, 1))
+
+
+def _selecting(task: str, candidate: Mapping[str, float], best: Mapping[str, float], multi: bool) -> str:
+    name = headline(task, multi=multi)
+    return TUNED + name if TUNED + name in candidate and TUNED + name in best else name
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -6,6 +6,7 @@ import base64
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from shardwright.display.html import (
 )
 from shardwright.display.numbers import number, percent
 from shardwright.evaluation.figures import TITLES, Figures, Measured, title_of
+from shardwright.evaluation.metrics import TUNED
 from shardwright.report.image_stats import color_legend
 from shardwright.report.page import Chapter
 
@@ -121,11 +123,14 @@ def _curves(history: Mapping[str, Any]) -> Iterator[Markup]:
     names = sorted({name for epoch in history["evaluation"] for name in epoch if "/" not in name})
     metrics = {name: [epoch.get(name, math.nan) for epoch in history["evaluation"]] for name in names}
     losses = {"training": history["loss"], **({"evaluation": metrics.pop("loss")} if "loss" in metrics else {})}
-    words = Measured.from_dict(history["measured"]).words() if history["evaluation"] else ""
+    measured = Measured.from_dict(history["measured"]) if history["evaluation"] else None
+    words = measured.words() if measured else ""
     note = f"Evaluation: {words}." if words else ""
     yield card("Loss by epoch", curves("c-loss", "Loss by epoch", losses, best), note=note)
     for place, (name, values) in enumerate(list(metrics.items())[:5]):
         title = f"{title_of(name)} by epoch"
+        # Its title says what its thresholds are.
+        words = replace(measured, thresholds=()).words() if measured and name.startswith(TUNED) else words
         drawn = curves(f"c-metric-{place}", f"{title}, {words}", {"evaluation": values}, best)
         yield card(isolate(title, 60), drawn, note=f"{words}.")
 

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks import loaders, record
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure
-from shardwright.config import LoaderConfig, TrainerConfig
 
 ROOT = Path(__file__).parents[2]
 # Page -> a sentence on it, with the figures that it quotes.
@@ -41,24 +40,13 @@ def test_a_page_quotes_the_recorded_figures(page: str) -> None:
 
 
 def test_the_page_names_the_settings_of_the_comparison_of_trainings() -> None:
-    compared = runpy.run_path(str(ROOT / "tools/compare_steel.py"))["CONFIG"]
-    tuned = {
-        **compared["trainer"],
-        "augment": compared["loader"]["augment"],
-        "encoding": compared["transform"]["encoding"],
-    }
-    defaults = {name: getattr(TrainerConfig(), name) for name in compared["trainer"]}
-    assert (LoaderConfig().augment, compared["transform"]["size"]) == ((), [128, 128])
-    rows = [
-        line
-        for line in record.PAGE.read_text(encoding="utf-8").splitlines()
-        if line.startswith(("| steel", "| flowers"))
-    ]
-    assert len(rows) == 3
-    for row in rows:
-        settings = tuned if "compare_steel.py" in row else defaults
-        named = dict(re.findall(r"`(\w+): ([^`]+)`", row))
-        assert named == {name: str(value).replace("'", "") for name, value in settings.items()}
+    compared = runpy.run_path(str(ROOT / "tools/compare_training.py"))
+    lines = record.PAGE.read_text(encoding="utf-8").splitlines()
+    rows = {data: next(line for line in lines if line.startswith(f"| {data}")) for data in compared["TARGETS"]}
+    for data, row in rows.items():
+        augment = compared["AUGMENT"][data]
+        assert (f"`augment: [{', '.join(augment)}]`" if augment else "the defaults") in row, data
+        assert f"+{compared['TARGETS'][data]:.2f}" in row, data
 
 
 def test_a_run_replaces_the_figures_of_its_subject(tmp_path: Path) -> None:

@@ -55,6 +55,11 @@ def half(height, width, classes, **others):
     return keras.Model(inputs, layers.Conv2D(classes, 1, strides=2, activation="sigmoid")(inputs))
 
 
+def logits(height, width, classes, **others):
+    inputs = keras.Input((height, width, 3))
+    return keras.Model(inputs, layers.Conv2D(classes, 1)(inputs))
+
+
 def scores(height, width, classes, **others):
     inputs = keras.Input((height, width, 3))
     return keras.Model(inputs, layers.Conv2D(classes, 1)(inputs) * 9)

@@ -19,9 +19,10 @@ def train_recipe(
 ) -> TrainRecipe:
     """Returns a recipe with fixed thresholds; `options` are any of the sections' other ones, under their names."""
     trainer = TrainerConfig(
-        model=model, base_filters=width, epochs=epochs, batch_size=batch_size, learning_rate=rate, seed=seed
-    )
-    loader = LoaderConfig(normalize="unit", shuffle_buffer=64)
+        model=model, base_filters=width, epochs=epochs, batch_size=batch_size, learning_rate=rate, seed=seed,
+        class_weights="none",
+    )  # fmt: skip
+    loader = LoaderConfig(normalize="unit", augment=(), shuffle_buffer=64)
     plain = TrainRecipe(trainer, loader, EvaluatorConfig(threshold=0.5, min_area=0), eval_split=eval_split)
     return changed(plain, **options)
 

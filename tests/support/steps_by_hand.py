@@ -18,6 +18,7 @@ def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
     from shardwright.components.image_trainer.training.device_input import DeviceInput
+    from shardwright.components.image_trainer.training.learner import Learner
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
     from shardwright.components.image_trainer.training.steps import build_steps, connect
 
@@ -27,24 +28,26 @@ def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
     )  # fmt: skip
     inputs = keras.Input((1,))
     model = keras.Model(inputs, keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs))
-    optimizer = build_optimizer(recipe.trainer, steps)
-    optimizer.build(model.trainable_variables)
+    optimizer = build_optimizer(recipe.trainer, steps, model=model)
     placement = Placement("cpu", backend)
     connect(placement, HostPlace())
-    made = build_steps(
-        placement, HostPlace(), model, lambda true, found: 0.1 * keras.ops.mean(found), optimizer,
-        DeviceInput("none", None, None, classes=1, ignore=False),
+    learner = Learner(
+        model, lambda true, found, counted=None: 0.1 * keras.ops.mean(found), optimizer,
+        DeviceInput("none", None, None, classes=1, ignore=False), lambda answers, true: answers,
     )  # fmt: skip
+    made = build_steps(placement, HostPlace(), learner)
     ones = np.ones((1, 1), np.float32)
-    weights, kept, answers = [], [], []
+    weights, kept, answers, norms = [], [], [], []
     for _ in range(steps):
-        float(made.train(ones, ones))
+        _, norm = np.asarray(made.train(ones, ones)).tolist()
+        norms.append(norm)
         weights.append(float(made.state()["weights/00000"][0, 0]))
         with made.evaluated():
             kept.append(float(made.state()["weights/00000"][0, 0]))
-            answers.append(float(made.predict(ones)[0, 0]))
+            counts, _ = made.evaluate(ones, ones, np.ones(1, bool))()
+            answers.append(float(counts[0, 0]))
     after = float(made.state()["weights/00000"][0, 0])
-    return {"weights": weights, "kept": kept, "answers": answers, "after": after, "traces": made.traces}
+    return {"weights": weights, "kept": kept, "answers": answers, "norms": norms, "after": after, "traces": made.traces}
 
 
 def every_case(backend: str) -> dict:

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import resource
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -256,6 +258,11 @@ def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT, kept: int
     values = sum(_values(layer) for layer in all_layers(model))
     copies = model.count_params() * _FLOAT * (_COPIES_OF_WEIGHTS + kept)
     return values * batch_size * itemsize * _FORWARD_AND_BACK + copies
+
+
+def process_memory() -> int:
+    """Returns the most bytes that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def out_of_memory(error: BaseException) -> bool:

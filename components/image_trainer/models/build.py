@@ -76,7 +76,8 @@ def model_of(spec: TrainSpec) -> keras.Model:
     keras.utils.set_random_seed(options.seed)
     sizes = {"height": spec.height, "width": spec.width, "classes": len(spec.classes), "filters": options.base_filters}
     if is_import_path(options.model):
-        return build_own_model(options.model, task=spec.task, multi=spec.multi, seed=options.seed, **sizes)
+        own = {"task": spec.task, "multi": spec.multi, "seed": options.seed, **sizes}
+        return build_own_model(options.model, options.outputs, **own)
     if options.encoder == COMPACT:
         return build_model(options.model, multi=spec.multi, seed=options.seed, words=words, **sizes)
     encoder = build_encoder(options.encoder, padded_side(spec.height), padded_side(spec.width))

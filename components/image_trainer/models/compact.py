@@ -84,16 +84,15 @@ def unet_on(features: Sequence[Any], inputs: Any, padding: tuple[int, int], shap
 def compact_cnn(shape: ModelShape) -> keras.Model:
     """Builds four residual stages (He et al., 2016), each at half the resolution of the one before.
 
-    The scores depend on the average and the maximum of every channel over the image.
+    The scores depend on the average of every channel over the image.
     """
     image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
     x = layers.Conv2D(shape.filters, 3, strides=2, padding="same", use_bias=False, name="stem")(image)
     x = _normalized(x)
-    for stage in range(_CNN_STAGES):
-        x = residual(x, _channels(shape, stage))
-        x = layers.MaxPooling2D(2, padding="same")(x)
-    x = layers.Concatenate()([layers.GlobalAveragePooling2D()(x), layers.GlobalMaxPooling2D()(x)])
-    return image_model(inputs, x, text, shape)
+    x = layers.MaxPooling2D(2, padding="same")(residual(x, shape.filters))
+    for stage in range(1, _CNN_STAGES):
+        x = residual(x, _channels(shape, stage), strides=2)
+    return image_model(inputs, layers.GlobalAveragePooling2D()(x), text, shape)
 
 
 def padded(image: Any, padding: tuple[int, int]) -> Any:
@@ -124,10 +123,13 @@ def pixel_model(
 
 
 def image_model(inputs: Any, x: Any, text: Any, shape: ModelShape) -> keras.Model:
-    """Ends a model with the probabilities of each class in the image: features [B, F] to float32 [B, C]."""
+    """Ends a model with the probabilities of each class in the image: features [B, F] to float32 [B, C].
+
+    The scores begin at 0, as in big_vision: the first loss is that of a guess, and no epoch is spent on getting there.
+    """
     x = added_to_vector(x, text, shape.words, shape.filters)
     x = layers.Dropout(_DROPOUT)(x)
-    x = layers.Dense(shape.classes, name="scores", dtype="float32")(x)
+    x = layers.Dense(shape.classes, kernel_initializer="zeros", name="scores", dtype="float32")(x)
     outputs = layers.Activation(shape.activation, dtype="float32", name="probabilities")(x)
     return keras.Model(inputs, outputs, name="cnn")
 
@@ -136,12 +138,20 @@ def _channels(shape: ModelShape, level: int) -> int:
     return shape.filters * min(2**level, _WIDEST)
 
 
-def residual(x: Any, channels: int) -> Any:
-    """Applies two convolutions, and adds their input."""
-    y = convolutions(x, channels)
+def residual(x: Any, channels: int, strides: int = 1) -> Any:
+    """Applies two convolutions, adds their input, and a ReLU.
+
+    The last scale of the two is 0 at first, so that a deep model begins as a shallow one and sums do not grow with the
+    number of stages (Goyal et al., 2017).
+    """
+    y = layers.Conv2D(channels, 3, strides=strides, padding="same", use_bias=False)(x)
+    y = layers.Conv2D(channels, 3, padding="same", use_bias=False)(_normalized(y))
+    y = _normalization(channels, gamma_initializer="zeros")(y)
+    if strides > 1:
+        x = layers.AveragePooling2D(strides, padding="same")(x)
     if x.shape[-1] != channels:
-        x = layers.Conv2D(channels, 1, use_bias=False)(x)
-    return layers.Add()([x, y])
+        x = _normalization(channels)(layers.Conv2D(channels, 1, use_bias=False)(x))
+    return layers.Activation("relu")(layers.Add()([x, y]))
 
 
 def convolutions(x: Any, channels: int) -> Any:
@@ -153,6 +163,9 @@ def convolutions(x: Any, channels: int) -> Any:
 
 
 def _normalized(x: Any) -> Any:
-    channels = x.shape[-1]
+    return layers.Activation("relu")(_normalization(x.shape[-1])(x))
+
+
+def _normalization(channels: int, **options: Any) -> Any:
     groups = next(g for g in (8, 4, 2, 1) if channels % g == 0)
-    return layers.Activation("relu")(layers.GroupNormalization(groups)(x))
+    return layers.GroupNormalization(groups, **options)

@@ -5,8 +5,9 @@
 It returns a built `keras.Model` of keras layers and `keras.ops` (so that it trains on every backend):
 
 * input: one tensor, float32 [batch, height, width, 3], normalized according to `loader.normalize`;
-* output: one tensor, float32 of probabilities: [batch, height, width, classes] for segmentation, each between 0 and 1;
-  [batch, classes] for classification, adding up to 1 unless `multi`;
+* output: one tensor, float32: [batch, height, width, classes] for segmentation, [batch, classes] for classification.
+  Probabilities, from a sigmoid, or for one class an image from a softmax; or logits, if the last layer has no
+  activation or `trainer.outputs` says so. The training uses the logits, all else the probabilities;
 * it can be saved and loaded again: layers of your own need `@keras.saving.register_keras_serializable()`.
 
 The module must be installed, or in the folder of the configuration file. Its code is part of the recipe, with all that
@@ -16,20 +17,26 @@ it imports (`components/runtime/user_code.py`), so the model is trained again af
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.image_trainer.models.logits import ACTIVATIONS, ending_in, last_activation
 from shardwright.components.model_files.keras_file import load_keras_model
 from shardwright.components.runtime.user_code import import_function
 from shardwright.errors import UsageError
 
 
-def build_own_model(path: str, **options: Any) -> Any:
+def build_own_model(path: str, returned: str = "auto", **options: Any) -> Any:
     """Calls the function of an import path and checks what it builds.
 
     Args:
         path: `package.module:function`.
+        returned: `trainer.outputs`.
         options: see above.
+
+    Returns:
+        A model that ends in probabilities, with the weights of the function's in their order.
 
     Raises:
         UsageError: the call fails, or the model does not meet the requirements.
@@ -40,19 +47,21 @@ def build_own_model(path: str, **options: Any) -> Any:
     except Exception as error:
         # A custom function may raise any error.
         raise UsageError(f"trainer.model: {path} failed ({type(error).__name__}: {error}). Correct it.") from None
-    check_own_model(
+    return checked_own_model(
         model,
         path,
         image=(options["height"], options["width"]),
         classes=options["classes"],
         masks=options["task"] == "segmentation",
         multi=options["multi"],
+        returned=returned,
     )
-    return model
 
 
-def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: int, masks: bool, multi: bool) -> None:
-    """Checks that a model meets the requirements, before the training.
+def checked_own_model(
+    model: Any, path: str, *, image: tuple[int, int], classes: int, masks: bool, multi: bool, returned: str = "auto"
+) -> Any:
+    """Checks that a model meets the requirements, before the training; returns it with probabilities at its end.
 
     Args:
         model: the function's result.
@@ -61,6 +70,7 @@ def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: i
         classes: number of classes.
         masks: whether it is for segmentation.
         multi: whether an image may have several classes.
+        returned: `trainer.outputs`.
 
     Raises:
         UsageError: the model does not meet a requirement.
@@ -83,12 +93,29 @@ def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: i
         refuse(f"gives {list(outputs[0].shape)}, not [batch, {', '.join(map(str, wanted))}]")
     if keras.backend.standardize_dtype(outputs[0].dtype) != "float32":
         refuse(f"gives {outputs[0].dtype}; make the last layer with dtype='float32'")
+    activation = "sigmoid" if masks or multi else "softmax"
+    last = last_activation(model)
+    if returned == "logits" and last in ACTIVATIONS:
+        refuse(f"ends in a {last}, and trainer.outputs says logits; remove one of them")
+    if returned == "logits" or (returned == "auto" and last in ("linear", activation)):
+        model = ending_in(model, activation)
     batch = np.random.default_rng(0).normal(size=(2, *image, 3)).astype(np.float32)
     answer = np.asarray(model(batch, training=False))
     if not np.isfinite(answer).all() or answer.min() < 0 or answer.max() > 1 + 1e-5:
-        refuse(f"answers from {answer.min():.3g} to {answer.max():.3g}, not probabilities; end in a sigmoid or softmax")
+        refuse(
+            f"answers from {answer.min():.3g} to {answer.max():.3g}, not probabilities; end in a {activation}, or set "
+            "trainer.outputs: logits"
+        )
     if not masks and not multi and np.abs(answer.sum(-1) - 1).max() > 1e-3:
         refuse("its probabilities do not add up to 1; end in a softmax")
+    _check_saved(model, batch, answer, refuse)
+    return model
+
+
+def _check_saved(model: Any, batch: Any, answer: Any, refuse: Callable[[str], None]) -> None:
+    """Refuses a model that cannot be saved and loaded, or answers otherwise then."""
+    import numpy as np
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "model.keras")
         try:

@@ -92,7 +92,7 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         return NO_CALLBACKS
     given = {
         "folder": spec.output,
-        "epochs": spec.recipe.trainer.epochs,
+        "epochs": spec.epochs,
         "steps_per_epoch": steps_per_epoch,
         "task": spec.task,
         "classes": spec.classes,
@@ -109,7 +109,7 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
             raise UsageError(
                 f"{_OPTION}: {path} returned {type(callback).__name__}. Return a list of keras.callbacks.Callback."
             )
-        callback.set_params({"epochs": spec.recipe.trainer.epochs, "steps": steps_per_epoch, "verbose": 0})
+        callback.set_params({"epochs": spec.epochs, "steps": steps_per_epoch, "verbose": 0})
         callback.set_model(model)
     model.optimizer, model.stop_training = optimizer, False
     return CallbackRunner(path, callbacks, model)

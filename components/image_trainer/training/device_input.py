@@ -78,8 +78,12 @@ def train_options(spec: TrainSpec) -> dict[str, Any]:
     if any(name in MIXING for name in read_augmentations(spec.recipe.loader.augment)):
         statistics = {"mean": spec.mean, "std": spec.std} if spec.recipe.loader.normalize == "dataset" else None
         return {"normalize": spec.recipe.loader.normalize, "statistics": statistics}
-    masks = {"masks": "bits"} if spec.task == "segmentation" else {}
-    return {"normalize": "none", "dtype": "uint8", **masks}
+    return {"normalize": "none", "dtype": "uint8", **mask_options(spec)}
+
+
+def mask_options(spec: TrainSpec) -> dict[str, Any]:
+    """Returns the options of `load` for masks as bits."""
+    return {"masks": "bits"} if spec.task == "segmentation" else {}
 
 
 def _is_bytes(values: Any) -> bool:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from keras import ops
 
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.dataset.reader import ImageDataset
 from shardwright.escaping import escape
-from shardwright.evaluation.metrics import KAGGLE_UNITS, ClassSums, LabelCounts, MaskSums
+from shardwright.evaluation.metrics import KAGGLE_UNITS, TUNED, ClassSums, LabelCounts, MaskSums, headline
+from shardwright.evaluation.thresholds import LEVELS
+from shardwright.masks.regions import IGNORE_VALUE
 
 _SHOWN = 8
+# Batches that the devices work on while the next one is read.
+_AHEAD = 1
+# Every second tenth of the levels that are tried at the end: each costs a pass over the pixels.
+_LEVELS = tuple(LEVELS[9::20].tolist())
 
 
 def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
@@ -33,51 +42,136 @@ def shown(keys: Sequence[str]) -> str:
     return ", ".join(escape(key) for key in keys[:_SHOWN]) + more
 
 
-Predict = Callable[[Any], npt.NDArray[np.float32]]
+@dataclass(frozen=True)
+class Counting:
+    """What a compiled step counts of a batch's predictions, so that only counts travel to the host.
+
+    Attributes:
+        task: `segmentation` or `classification`.
+        multi: whether an image may have several classes.
+        ignore: whether masks mark pixels that are ignored.
+        levels: probabilities from which a class is predicted, float32, rising.
+        chosen: index of the threshold of the recipe among them.
+    """
+
+    task: str
+    multi: bool
+    ignore: bool
+    levels: tuple[float, ...]
+    chosen: int
+
+    @staticmethod
+    def of(spec: TrainSpec) -> Counting:
+        """Returns that of a training: the threshold of its recipe and, if it will be tuned, four others."""
+        threshold, levels = spec.recipe.threshold, _LEVELS
+        tuned = "threshold" in spec.recipe.evaluator.tuned and (spec.task == "segmentation" or spec.multi)
+        if not tuned or threshold not in levels:
+            levels = (float(np.float32(threshold)),)
+        return Counting(spec.task, spec.multi, spec.ignore, levels, levels.index(float(np.float32(threshold))))
+
+    def __call__(self, probabilities: Any, targets: Any) -> Any:
+        """Returns the counts of each image, int32.
+
+        Args:
+            probabilities: float32 [B, H, W, C] or [B, C].
+            targets: masks [B, H, W, C], labels [B], or 0 and 1 [B, C].
+
+        Returns:
+            Of masks and of several classes [B, C, 1 + 2 L]: what is true, and for each level what is predicted and
+            true, and what is predicted. Of labels [B, 2], the likeliest class and the true one.
+        """
+        if self.task != "segmentation" and not self.multi:
+            likeliest = ops.cast(ops.argmax(probabilities, axis=-1), "int32")
+            return ops.stack([likeliest, ops.cast(targets, "int32")], axis=-1)
+        true = ops.not_equal(targets, 0)
+        counted = ops.not_equal(targets, IGNORE_VALUE) if self.ignore else None
+        true = true if counted is None else ops.logical_and(true, counted)
+        counts = [_per_image(true)]
+        for level in self.levels:
+            predicted = ops.greater_equal(probabilities, np.float32(level))
+            predicted = predicted if counted is None else ops.logical_and(predicted, counted)
+            counts += [_per_image(ops.logical_and(predicted, true)), _per_image(predicted)]
+        return ops.stack(counts, axis=-1)
+
+
+def _per_image(mask: Any) -> Any:
+    axes = tuple(range(1, len(mask.shape) - 1))
+    return ops.sum(ops.cast(mask, "int32"), axis=axes) if axes else ops.cast(mask, "int32")
+
+
+# Called with images, targets and which of them count, bool [B]; starts to evaluate them. What it returns waits for the
+# counts of this host's images, and for the mean loss of all hosts' images that count.
+Launch = Callable[[Any, Any, Any], Callable[[], tuple[npt.NDArray[Any], float]]]
 Together = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
 
 def evaluate(
-    predict: Predict,
+    launch: Launch,
     batches: Iterable[tuple[Any, ...]],
     spec: TrainSpec,
-    loss: Any,
     together: Together = lambda values: values,
 ) -> dict[str, float]:
     """Returns metrics over all batches, and `loss`, the mean over the images of their batch's loss.
 
+    Where thresholds will be tuned, `tuned_mean_dice` (or `tuned_mean_f1`) is the mean with the best of five thresholds
+    for each class: nearer to what is exported than the figure at the recipe's threshold.
+
     Args:
-        predict: images to probabilities.
-        batches: images uint8 or float32 [B, H, W, 3] and targets (masks [B, H, W, C], labels [B], or 0 and 1 [B, C]).
-            Weights [B] are optional, 0 for images that do not count.
-        spec: task, classes and threshold.
-        loss: Keras loss of targets and probabilities.
-        together: adds up numbers over the hosts; a batch's loss is that of a host's part of it.
+        launch: a backend's `evaluate`. While it computes a batch the next one is read.
+        batches: images uint8 or float32 [B, H, W, 3], targets, and possibly weights [B], 0 for images that do not
+            count.
+        spec: the training.
+        together: adds up numbers over the hosts.
     """
-    sums, total, images_seen = _kind(spec).zero(len(spec.classes)), 0.0, 0.0
+    counting = Counting.of(spec)
+    sums, by_level = _kind(spec).zero(len(spec.classes)), np.zeros((len(spec.classes), 1 + 2 * len(counting.levels)))
+    total = images_seen = 0.0
+    for counted, (counts, loss) in _finished(launch, batches):
+        if not counted.any():
+            continue
+        counts = counts[counted]
+        total += loss * len(counts)
+        images_seen += len(counts)
+        if counts.ndim == 2:
+            sums += LabelCounts.of_labels(counts[:, 0], counts[:, 1], len(spec.classes))
+            continue
+        by_level += counts.sum(0, dtype=np.int64)
+        truth, hits, predicted = (counts[..., at] for at in (0, 1 + 2 * counting.chosen, 2 + 2 * counting.chosen))
+        if spec.task == "segmentation":
+            sums += MaskSums.of_images(hits, predicted, truth)
+        else:
+            sums += ClassSums.of_labels(predicted, truth)
+    sums, others = _over_hosts(sums, (total, images_seen, *by_level.ravel().tolist()), together)
+    metrics = {**sums.report(spec.classes), "loss": others[0] / max(others[1], 1)}
+    if len(counting.levels) > 1:
+        name = headline(spec.task, multi=spec.multi)
+        metrics[TUNED + name] = _best_mean(np.reshape(others[2:], by_level.shape), metrics[name])
+    return metrics
+
+
+def _finished(launch: Launch, batches: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, Any]]:
+    """Yields which images of each batch count, and its result, when the next batch has been started."""
+    started: deque[tuple[Any, Any]] = deque()
     for images, targets, *weights in batches:
-        probabilities, true = predict(images), np.asarray(targets)
-        if weights:
-            counted = np.asarray(weights[0]) > 0
-            probabilities, true = probabilities[counted], true[counted]
-        if len(true):
-            total += float(loss(true, probabilities)) * len(true)
-            images_seen += len(true)
-            sums += _of_batch(probabilities, true, spec)
-    sums, (total, images_seen) = _over_hosts(sums, (total, images_seen), together)
-    return {**sums.report(spec.classes), "loss": total / max(images_seen, 1)}
+        counted = np.asarray(weights[0]) > 0 if weights else np.ones(len(targets), bool)
+        started.append((counted, launch(images, targets, counted)))
+        if len(started) > _AHEAD:
+            counted, result = started.popleft()
+            yield counted, result()
+    for counted, result in started:
+        yield counted, result()
+
+
+def _best_mean(by_level: npt.NDArray[np.float64], otherwise: float) -> float:
+    """Returns the mean over the classes with something true of 2I / (P + T) at the best level of each."""
+    truth, hits, predicted = by_level[:, :1], by_level[:, 1::2], by_level[:, 2::2]
+    best = np.max(2 * hits / np.maximum(predicted + truth, 1), axis=1)
+    there = truth[:, 0] > 0
+    return float(best[there].mean()) if there.any() else otherwise
 
 
 def _kind(spec: TrainSpec) -> Any:
     return MaskSums if spec.task == "segmentation" else ClassSums if spec.multi else LabelCounts
-
-
-def _of_batch(probabilities: npt.NDArray[np.float32], true: npt.NDArray[Any], spec: TrainSpec) -> Any:
-    if spec.task == "segmentation":
-        return MaskSums.of_masks(probabilities >= spec.recipe.threshold, true, ignore=spec.ignore)
-    if spec.multi:
-        return ClassSums.of_labels(probabilities >= spec.recipe.threshold, true)
-    return LabelCounts.of_labels(probabilities.argmax(-1), true, len(spec.classes))
 
 
 def _over_hosts(sums: Any, others: tuple[float, ...], together: Together) -> tuple[Any, list[float]]:

@@ -1,7 +1,7 @@
 """Training steps that were started and are not finished: while a device works on one, the next one is waiting for it.
 
 A thread waits for the losses and notes when each was there. So the loop knows how long a device had nothing to do
-because a batch was missing, on every backend.
+because a batch was missing, on every backend; and for how long because Python had not launched the next step.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from shardwright.components.image_trainer.training.steps import Backend
 
@@ -25,19 +27,24 @@ class Finished:
 
     Attributes:
         loss: its loss.
+        norm: the norm of its gradient; `None` if the backend does not say.
         positions: the positions of its images in the split.
         waited: seconds in which the devices had nothing to do because the next batch was not there.
+        idle: seconds in which they had nothing to do after it, for any reason.
     """
 
     loss: float
+    norm: float | None
     positions: Any
     waited: float
+    idle: float
 
 
 @dataclass(frozen=True)
 class _Started:
     positions: Any
-    loss: Future[tuple[float, float]]
+    result: Future[tuple[float, float | None, float]]
+    begun: float
     launched: float
     fetched: float
 
@@ -65,11 +72,14 @@ class StepsInFlight:
             batches: the batches after it.
         """
         images, targets, positions = batch
+        begun = time.perf_counter()
         result = self._steps.train(images, targets)
         launched = time.perf_counter()
-        loss = self._reader.submit(_read, result)
+        # An accelerator begins when the step has been launched; on a CPU, launching it may be computing it.
+        begun = launched if self._steps.device != "cpu" else begun
+        read = self._reader.submit(_read, result)
         following = next(batches)
-        self._started.append(_Started(positions, loss, launched, time.perf_counter()))
+        self._started.append(_Started(positions, read, begun, launched, time.perf_counter()))
         return following
 
     def finished(self, left: int = 0) -> Iterator[Finished]:
@@ -77,12 +87,14 @@ class StepsInFlight:
         while len(self._started) > left:
             step = self._started.popleft()
             try:
-                loss, there = step.loss.result()
+                loss, norm, there = step.result.result()
             except BaseException:
                 # The steps after it began with what it left.
                 self._started.clear()
                 raise
-            yield Finished(loss, step.positions, max(0.0, step.fetched - max(step.launched, there)))
+            waited = max(0.0, step.fetched - max(step.launched, there))
+            next_begun = self._started[0].begun if self._started else 0.0
+            yield Finished(loss, norm, step.positions, waited, max(waited, next_begun - there))
 
     def close(self) -> None:
         """Ends the thread; what is in flight is forgotten."""
@@ -90,6 +102,7 @@ class StepsInFlight:
         self._reader.shutdown(wait=False, cancel_futures=True)
 
 
-def _read(result: Any) -> tuple[float, float]:
-    """Returns a loss, and the time at which it was there."""
-    return float(result), time.perf_counter()
+def _read(result: Any) -> tuple[float, float | None, float]:
+    """Returns a loss, the norm of its gradient, and the time at which they were there."""
+    loss, *norms = np.asarray(result, np.float64).ravel().tolist()
+    return loss, norms[0] if norms else None, time.perf_counter()

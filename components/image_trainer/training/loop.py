@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import out_of_memory, readable
-from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer.spec import LOG_FOLDER, TrainSpec
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import (
     Arrays,
@@ -24,10 +25,11 @@ from shardwright.components.image_trainer.training.checkpoints import (
 from shardwright.components.image_trainer.training.evaluate import evaluate, keys_at, shown
 from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight
 from shardwright.components.image_trainer.training.progress import Preemption, Progress, Rate
+from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
 from shardwright.components.image_trainer.training.steps import Backend
 from shardwright.components.image_trainer.training.weights import weights_of
 from shardwright.errors import ShardwrightError, Stopped
-from shardwright.evaluation.metrics import better
+from shardwright.evaluation.metrics import as_good, better
 
 # After so many steps, or batches of an evaluation, the hosts exchange whether one of them received a signal to stop.
 _AGREE_EVERY = 10
@@ -47,7 +49,7 @@ class TrainState:
         data: training batches of this host from a step on, without end: images, targets, positions in the split.
         evaluation: passes over this host's part of the evaluation split, without end; `None` without such a split.
         evaluation_steps: batches of one pass, the same on every host.
-        loss: Keras loss.
+        evaluation_images: images of the evaluation split.
         memory: estimated bytes of a step.
     """
 
@@ -58,7 +60,7 @@ class TrainState:
     data: Callable[[int], Any]
     evaluation: Callable[[], Any] | None
     evaluation_steps: int
-    loss: Any
+    evaluation_images: int
     memory: int
 
 
@@ -70,7 +72,9 @@ class Loop:
         steps: the model in training.
         folder: its checkpoints; only host 0 reads and writes them.
         preemption: notes signals to stop.
-        send: gets the values of every epoch: `epoch` from 1, `epochs`, `loss` and, under `eval`, the metrics.
+        send: gets the values of every epoch: `epoch` from 1, `epochs`, `loss` and, under `eval`, the metrics; and
+            those of `StepLog`.
+        rate: from the number of steps done to the learning rate of the next one.
         callbacks: the user's Keras callbacks.
 
     Attributes:
@@ -86,9 +90,13 @@ class Loop:
         folder: CheckpointFolder,
         preemption: Preemption,
         send: Callable[[dict[str, Any]], None],
+        rate: Callable[[int], float] = lambda step: math.nan,
         callbacks: CallbackRunner = NO_CALLBACKS,
     ) -> None:
         self.work = work
+        every = work.spec.running.log_every
+        self._log = StepLog(every, work.batch_size, self._all_steps(), rate, steps.memory, send)
+        self._advised = self._tracing = False
         self._steps, self._folder = steps, folder
         self._in_flight = StepsInFlight(steps)
         self._preemption, self._send = preemption, send
@@ -96,7 +104,7 @@ class Loop:
         self._saved = -1
         self._positions: Any = ()
         self._held_out: Iterator[tuple[Any, ...]] | None = None
-        self._waited = self._worked = 0.0
+        self._waited = self._idle = self._worked = 0.0
         self._counted = 0
         self.progress = Progress()
         self.best: Arrays = {}
@@ -108,16 +116,16 @@ class Loop:
             ShardwrightError: the loss is not finite, memory is exhausted, or a host received a signal to stop.
         """
         self._resume()
-        recipe = self.work.spec.recipe
+        limits = self.work.spec.epochs, self.work.spec.recipe.trainer.patience
         try:
-            if not self.progress.ended(recipe.trainer.epochs, recipe.trainer.patience):
+            if not self.progress.ended(*limits):
                 # All iterators before the first step: TensorFlow decodes images one by one in iterators made later.
                 batches = self._steps.batches(self.work.data(self.progress.step))
                 if self.work.evaluation is not None:
                     self._held_out = self._steps.batches(self.work.evaluation())
                 self._begin_callbacks()
                 batch = next(batches)
-                while not self.progress.ended(recipe.trainer.epochs, recipe.trainer.patience):
+                while not self.progress.ended(*limits):
                     batch = self._epoch(batch, batches)
                 self._callbacks.call("on_train_end", self._epoch_logs())
         except ShardwrightError:
@@ -128,7 +136,10 @@ class Loop:
             raise
         finally:
             self._in_flight.close()
+            if self._tracing:
+                self._steps.trace(None)
         if not self.best:
+            self.progress.best_epoch = self.progress.epochs
             with self._steps.evaluated():
                 self.best = weights_of(self._steps.state())
 
@@ -136,8 +147,9 @@ class Loop:
         """Finishes an epoch; returns the first batch of the next one."""
         work, progress = self.work, self.progress
         begun = time.perf_counter()
-        self._waited = self._worked = 0.0
+        self._waited = self._idle = self._worked = 0.0
         self._counted = 0
+        self._log.restart()
         end = (progress.epochs + 1) * work.steps_per_epoch
         self._callbacks.call("on_epoch_begin", progress.epochs)
         for number in range(progress.step + 1, end + 1):
@@ -145,6 +157,7 @@ class Loop:
             self._stop_if_asked(number)
             if number % work.spec.running.every == 0 and number < end:
                 self._save()
+                self._log.restart()
         self._finish_all()
         trained = time.perf_counter() - begun
         metrics = self._evaluate()
@@ -154,12 +167,13 @@ class Loop:
         progress.epoch_loss = 0.0
         self._choose(metrics)
         speed = self._counted / self._worked if self._worked else 0.0
-        share = self._waited / self._worked if self._worked else 0.0
-        progress.rates.append(Rate(speed, share, time.perf_counter() - begun, trained))
+        waited, idle = (part / self._worked if self._worked else 0.0 for part in (self._waited, self._idle))
+        progress.rates.append(Rate(speed, waited, time.perf_counter() - begun, trained, idle))
         self._end_epoch()
         self._save()
         # Again, now that the checkpoint is written.
-        progress.rates[-1] = Rate(speed, share, time.perf_counter() - begun, trained)
+        progress.rates[-1] = Rate(speed, waited, time.perf_counter() - begun, trained, idle)
+        self._advise(waited, idle)
         self._report(progress.epochs - 1)
         return batch
 
@@ -168,7 +182,8 @@ class Loop:
 
         Callbacks that are called for every batch see its loss before the next step starts.
         """
-        begun, traces, waited = time.perf_counter(), self._steps.traces, self._waited
+        self._trace()
+        begun, traces, before = time.perf_counter(), self._steps.traces, (self._waited, self._idle)
         number = (self.progress.step + len(self._in_flight)) % self.work.steps_per_epoch
         self._callbacks.call("on_train_batch_begin", number)
         following = self._in_flight.start(batch, batches)
@@ -176,7 +191,8 @@ class Loop:
         self._finish_steps(0 if traced or self._callbacks.each_batch else WAITING)
         if traced:
             # Compiling is not part of the speed.
-            self._waited = waited
+            self._waited, self._idle = before
+            self._log.restart()
         else:
             self._worked += time.perf_counter() - begun
             self._counted += self.work.batch_size
@@ -188,11 +204,31 @@ class Loop:
             self._positions = step.positions
             if not math.isfinite(step.loss):
                 raise self._end(self._not_finite(step.loss))
+            if step.norm is not None and not math.isfinite(step.norm):
+                raise self._end(self._not_finite(step.norm, what="the norm of the gradient"))
             number = self.progress.step % self.work.steps_per_epoch
             self._waited += step.waited
+            self._idle += step.idle
             self.progress.step += 1
             self.progress.epoch_loss += step.loss
+            self._log.add(self.progress.step, step)
             self._callbacks.call("on_train_batch_end", number, {"loss": step.loss})
+
+    def _trace(self) -> None:
+        """Begins or ends the trace of `trainer.profile`, before the next step starts."""
+        first, last = self.work.spec.running.profile or (0, 0)
+        number = self.progress.step + len(self._in_flight) + 1
+        if self._tracing != (first <= number < last):
+            self._finish_all()
+            self._tracing = not self._tracing
+            self._steps.trace(str(Path(self.work.spec.output, LOG_FOLDER)) if self._tracing else None)
+
+    def _advise(self, waited: float, idle: float) -> None:
+        """Says once what would help if the devices had no work for much of an epoch; that is no news on a CPU."""
+        advice = "" if self._advised or self._steps.device == "cpu" else stall_advice(waited, idle)
+        if advice:
+            self._advised = True
+            self._send({"note": advice})
 
     def _finish_all(self) -> None:
         """Records all steps in flight: what follows needs the state after them."""
@@ -223,24 +259,37 @@ class Loop:
         return {"loss": progress.losses[-1], **{f"val_{name}": value for name, value in held_out.items()}}
 
     def _evaluate(self) -> dict[str, float] | None:
-        """Returns metrics of the model; incomplete after a signal to stop, which leaves no time for all batches."""
-        work = self.work
+        """Returns metrics of the model, none in an epoch that is not evaluated.
+
+        They are incomplete after a signal to stop, which leaves no time for all batches.
+        """
+        work, epoch = self.work, self.progress.epochs + 1
         if self._held_out is None:
             return None
+        if epoch % work.spec.recipe.trainer.evaluate_every and epoch != work.spec.epochs:
+            return {}
         numbered = enumerate(islice(self._held_out, work.evaluation_steps))
         batches = (batch for _, batch in takewhile(lambda pair: not self._asked_to_stop(pair[0]), numbered))
         with self._steps.evaluated():
-            return evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
+            return evaluate(self._steps.evaluate, batches, work.spec, self._steps.together)
 
     def _choose(self, metrics: dict[str, float] | None) -> None:
-        """Records the metrics of the epoch, and keeps its weights if it is the best."""
+        """Records the metrics of the epoch, and keeps its weights if they are the best, or as good and later.
+
+        Later weights have learned more at a lower rate, and the best of many measurements on few images is luck.
+        """
         work, progress = self.work, self.progress
         if metrics is None:
-            progress.best_epoch, progress.best_step = progress.epochs, 0
+            progress.best_epoch = progress.peak_epoch = progress.epochs
+            progress.best_step = 0
             return
-        before = progress.best
+        task, multi, peak = work.spec.task, work.spec.multi, progress.peak
         progress.evaluations.append(metrics)
-        if not better(work.spec.task, metrics, before, multi=work.spec.multi):
+        if not metrics:
+            return
+        if better(task, metrics, peak, multi=multi):
+            progress.peak_epoch = progress.epochs
+        elif peak is None or not as_good(task, metrics, peak, work.evaluation_images, multi=multi):
             return
         with self._steps.evaluated():
             self.best = weights_of(self._steps.state())
@@ -254,10 +303,11 @@ class Loop:
         progress, rate = self.progress, self.progress.rates[index]
         message = {
             "epoch": index + 1,
-            "epochs": self.work.spec.recipe.trainer.epochs,
+            "epochs": self.work.spec.epochs,
             "loss": progress.losses[index],
             "images_per_second": rate.images_per_second,
             "input_bound": rate.input_bound,
+            "idle": rate.idle,
         }
         self._send({**message, "eval": progress.evaluations[index]} if progress.evaluations else message)
 
@@ -343,4 +393,4 @@ class Loop:
         )
 
     def _all_steps(self) -> int:
-        return self.work.steps_per_epoch * self.work.spec.recipe.trainer.epochs
+        return self.work.steps_per_epoch * self.work.spec.epochs

@@ -1,6 +1,7 @@
-"""Losses of masks and labels, with ignored pixels and class weights.
+"""Losses of masks and labels, with ignored pixels and class weights, from logits.
 
-Only `keras.ops`, so the same code runs on TensorFlow and on JAX. Each part of a mask's loss is a value per class over
+Only `keras.ops`, so the same code runs on TensorFlow and on JAX. From logits, losses and gradients are right wherever a
+float32 can be: also where a model is confidently wrong. Each part of a mask's loss is a value per class over
 the whole batch. So an image without a class counts neither as a full success nor as a full failure. The loss is the
 weighted mean over the classes.
 
@@ -22,7 +23,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import keras
 from keras import ops
 
 from shardwright.components.image_trainer.spec import TrainSpec
@@ -33,18 +33,22 @@ from shardwright.masks.regions import IGNORE_VALUE
 _SMOOTH = 1.0
 _GAMMA = 2.0
 _FALSE, _MISSED = 0.3, 0.7
-_EPSILON = 1e-7
 
 
-class MaskLoss(keras.losses.Loss):
+class MaskLoss:
     """A loss of masks, or of several classes an image.
+
+    Attributes:
+        activation: what makes probabilities of the logits.
 
     Args:
         kind: one of those above that are for masks.
         weights: weight of every class, C numbers; only their ratios count. `None`: all alike.
         ignore: whether masks may contain `IGNORE_VALUE`; such pixels do not count.
-        name: the loss's name.
+        smoothing: share by which the truth of `bce` and `focal` moves from 0 and 1 towards a half; overlaps keep it.
     """
+
+    activation = "sigmoid"
 
     def __init__(
         self,
@@ -52,31 +56,33 @@ class MaskLoss(keras.losses.Loss):
         *,
         weights: Sequence[float] | None = None,
         ignore: bool = False,
-        name: str = "mask_loss",
+        smoothing: float = 0.0,
     ) -> None:
-        super().__init__(name=name, reduction="sum_over_batch_size")
-        self._parts = [_PARTS[part] for part in kind.split("_")]
+        self._parts = kind.split("_")
         self._weights = None if weights is None else [w * len(weights) / sum(weights) for w in weights]
-        self._ignore = ignore
+        self._ignore, self._smoothing = ignore, smoothing
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def __call__(self, truth: Any, logits: Any, counted: Any = None) -> Any:
         """Returns the loss of a batch.
 
         Args:
-            y_true: 0 or 1 (or `IGNORE_VALUE`) [B, ..., C], any number type.
-            y_pred: probabilities, float32 [B, ..., C].
+            truth: 0 or 1 (or `IGNORE_VALUE`, or shares between 0 and 1) [B, ..., C], any number type.
+            logits: [B, ..., C]; whatever their type, the loss is computed in float32.
+            counted: 1 for the images that count, 0 for others, [B]; `None`: all count.
 
         Returns:
             float32 scalar; 0 if no pixel counts.
         """
-        truth = ops.cast(y_true, y_pred.dtype)
-        counted = None
+        truth, logits = ops.cast(truth, "float32"), ops.cast(logits, "float32")
+        if counted is not None:
+            counted = ops.reshape(ops.cast(counted, "float32"), (-1, *[1] * (len(logits.shape) - 1)))
+            counted = ops.broadcast_to(counted, ops.shape(logits))
         if self._ignore:
-            counted = ops.cast(ops.not_equal(truth, IGNORE_VALUE), y_pred.dtype)
-            truth, y_pred = truth * counted, y_pred * counted
-        per_class = sum(part(truth, y_pred, counted) for part in self._parts)
+            known = ops.cast(ops.not_equal(truth, IGNORE_VALUE), "float32")
+            truth, counted = truth * known, known if counted is None else known * counted
+        per_class = sum(_PARTS[part](truth, logits, counted, self._smoothing) for part in self._parts)
         if self._weights is not None:
-            per_class = per_class * ops.convert_to_tensor(self._weights, y_pred.dtype)
+            per_class = per_class * ops.convert_to_tensor(self._weights, "float32")
         return ops.mean(per_class)
 
 
@@ -88,27 +94,44 @@ def _over_pixels(values: Any, counted: Any) -> Any:
     return ops.sum(values * counted, axis=axes) / ops.maximum(ops.sum(counted, axis=axes), 1.0)
 
 
-def _cross_entropy(truth: Any, probabilities: Any, counted: Any) -> Any:
-    return _over_pixels(ops.binary_crossentropy(truth, probabilities), counted)
+def _cross_entropy(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
+    return _over_pixels(_entropy(_smoothed(truth, smoothing), logits), counted)
 
 
-def _focal(truth: Any, probabilities: Any, counted: Any) -> Any:
-    missing = truth * (1.0 - probabilities) + (1.0 - truth) * probabilities
-    return _over_pixels(missing**_GAMMA * ops.binary_crossentropy(truth, probabilities), counted)
+def _focal(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
+    truth, p = _smoothed(truth, smoothing), ops.sigmoid(logits)
+    missing = truth * (1.0 - p) + (1.0 - truth) * p
+    return _over_pixels(ops.square(missing) * _entropy(truth, logits), counted)
 
 
-def _dice(truth: Any, probabilities: Any, counted: Any) -> Any:
-    return 1.0 - soft_dice(truth, probabilities)
+def _entropy(truth: Any, logits: Any) -> Any:
+    """Returns binary cross-entropies; -log(sigmoid(x)) is softplus(-x)."""
+    return ops.softplus(logits) - truth * logits
 
 
-def _tversky(truth: Any, probabilities: Any, counted: Any) -> Any:
+def _smoothed(truth: Any, smoothing: float) -> Any:
+    return truth * (1.0 - smoothing) + 0.5 * smoothing if smoothing else truth
+
+
+def _dice(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
+    return 1.0 - soft_dice(*_overlapping(truth, logits, counted))
+
+
+def _tversky(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
+    truth, p = _overlapping(truth, logits, counted)
     axes = tuple(range(len(truth.shape) - 1))
-    shared, true, predicted = (ops.sum(v, axis=axes) for v in (truth * probabilities, truth, probabilities))
+    shared, true, predicted = (ops.sum(v, axis=axes) for v in (truth * p, truth, p))
     below = shared + _FALSE * (predicted - shared) + _MISSED * (true - shared)
     return 1.0 - (shared + _SMOOTH) / (below + _SMOOTH)
 
 
-_PARTS: dict[str, Callable[[Any, Any, Any], Any]] = {
+def _overlapping(truth: Any, logits: Any, counted: Any) -> tuple[Any, Any]:
+    """Returns truth and probabilities, both 0 in pixels that do not count."""
+    p = ops.sigmoid(logits)
+    return (truth, p) if counted is None else (truth * counted, p * counted)
+
+
+_PARTS: dict[str, Callable[[Any, Any, Any, float], Any]] = {
     "bce": _cross_entropy,
     "dice": _dice,
     "focal": _focal,
@@ -117,9 +140,10 @@ _PARTS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def soft_dice(truth: Any, probabilities: Any) -> Any:
-    """Returns Dice of probabilities against masks, float [B, ..., C] each, over batch and pixels: float [C].
+    """Returns Dice of probabilities against masks, float32 [B, ..., C] each, over batch and pixels: float32 [C].
 
-    One pixel is added to both sides of the fraction, so that a class that is absent and not predicted scores 1.
+    On several hosts the batch is that of all of them, since a step is compiled for it. One pixel is added to both sides
+    of the fraction, so that a class that is absent and not predicted scores 1.
     """
     axes = tuple(range(len(truth.shape) - 1))
     shared = ops.sum(truth * probabilities, axis=axes)
@@ -127,41 +151,56 @@ def soft_dice(truth: Any, probabilities: Any) -> Any:
     return (2.0 * shared + _SMOOTH) / (total + _SMOOTH)
 
 
-class LabelLoss(keras.losses.Loss):
+class LabelLoss:
     """A loss of one class an image.
+
+    Attributes:
+        activation: what makes probabilities of the logits.
 
     Args:
         kind: `cross_entropy` or `focal`.
         weights: weight of every class, K numbers; an image counts by that of its true class. `None`: all alike.
-        name: the loss's name.
+        smoothing: share of the truth that is spread over all classes.
     """
 
+    activation = "softmax"
+
     def __init__(
-        self, kind: str = "cross_entropy", *, weights: Sequence[float] | None = None, name: str = "label_loss"
+        self, kind: str = "cross_entropy", *, weights: Sequence[float] | None = None, smoothing: float = 0.0
     ) -> None:
-        super().__init__(name=name, reduction="sum_over_batch_size")
         self._focal = kind == "focal"
         self._weights = None if weights is None else list(weights)
+        self._smoothing = smoothing
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Returns the loss of every image, float32 [B].
+    def __call__(self, truth: Any, logits: Any, counted: Any = None) -> Any:
+        """Returns the mean loss of the images, float32 scalar.
 
         Args:
-            y_true: labels, whole numbers [B], or shares of the classes, float32 [B, K], as mixup makes them.
-            y_pred: probabilities, float32 [B, K].
+            truth: labels, whole numbers [B], or shares of the classes, float32 [B, K], as mixup makes them.
+            logits: [B, K]; whatever their type, the loss is computed in float32.
+            counted: 1 for the images that count, 0 for others, [B]; `None`: all count.
         """
-        classes = y_pred.shape[-1]
-        if len(y_true.shape) == 2 and y_true.shape[-1] == classes:
-            truth = ops.cast(y_true, y_pred.dtype)
+        classes, truth = logits.shape[-1], ops.convert_to_tensor(truth)
+        if len(truth.shape) == 2 and truth.shape[-1] == classes:
+            truth = ops.cast(truth, "float32")
         else:
-            truth = ops.one_hot(ops.cast(ops.reshape(y_true, (-1,)), "int32"), classes, dtype=y_pred.dtype)
-        of_class = -ops.log(ops.maximum(y_pred, _EPSILON))
-        if self._focal:
-            of_class = of_class * (1.0 - y_pred) ** _GAMMA
-        losses = ops.sum(truth * of_class, axis=-1)
+            truth = ops.one_hot(ops.cast(ops.reshape(truth, (-1,)), "int32"), classes, dtype="float32")
+        weights = 1.0
         if self._weights is not None:
-            losses = losses * ops.sum(truth * ops.convert_to_tensor(self._weights, y_pred.dtype), axis=-1)
-        return losses
+            weights = ops.sum(truth * ops.convert_to_tensor(self._weights, "float32"), axis=-1)
+        if self._smoothing:
+            truth = truth * (1.0 - self._smoothing) + self._smoothing / classes
+        of_class = -ops.log_softmax(ops.cast(logits, "float32"))
+        if self._focal:
+            of_class = of_class * ops.square(1.0 - ops.exp(-of_class))
+        losses = ops.sum(truth * of_class, axis=-1) * weights
+        if counted is None:
+            return ops.mean(losses)
+        counted = ops.cast(counted, "float32")
+        return ops.sum(losses * counted) / ops.maximum(ops.sum(counted), 1.0)
+
+
+Loss = MaskLoss | LabelLoss
 
 
 def build_loss(
@@ -171,7 +210,8 @@ def build_loss(
     multi: bool = False,
     kind: str = "auto",
     weights: Sequence[float] | None = None,
-) -> keras.losses.Loss:
+    smoothing: float = 0.0,
+) -> Loss:
     """Returns the loss of a task.
 
     Args:
@@ -180,6 +220,7 @@ def build_loss(
         multi: whether an image may have several classes: its target is then 0 or 1 for each, not the class's index.
         kind: a kind of the table above that is for the task, or `auto`, its default.
         weights: weight of every class; `None`: all alike.
+        smoothing: `trainer.label_smoothing`.
 
     Raises:
         UsageError: the kind is not one of the task's.
@@ -190,14 +231,20 @@ def build_loss(
         several = " of several classes an image" if multi else ""
         raise UsageError(f"trainer.loss: {kind!r} is not one of {task}{several}. Use one of: auto, {', '.join(kinds)}.")
     if kinds is LOSSES_OF_LABELS:
-        return LabelLoss(chosen, weights=weights)
-    return MaskLoss(chosen, weights=weights, ignore=ignore)
+        return LabelLoss(chosen, weights=weights, smoothing=smoothing)
+    return MaskLoss(chosen, weights=weights, ignore=ignore, smoothing=smoothing)
 
 
-def loss_of(spec: TrainSpec) -> keras.losses.Loss:
+def loss_of(spec: TrainSpec) -> Loss:
     """Returns the loss of a training."""
+    options = spec.recipe.trainer
     return build_loss(
-        spec.task, ignore=spec.ignore, multi=spec.multi, kind=spec.recipe.trainer.loss, weights=spec.class_weights
+        spec.task,
+        ignore=spec.ignore,
+        multi=spec.multi,
+        kind=options.loss,
+        weights=spec.class_weights,
+        smoothing=options.label_smoothing,
     )
 
 

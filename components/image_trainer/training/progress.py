@@ -26,12 +26,14 @@ class Rate:
         input_bound: share of that time in which the devices waited for images, at most.
         seconds: of the epoch, evaluation and checkpoints included.
         training_seconds: of its steps alone, checkpoints between them included.
+        idle: share of the time of the steps in which the devices had nothing to do, for any reason.
     """
 
     images_per_second: float
     input_bound: float
     seconds: float
     training_seconds: float
+    idle: float = 0.0
 
 
 @dataclass
@@ -44,8 +46,9 @@ class Progress:
         losses: mean loss of every whole epoch.
         evaluations: metrics of every whole epoch; empty without a split for them.
         rates: how fast every whole epoch went.
-        best_epoch: the best one, from 1; 0: none yet.
+        best_epoch: the one whose weights are kept, from 1; 0: none yet.
         best_step: steps done when it ended.
+        peak_epoch: the one with the best metrics; later ones that are worse by no more than chance are kept for it.
         resumed: steps at which the training was resumed.
         stopped: whether a callback has ended the training.
     """
@@ -57,6 +60,7 @@ class Progress:
     rates: list[Rate] = field(default_factory=list)
     best_epoch: int = 0
     best_step: int = 0
+    peak_epoch: int = 0
     resumed: list[int] = field(default_factory=list)
     stopped: bool = False
 
@@ -66,13 +70,13 @@ class Progress:
         return len(self.losses)
 
     @property
-    def best(self) -> dict[str, float] | None:
-        """Metrics of the best epoch."""
-        return self.evaluations[self.best_epoch - 1] if self.best_epoch and self.evaluations else None
+    def peak(self) -> dict[str, float] | None:
+        """The best metrics of an epoch."""
+        return self.evaluations[self.peak_epoch - 1] if self.peak_epoch and self.evaluations else None
 
     def ended(self, epochs: int, patience: int | None) -> bool:
         """Returns whether all epochs are done, the last `patience` of them were not better, or a callback ended it."""
-        late = patience is not None and self.epochs - self.best_epoch >= patience
+        late = patience is not None and self.epochs - self.peak_epoch >= patience
         return self.stopped or self.epochs >= epochs or late
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ optimizer, so there is one model code and one loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.device_input import DeviceInput
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.errors import ShardwrightError
 
 
@@ -35,7 +35,7 @@ class Backend(Protocol):
     traces: int
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """Returns this host's batches of a `tf.data.Dataset`, for `train` and `predict`.
+        """Returns this host's batches of a `tf.data.Dataset`, for `train` and `evaluate`.
 
         Raises:
             DatasetError: while iterating: a record is damaged.
@@ -43,21 +43,42 @@ class Backend(Protocol):
         ...
 
     def train(self, images: Any, targets: Any) -> Any:
-        """Does a step, possibly in the background. `float(result)` waits for the loss over the batch of all hosts.
+        """Does a step, possibly in the background.
 
         Args:
             images: uint8 or float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32
                 [b, V]. See `DeviceInput.images`.
             targets: this host's part. See `DeviceInput.targets`.
+
+        Returns:
+            The loss over the batch of all hosts and the norm of its gradient, float32 [2]; `np.asarray` waits for it.
         """
         ...
 
-    def predict(self, images: Any) -> npt.NDArray[np.float32]:
-        """Returns the probabilities of this host's images, in their order."""
+    def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
+        """Evaluates a batch, possibly in the background.
+
+        Args:
+            images: as in `train`.
+            targets: as in `train`.
+            counted: which of this host's images count, bool [b].
+
+        Returns:
+            A function that waits for what `count` returns of this host's images, and for the loss over those of all
+            hosts.
+        """
+        ...
+
+    def memory(self) -> int:
+        """Returns the most bytes that a device of this host has held so far; of a CPU, that this process has."""
+        ...
+
+    def trace(self, folder: str | None) -> None:
+        """Begins to write a trace of what runs into a folder of TensorBoard; `None` ends it."""
         ...
 
     def evaluated(self) -> AbstractContextManager[None]:
-        """Uses the weights to be kept in `predict` and `state`: with `ema` the running mean."""
+        """Uses the weights to be kept in `evaluate` and `state`: with `ema` the running mean."""
         ...
 
     def write_variables(self) -> None:
@@ -85,9 +106,7 @@ class Backend(Protocol):
         ...
 
 
-def build_steps(
-    placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any, prepare: DeviceInput
-) -> Backend:
+def build_steps(placement: Placement, place: HostPlace, learner: Learner) -> Backend:
     """Returns the backend of a placement; call `connect` before building the model.
 
     Raises:
@@ -96,10 +115,10 @@ def build_steps(
     if placement.backend == "jax":
         from shardwright.components.image_trainer.training.steps_jax import JaxSteps
 
-        return JaxSteps(place, model, loss, optimizer, prepare)
+        return JaxSteps(place, learner)
     from shardwright.components.image_trainer.training.steps_tensorflow import TensorFlowSteps
 
-    return TensorFlowSteps(model, loss, optimizer, prepare)
+    return TensorFlowSteps(learner)
 
 
 def connect(placement: Placement, place: HostPlace) -> int:

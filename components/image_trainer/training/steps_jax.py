@@ -7,13 +7,14 @@ outside Keras's variables, as arrays that a step takes and returns.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
@@ -21,10 +22,10 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.devices.placement import Placement
+from shardwright.components.image_trainer.devices.placement import Placement, process_memory
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.device_input import DeviceInput
 from shardwright.components.image_trainer.training.jax_compat import CoordinatorStore
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -72,15 +73,12 @@ class JaxSteps:
 
     Args:
         place: this host among all.
-        model: the model.
-        loss: its loss.
-        optimizer: built for the model.
-        prepare: turns batches into inputs and targets of the model.
+        learner: what is trained.
     """
 
-    def __init__(self, place: HostPlace, model: Any, loss: Any, optimizer: Any, prepare: DeviceInput) -> None:
-        self._place, self._model, self._loss, self._optimizer = place, model, loss, optimizer
-        self._prepare = prepare
+    def __init__(self, place: HostPlace, learner: Learner) -> None:
+        self._place, self._learner, self._model, self._optimizer = place, learner, learner.model, learner.optimizer
+        self._called = learner.logit_model.model if learner.loss else learner.model
         devices = jax.devices()
         self.devices = len(devices)
         self.device = devices[0].device_kind
@@ -90,25 +88,25 @@ class JaxSteps:
         self._split = NamedSharding(mesh, PartitionSpec(_BATCH))
         self._state: dict[str, list[Any]] = {}
         # Launching a step keeps the main thread busy for most of its time on a GPU.
-        self._ahead = place.count == 1 and devices[0].platform != "cpu"
+        self._ahead = devices[0].platform != "cpu"
         self._store = CoordinatorStore(place) if place.count > 1 and devices[0].platform == "cpu" else None
         self.restore({})
         # A CPU cannot use donated buffers, and old versions warn about it at every step.
         donated = () if devices[0].platform == "cpu" else (0,)
         self._train = jax.jit(self._step, donate_argnums=donated, out_shardings=(self._everywhere, self._everywhere))
-        self._predict = jax.jit(self._forward, out_shardings=self._split)
+        self._evaluate = jax.jit(self._evaluation, out_shardings=(self._split, self._everywhere))
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """See `Backend.batches`. Images go to the devices; weights of examples stay on the host.
+        """See `Backend.batches`. Images and targets go to the devices; positions and weights stay on the host.
 
-        A thread reads batches ahead for a GPU or a TPU of this host alone. It copies the targets to the device, too.
+        For a GPU or a TPU, a thread reads batches ahead and copies them. No host waits for another one in that.
         """
         placed = map(self._placed, with_plain_errors(data.as_numpy_iterator()))
         return read_ahead(placed, _AHEAD) if self._ahead else placed
 
     def _placed(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
         images, targets, *others = batch
-        return jax.tree.map(self.spread, images), self.spread(targets) if self._ahead else targets, *others
+        return jax.tree.map(self.spread, images), self.spread(targets), *others
 
     def spread(self, part: npt.NDArray[Any]) -> Any:
         """Returns a batch on all devices, from this host's part of it, split along its first axis."""
@@ -118,20 +116,30 @@ class JaxSteps:
 
     def train(self, images: Any, targets: Any) -> Any:
         """See `Backend.train`."""
-        loss, self._state = self._train(self._state, images, self.spread(targets))
+        loss, self._state = self._train(self._state, images, targets)
         return loss
 
-    def predict(self, images: Any) -> npt.NDArray[np.float32]:
-        """See `Backend.predict`."""
-        found = self._predict(self._state["weights"], self._state["state"], images)
-        shards = sorted(found.addressable_shards, key=lambda shard: shard.index[0].start or 0)
-        return np.concatenate([np.asarray(shard.data, np.float32) for shard in shards])
+    def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
+        """See `Backend.evaluate`."""
+        weights, others = self._state["weights"], self._state["state"]
+        counts, loss = self._evaluate(weights, others, images, targets, self.spread(counted))
+        shards = sorted(counts.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+        return lambda: (np.concatenate([np.asarray(shard.data) for shard in shards]), float(loss))
+
+    def memory(self) -> int:
+        """See `Backend.memory`."""
+        known = [device.memory_stats() for device in jax.local_devices() if device.platform != "cpu"]
+        return max((int(stats["peak_bytes_in_use"]) for stats in known if stats), default=0) or process_memory()
+
+    def trace(self, folder: str | None) -> None:
+        """See `Backend.trace`."""
+        jax.profiler.start_trace(folder) if folder else jax.profiler.stop_trace()
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
         """See `Backend.evaluated`."""
         before = self._state
-        if self._optimizer.use_ema:
+        if self._optimizer.means:
             assign(self._model, self._optimizer, self.state())
             weights = self._model.trainable_variables
             self._optimizer.finalize_variable_values(weights)
@@ -191,19 +199,24 @@ class JaxSteps:
     def _step(self, state: dict[str, list[Any]], images: Any, targets: Any) -> tuple[Any, dict[str, list[Any]]]:
         self.traces += 1  # Runs when the function is traced, not when it is called.
 
-        images, targets = self._prepare.images(images), self._prepare.targets(targets)
+        images, targets = self._learner.prepared(images, targets)
 
         def loss_of(weights: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
-            outputs, others = self._model.stateless_call(weights, others, images, training=True)
-            return self._loss(targets, outputs), others
+            outputs, others = self._called.stateless_call(weights, others, images, training=True)
+            return self._learner.loss_of(outputs, targets), others
 
         weights, others = state["weights"], state["state"]
         (loss, others), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights, others)
+        norm = jnp.sqrt(sum(jnp.sum(jnp.square(g.astype(jnp.float32))) for g in gradients))
         weights, optimizer = self._optimizer.stateless_apply(state["optimizer"], gradients, weights)
-        return loss, {"weights": weights, "state": others, "optimizer": optimizer}
+        return jnp.stack([loss, norm]), {"weights": weights, "state": others, "optimizer": optimizer}
 
-    def _forward(self, weights: list[Any], others: list[Any], images: Any) -> Any:
-        return self._model.stateless_call(weights, others, self._prepare.images(images), training=False)[0]
+    def _evaluation(
+        self, weights: list[Any], others: list[Any], images: Any, targets: Any, counted: Any
+    ) -> tuple[Any, Any]:
+        images, targets = self._learner.prepared(images, targets)
+        outputs = self._called.stateless_call(weights, others, images, training=False)[0]
+        return self._learner.evaluation_of(outputs, targets, counted)
 
 
 def read_ahead(items: Iterable[_Item], count: int) -> Iterator[_Item]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from shardwright.components.image_trainer.devices.placement import Placement
+from shardwright.components.image_trainer.devices.placement import Placement, process_memory
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.device_input import DeviceInput
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -41,21 +41,19 @@ class TensorFlowSteps:
     """See `steps.Backend`.
 
     Args:
-        model: the model.
-        loss: its loss.
-        optimizer: built for the model.
-        prepare: turns batches into inputs and targets of the model.
+        learner: what is trained.
     """
 
-    def __init__(self, model: Any, loss: Any, optimizer: Any, prepare: DeviceInput) -> None:
-        self._model, self._loss, self._optimizer, self._prepare = model, loss, optimizer, prepare
+    def __init__(self, learner: Learner) -> None:
+        self._learner, self._model, self._optimizer = learner, learner.model, learner.optimizer
+        self._called = learner.logit_model.model if learner.loss else learner.model
         self.devices = 1
         gpus = tf.config.get_visible_devices(_ONE_GPU)
         self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"] if gpus else "cpu"
         self.traces = 0
         # On a CPU, XLA costs more time compiling than it saves in a run of minutes.
         self._train = tf.function(self._step, jit_compile=False)
-        self._predict = tf.function(self._forward, jit_compile=False)
+        self._evaluate = tf.function(self._evaluation, jit_compile=False)
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """See `Backend.batches`. The iterator is made immediately, see `_deterministic`."""
@@ -65,14 +63,25 @@ class TensorFlowSteps:
         """See `Backend.train`."""
         return self._train(images, targets)
 
-    def predict(self, images: Any) -> npt.NDArray[np.float32]:
-        """See `Backend.predict`."""
-        return np.asarray(self._predict(images), np.float32)
+    def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
+        """See `Backend.evaluate`."""
+        counts, loss = self._evaluate(images, targets, counted)
+        return lambda: (np.asarray(counts), float(loss))
+
+    def memory(self) -> int:
+        """See `Backend.memory`."""
+        if self.device == "cpu":
+            return process_memory()
+        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+
+    def trace(self, folder: str | None) -> None:
+        """See `Backend.trace`."""
+        tf.profiler.experimental.start(folder) if folder else tf.profiler.experimental.stop()
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
         """See `Backend.evaluated`."""
-        if not self._optimizer.use_ema:
+        if not self._optimizer.means:
             yield
             return
         before = self.state()
@@ -107,16 +116,19 @@ class TensorFlowSteps:
     def _step(self, images: Any, targets: Any) -> Any:
         self.traces += 1  # Runs when the function is traced, not when it is called.
         _deterministic()
-        images, targets = self._prepare.images(images), self._prepare.targets(targets)
+        images, targets = self._learner.prepared(images, targets)
         trained = self._model.trainable_variables
         with tf.GradientTape() as tape:
-            loss = self._loss(targets, self._model(images, training=True))
-        self._optimizer.apply(tape.gradient(loss, trained), trained)
-        return loss
+            loss = self._learner.loss_of(self._called(images, training=True), targets)
+        gradients = tape.gradient(loss, trained)
+        self._optimizer.apply(gradients, trained)
+        return tf.stack([loss, tf.linalg.global_norm(gradients)])
 
-    def _forward(self, images: Any) -> Any:
+    def _evaluation(self, images: Any, targets: Any, counted: Any) -> tuple[Any, Any]:
         _deterministic()
-        return self._model(self._prepare.images(images), training=False)
+        images, targets = self._learner.prepared(images, targets)
+        outputs = self._called(images, training=False)
+        return self._learner.evaluation_of(outputs, targets, counted)
 
 
 def _deterministic() -> None:

@@ -31,7 +31,9 @@ from shardwright.images import tf_ops
 
 _TRAIN, _EVAL, _PICTURES = "train", "eval", "pictures"
 # The values of an epoch that TensorBoard shows, besides the metrics.
-_SCALARS = ("loss", "images_per_second", "input_bound")
+_SCALARS = ("loss", "images_per_second", "input_bound", "idle")
+# Before the values of steps, whose numbers are not those of epochs.
+_STEP = "step/"
 _SHOWN = 8
 
 
@@ -57,6 +59,11 @@ class CurveLog:
         _write_scalars(self._runs[_TRAIN], message["epoch"], {n: message[n] for n in _SCALARS if n in message})
         if "eval" in message:
             _write_scalars(self._runs[_EVAL], message["epoch"], message["eval"])
+
+    def write_step(self, message: Mapping[str, Any]) -> None:
+        """Writes the numbers in a message of `step_log.StepLog`."""
+        values = {f"{_STEP}{name}": value for name, value in message.items() if name not in ("step", "steps")}
+        _write_scalars(self._runs[_TRAIN], message["step"], values)
 
 
 def log_images(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:

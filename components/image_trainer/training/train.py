@@ -15,9 +15,10 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, device_batch, readable, step_bytes
 from shardwright.components.image_trainer.models.build import model_of
 from shardwright.components.image_trainer.spec import MODEL_FILE, NEEDS, TrainSpec
-from shardwright.components.image_trainer.training.callbacks import CallbackRunner, build_callbacks
+from shardwright.components.image_trainer.training.callbacks import build_callbacks
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
-from shardwright.components.image_trainer.training.device_input import DeviceInput, train_options
+from shardwright.components.image_trainer.training.device_input import DeviceInput, mask_options, train_options
+from shardwright.components.image_trainer.training.evaluate import Counting
 from shardwright.components.image_trainer.training.history import (
     History,
     TrainingSummary,
@@ -26,10 +27,12 @@ from shardwright.components.image_trainer.training.history import (
     write_history,
     write_summary,
 )
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.loop import TRAIN, Loop, TrainState
 from shardwright.components.image_trainer.training.losses import loss_of
-from shardwright.components.image_trainer.training.optimizers import build_optimizer
+from shardwright.components.image_trainer.training.optimizers import build_optimizer, learning_rates
 from shardwright.components.image_trainer.training.progress import Preemption, waiting
+from shardwright.components.image_trainer.training.step_log import append_line
 from shardwright.components.image_trainer.training.steps import Backend, build_steps, connect
 from shardwright.components.image_trainer.training.tensorboard import CurveLog
 from shardwright.components.image_trainer.training.warm_start import begin_with
@@ -72,11 +75,14 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
             send({"note": note})
     work = work_of(spec, place, devices, model)
     send({NEEDS: readable(work.memory)})
-    optimizer = build_optimizer(recipe.trainer, work.steps_per_epoch * recipe.trainer.epochs)
-    optimizer.build(model.trainable_variables)
-    steps = build_steps(placement, place, model, work.loss, optimizer, DeviceInput.of(spec))
+    steps_in_all = work.steps_per_epoch * spec.epochs
+    optimizer = build_optimizer(recipe.trainer, steps_in_all, work.steps_per_epoch, model)
+    learner = Learner(model, loss_of(spec), optimizer, DeviceInput.of(spec), Counting.of(spec))
+    steps = build_steps(placement, place, learner)
     callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch)
-    loop = _run_loop(work, steps, callbacks, preemption, send)
+    rates = learning_rates(recipe.trainer, steps_in_all)
+    make = partial(Loop, work, steps, rate=lambda step: float(rates(step)), callbacks=callbacks)
+    loop = _run_loop(work, make, preemption, send)
     _write_model_and_history(spec, loop)
     write_summary(spec.output, _summary(spec, placement, work, steps, loop))
     steps.finish()
@@ -109,7 +115,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
         data=partial(_train_batches, spec, place, host_batch, _fits_memory(spec, dataset, place)),
         evaluation=partial(_evaluation_batches, spec, place, host_batch) if evaluation_steps else None,
         evaluation_steps=evaluation_steps,
-        loss=loss_of(spec),
+        evaluation_images=dataset.num_records(recipe.eval_split) if recipe.eval_split else 0,
         memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.trainer.precision], kept=copies),
     )
 
@@ -147,6 +153,7 @@ def _evaluation_batches(spec: TrainSpec, place: HostPlace, host_batch: int) -> A
         normalize="none",
         dtype="uint8",
         order="exact",
+        **mask_options(spec),
         **_shared_options(spec, place),
     )
     return batches.repeat()
@@ -164,7 +171,7 @@ def _fits_memory(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bo
     return cache_budget(shards, each, order=spec.recipe.loader.order, hosts=place.count, remote=remote, room=room) > 0
 
 
-def _run_loop(work: TrainState, steps: Backend, callbacks: CallbackRunner, preemption: Preemption, send: Send) -> Loop:
+def _run_loop(work: TrainState, make: Callable[..., Loop], preemption: Preemption, send: Send) -> Loop:
     """Trains from the last checkpoint; host 0 holds the checkpoints and writes the curves."""
     spec = work.spec
     folder = CheckpointFolder(
@@ -173,7 +180,7 @@ def _run_loop(work: TrainState, steps: Backend, callbacks: CallbackRunner, preem
         note=lambda message: send({"note": message}),
     )
     if not work.place.publishes:
-        loop = Loop(work, steps, folder, preemption, send, callbacks)
+        loop = make(folder, preemption, send)
         loop.run()
         return loop
     with folder.locked(waiting(preemption, send)), CurveLog(spec.output) as curves:
@@ -181,9 +188,12 @@ def _run_loop(work: TrainState, steps: Backend, callbacks: CallbackRunner, preem
         def log_and_send(message: dict[str, Any]) -> None:
             if "epoch" in message:
                 curves.write_epoch(message)
+            elif "step" in message:
+                curves.write_step(message)
+                append_line(spec.output, message)
             send(message)
 
-        loop = Loop(work, steps, folder, preemption, log_and_send, callbacks)
+        loop = make(folder, preemption, log_and_send)
         loop.run()
     return loop
 
@@ -233,7 +243,7 @@ def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Bac
         resumed=progress.resumed,
         epochs=epoch_rows(progress, _measured(spec) if progress.evaluations else {}),
         best_epoch=progress.best_epoch,
-        stopped_early=progress.epochs < spec.recipe.trainer.epochs,
+        stopped_early=progress.epochs < spec.epochs,
         weights=weights_digest(loop.best),
         versions=package_versions(),
     )

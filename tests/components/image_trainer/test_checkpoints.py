@@ -226,14 +226,14 @@ def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend)
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
     from shardwright.components.image_trainer.training.device_input import DeviceInput
+    from shardwright.components.image_trainer.training.learner import Learner
     from shardwright.components.image_trainer.training.steps import build_steps
 
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, dtype="bfloat16")])
     optimizer = keras.optimizers.Adam(0.1)
     optimizer.build(model.trainable_variables)
-    steps = build_steps(
-        Placement("cpu", backend), HostPlace(), model, None, optimizer, DeviceInput("none", None, None, 2, False)
-    )
+    learner = Learner(model, None, optimizer, DeviceInput("none", None, None, 2, False), None)
+    steps = build_steps(Placement("cpu", backend), HostPlace(), learner)
     state = steps.state()
     assert state["weights/00000"].shape == (2, 3)
     _, read = decode_checkpoint(encode_checkpoint({}, state))

@@ -2,9 +2,11 @@
 
 import sys
 
+import keras
+import numpy as np
 import pytest
 
-from shardwright.components.image_trainer.models.custom import build_own_model, check_own_model
+from shardwright.components.image_trainer.models.custom import build_own_model, checked_own_model
 from shardwright.components.runtime.user_code import check_defines, code_files, import_function
 from shardwright.errors import UsageError
 
@@ -28,7 +30,7 @@ def test_a_model_as_asked_for_is_taken(name, options):
     [
         ("own_models:half", MASKS, r"gives \[None, 6, 5, 2\], not \[batch, 12, 10, 2\]"),
         ("own_models:right", LABELS, r"gives \[None, 12, 10, 2\], not \[batch, 2\]"),
-        ("own_models:scores", MASKS, "not probabilities; end in a sigmoid or softmax"),
+        ("own_models:scores", MASKS, "not probabilities; end in a sigmoid, or set trainer.outputs: logits"),
         ("own_models:sixteen", MASKS, "gives float16; make the last layer with dtype='float32'"),
         ("own_models:lost", MASKS, "cannot be saved and loaded again .*register_keras_serializable"),
         ("own_models:gray", MASKS, r"takes \[None, 12, 10, 1\]; it is given \[batch, 12, 10, 3\]"),
@@ -45,11 +47,25 @@ def test_any_other_is_refused_by_name(path, options, message):
         build_own_model(path, **options)
 
 
+def test_a_model_may_return_logits_by_its_last_layer_or_as_stated():
+    batch = np.random.default_rng(0).normal(size=(2, 12, 10, 3)).astype(np.float32)
+    for path, returned in (("own_models:logits", "auto"), ("own_models:scores", "logits")):
+        keras.utils.set_random_seed(1)
+        plain = import_function(path)(**MASKS)
+        keras.utils.set_random_seed(1)
+        model = build_own_model(path, returned, **MASKS)
+        wanted = np.asarray(keras.ops.sigmoid(plain(batch)))
+        np.testing.assert_allclose(np.asarray(model(batch)), wanted, rtol=1e-5)
+    with pytest.raises(UsageError, match="ends in a sigmoid, and trainer.outputs says logits; remove one of them"):
+        build_own_model("own_models:right", "logits", **MASKS)
+
+
 def test_labels_that_do_not_add_up_are_refused():
     model = import_function("own_models:label")(**{**LABELS, "multi": True})
-    check_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=True)
+    checked_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=True)
+    model = import_function("own_models:label")(**{**LABELS, "multi": True})
     with pytest.raises(UsageError, match="do not add up to 1; end in a softmax"):
-        check_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=False)
+        checked_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=False)
 
 
 def test_the_code_counts_and_may_be_next_to_the_configuration(tmp_path, monkeypatch):

@@ -14,8 +14,8 @@ from recipes import train_recipe
 from shardwright import loader
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.components.image_trainer.training.evaluate import evaluate
-from shardwright.components.image_trainer.training.losses import build_loss
+from shardwright.components.image_trainer.training.evaluate import Counting, evaluate
+from shardwright.components.image_trainer.training.losses import build_loss, loss_of
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
 from shardwright.config import TransformConfig
@@ -35,7 +35,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def drawn(seed, shape=(2, 6, 5, 2)):
-    """Truth, probabilities and what is ignored."""
+    """Truth, scores (probabilities or logits) and what is ignored."""
     random = np.random.default_rng(seed)
     truth = (random.random(shape) < 0.4).astype(np.uint8)
     ignored = random.random((*shape[:3], 1)) < random.choice([0, 0.3, 1])
@@ -80,23 +80,24 @@ def test_dice_and_iou_are_those_of_the_pixels_that_count(seed):
     assert np.array_equal(found.truth, wanted.truth)
 
 
-class Fixed(keras.Model):
-    """Predicts the first two channels of what it is given."""
-
-    def call(self, images, training=False):
-        return images[..., :2]
-
-
 def test_the_report_of_an_epoch_leaves_it_out():
-    images = np.random.default_rng(1).uniform(0.01, 0.99, (4, *SIZE, 3)).astype(np.float32)
+    random = np.random.default_rng(1)
+    logits = random.normal(size=(4, *SIZE, 2)).astype(np.float32)
     truth, _, ignored = drawn(7, (4, *SIZE, 2))
     marked = np.where(ignored | (np.arange(36) < 9)[:, None], np.uint8(IGNORE_VALUE), truth)
-    loss = build_loss("segmentation", ignore=True)
-    found = evaluate(Fixed(), [(images, marked)], SPEC, loss)
-    changed = np.where(marked == IGNORE_VALUE, np.float32(0.99), images[..., :2])
-    other = evaluate(Fixed(), [(np.concatenate([changed, images[..., 2:]], -1), marked)], SPEC, loss)
-    assert found == pytest.approx(other, abs=1e-6)
-    plain = evaluate(Fixed(), [(images, truth)], dataclasses.replace(SPEC, ignore=False), build_loss("segmentation"))
+
+    def evaluated(spec, logits, targets):
+        count, loss = Counting.of(spec), loss_of(spec)
+
+        def launch(images, targets, counted):
+            counts = np.asarray(count(keras.ops.sigmoid(images), targets))
+            return lambda: (counts, float(loss(targets, images, counted)))
+
+        return evaluate(launch, [(logits, targets)], spec)
+
+    found = evaluated(SPEC, logits, marked)
+    assert found == pytest.approx(evaluated(SPEC, np.where(marked == IGNORE_VALUE, np.float32(9), logits), marked))
+    plain = evaluated(dataclasses.replace(SPEC, ignore=False), logits, truth)
     assert plain["mean_dice"] != found["mean_dice"]
 
 

@@ -23,10 +23,13 @@ CLOCK = Clock()
 class Device:
     """Steps that take `takes` seconds each, one after the other, in the background."""
 
-    def __init__(self, takes):
-        self._takes, self._free = takes, 0.0
+    device = "an accelerator"
+
+    def __init__(self, takes, launching=0.0):
+        self._takes, self._launching, self._free = takes, launching, 0.0
 
     def train(self, images, targets):
+        CLOCK.now += self._launching
         self._free = max(CLOCK.now, self._free) + self._takes
         return Loss(images, self._free)
 
@@ -91,8 +94,22 @@ def test_a_device_waits_only_from_the_end_of_its_step_to_the_next_batch(run):
     assert waited(run(Device(0.04)), batches(every=0.06), 5) == pytest.approx(0.1)
 
 
+def test_a_device_whose_steps_are_launched_too_slowly_waits_for_no_batch_and_is_idle(run):
+    # Launching takes 50 ms, computing 20: of each step but the first the device misses 30 ms.
+    flight, source = run(Device(0.02, launching=0.05)), batches()
+    batch, steps = next(source), []
+    for _ in range(5):
+        batch = flight.start(batch, source)
+        steps += flight.finished(1)
+    steps += flight.finished()
+    assert sum(step.waited for step in steps) == 0
+    assert sum(step.idle for step in steps) == pytest.approx(4 * 0.03)
+
+
 def test_after_a_step_that_failed_nothing_is_in_flight(run):
     class Fails:
+        device = "cpu"
+
         def train(self, images, targets):
             return "no number"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import losses_by_formula
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from property_tests import tries
@@ -22,19 +23,51 @@ WANTED = {name: losses_by_formula.by_formula(*case) for name, case in losses_by_
 
 def test_every_loss_is_its_formula():
     found = losses_by_formula.by_keras()
-    assert found == pytest.approx(WANTED, rel=1e-4, abs=1e-5)
+    assert {name: loss for name, (loss, _) in found.items()} == pytest.approx(WANTED, rel=1e-4, abs=1e-5)
     assert WANTED["bce, all ignored, alike"] == 0
     assert WANTED["bce, plain, alike"] != pytest.approx(WANTED["bce, plain, weighted"], rel=1e-3)
+    assert WANTED["labels cross_entropy, alike"] > 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["jax", "tensorflow"])
-def test_every_backend_gives_the_same_loss(backend):
-    script = Path(losses_by_formula.__file__)
-    environment = {**os.environ, "KERAS_BACKEND": backend}
-    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == pytest.approx(WANTED, rel=1e-4, abs=1e-5)
+def test_every_backend_gives_the_same_losses_and_gradients_from_logits_of_60():
+    script, found = Path(losses_by_formula.__file__), {}
+    for backend in ("jax", "tensorflow"):
+        environment = {**os.environ, "KERAS_BACKEND": backend}
+        done = subprocess.run(
+            [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        found[backend] = json.loads(done.stdout.splitlines()[-1])
+        assert {name: loss for name, (loss, _) in found[backend].items()} == pytest.approx(WANTED, rel=1e-4, abs=1e-5)
+    for name, case in losses_by_formula.cases().items():
+        one, other = (np.array(found[backend][name][1]) for backend in found)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7, err_msg=name)
+        wanted = losses_by_formula.gradient_by_formula(*case).ravel()
+        np.testing.assert_allclose(one, wanted, atol=1e-5, err_msg=name)
+
+
+def test_a_confidently_wrong_label_is_learned_from():
+    # From probabilities, Keras' epsilon left no gradient here.
+    logits = tf.constant([[20.0, 0.0], [60.0, -60.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = build_loss("classification")(np.array([1, 1]), logits)
+    np.testing.assert_allclose(tape.gradient(loss, logits), [[0.5, -0.5]] * 2, atol=1e-6)
+
+
+def test_images_that_do_not_count_change_nothing():
+    random = np.random.default_rng(3)
+    logits = random.normal(size=(4, 5, 6, 2)).astype(np.float32)
+    truth = (random.random(logits.shape) < 0.4).astype(np.uint8)
+    truth[0, :2] = 255
+    counted = np.array([True, False, True, False])
+    for loss in (build_loss("segmentation", ignore=True), build_loss("segmentation", ignore=True, weights=[1, 3])):
+        assert float(loss(truth, logits, counted)) == pytest.approx(float(loss(truth[counted], logits[counted])))
+    labels = build_loss("classification", weights=[1, 3])
+    given = logits[:, 0, 0]
+    kept = float(labels(np.array([1, 0])[:2], given[counted]))
+    assert float(labels(np.array([1, 1, 0, 1]), given, counted)) == pytest.approx(kept)
 
 
 @tries(25)
@@ -42,17 +75,15 @@ def test_every_backend_gives_the_same_loss(backend):
 def test_the_mask_loss_is_cross_entropy_plus_what_dice_lacks(seed):
     random = np.random.default_rng(seed)
     truth = (random.random((2, 5, 4, 3)) < 0.4).astype(np.uint8)
-    probabilities = random.uniform(0.01, 0.99, truth.shape).astype(np.float32)
-    wanted = losses_by_formula.by_formula(
-        {"task": "segmentation", "kind": "bce_dice", "weights": None}, truth, probabilities
-    )
-    assert float(build_loss("segmentation")(truth, probabilities)) == pytest.approx(wanted, rel=1e-4)
+    logits = random.uniform(-9, 9, truth.shape).astype(np.float32)
+    wanted = losses_by_formula.by_formula({"task": "segmentation", "kind": "bce_dice"}, truth, logits)
+    assert float(build_loss("segmentation")(truth, logits)) == pytest.approx(wanted, rel=1e-4)
 
 
 def test_a_class_that_is_absent_and_not_predicted_loses_nothing():
     nothing = np.zeros((1, 4, 4, 1), np.float32)
     assert float(soft_dice(nothing, nothing)[0]) == 1.0
-    assert float(build_loss("segmentation")(nothing, nothing)) == pytest.approx(0, abs=1e-5)
+    assert float(build_loss("segmentation")(nothing, nothing - 60)) == pytest.approx(0, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +121,8 @@ def test_balanced_weights_by_hand():
 def test_shares_of_labels_share_their_losses(kind):
     """As mixup makes them."""
     loss = build_loss("classification", kind=kind, weights=None)
-    probabilities = np.array([[0.2, 0.5, 0.3]], np.float32)
-    of_label = [float(loss(np.array([label]), probabilities)) for label in range(3)]
+    logits = np.log(np.array([[0.2, 0.5, 0.3]], np.float32))
+    of_label = [float(loss(np.array([label]), logits)) for label in range(3)]
     shares = np.array([[0.0, 0.75, 0.25]], np.float32)
-    assert float(loss(shares, probabilities)) == pytest.approx(float(shares[0] @ of_label), rel=1e-5)
-    assert float(loss(np.eye(3, dtype=np.float32)[1:2], probabilities)) == pytest.approx(of_label[1], rel=1e-6)
+    assert float(loss(shares, logits)) == pytest.approx(float(shares[0] @ of_label), rel=1e-5)
+    assert float(loss(np.eye(3, dtype=np.float32)[1:2], logits)) == pytest.approx(of_label[1], rel=1e-6)

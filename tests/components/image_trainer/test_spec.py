@@ -75,7 +75,7 @@ def test_options_that_do_not_shape_the_model_are_not_in_its_recipe():
     machine = {"accelerator": "cpu", "hosts": 2, "checkpoint": {"every": 7}}
     judged = {"split": "train", "min_dice": 0.9, "min_improvement": 0.1}
     assert recipe(trainer=machine, evaluator=judged) == recipe()
-    assert recipe().to_dict() == {"version": 5, "trainer": {"model": "unet"}, "eval_split": "eval"}
+    assert recipe().to_dict() == {"version": 6, "trainer": {"model": "unet"}, "eval_split": "eval"}
 
 
 def test_a_recipe_of_another_version_or_shape_is_refused():
@@ -130,15 +130,17 @@ def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, wr
     def spec(**options):
         return spec_of(changed(RECIPE, **options), data, tmp_path / "run", tmp_path / "export")
 
-    assert spec().class_weights is None
+    assert spec(class_weights="none").class_weights is None
+    # One class is 25 times as frequent as the other.
+    assert spec(class_weights="auto").class_weights == pytest.approx((2 / 6, 10 / 6))
     weighted = spec(class_weights="balanced", loss="bce", normalize="dataset")
     assert weighted.class_weights == pytest.approx((2 / 6, 10 / 6))
     assert (weighted.mean, weighted.std) == ((1, 2, 3), (1, 1, 1))
-    assert weighted.fingerprint != spec(loss="bce", normalize="dataset").fingerprint
+    assert weighted.fingerprint != spec(class_weights="none", loss="bce", normalize="dataset").fingerprint
     truth, found = np.zeros((1, 2, 2, 2), np.uint8), np.full((1, 2, 2, 2), 0.1, np.float32)
     for rare, weight in ((0, 2 / 6), (1, 10 / 6)):
         # All of the loss is that of one class.
-        answer = np.where(np.arange(2) == rare, 0.5, 1e-7).astype(np.float32) * np.ones_like(found)
+        answer = np.where(np.arange(2) == rare, 0.0, -20.0).astype(np.float32) * np.ones_like(found)
         assert float(loss_of(weighted)(truth, answer)) == pytest.approx(weight * np.log(2) / 2, rel=1e-4)
     (data / "statistics.json").unlink()
     with pytest.raises(DatasetError, match="statistics.json"):

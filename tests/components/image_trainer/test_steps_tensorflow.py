@@ -17,17 +17,23 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.device_input import DeviceInput
+from shardwright.components.image_trainer.training.evaluate import Counting
+from shardwright.components.image_trainer.training.losses import build_loss
+from shardwright.components.image_trainer.training.optimizers import build_optimizer
 from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
+from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.steps import build_steps, connect
 
 placement = Placement("cpu", "tensorflow")
 assert connect(placement, HostPlace()) == 1
 model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, activation="softmax")])
-optimizer, loss = keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy()
-optimizer.build(model.trainable_variables)
+recipe = train_recipe("cnn", 4, 2, 4, 1e-2, 3, "eval")
+spec = TrainSpec(recipe, "", "d", "classification", ("a", "b"), 1, 1, "stretch", None, None, "", "")
+optimizer = build_optimizer(recipe.trainer, 6, model=model)
 prepare = DeviceInput("none", None, None, 2, False)
-steps = build_steps(placement, HostPlace(), model, loss, optimizer, prepare)
+learner = Learner(model, build_loss("classification"), optimizer, prepare, Counting.of(spec))
+steps = build_steps(placement, HostPlace(), learner)
 
 def batches(count):
     # Two images must be decoded concurrently, or none passes.
@@ -43,9 +49,8 @@ def batches(count):
 
     return tf.data.Dataset.range(count).map(made, num_parallel_calls=2).prefetch(2)
 
-recipe = train_recipe("cnn", 4, 2, 4, 1e-2, 3, "eval")
 work = TrainState(
-    spec=TrainSpec(recipe, "", "d", "classification", ("a", "b"), 1, 1, "stretch", None, None, "", ""),
+    spec=spec,
     place=HostPlace(),
     batch_size=4,
     steps_per_epoch=3,
@@ -53,7 +58,7 @@ work = TrainState(
     # As `training.work_of` gives it; of a batch the third part are weights.
     evaluation=lambda: batches(4).map(lambda *batch: (*batch[:2], tf.ones(4))).repeat(),
     evaluation_steps=4,
-    loss=loss,
+    evaluation_images=4,
     memory=0,
 )
 with tempfile.TemporaryDirectory() as folder:

@@ -29,10 +29,11 @@ class Counting:
 
     devices, device, traces = 1, "cpu", 1
 
-    def __init__(self, losses):
-        self._losses = losses
+    def __init__(self, losses, evaluated):
+        self._losses, self.evaluated_losses = losses, evaluated
         self.weight = 0.0
         self.finished = False
+        self.traced = []
 
     def batches(self, data):
         yield from data
@@ -44,8 +45,15 @@ class Counting:
             raise value
         return value
 
-    def predict(self, images):
-        return np.array([[0.9, 0.1]], np.float32)
+    def evaluate(self, images, targets, counted):
+        loss = next(self.evaluated_losses)
+        return lambda: (np.array([[0, 0]]), loss)
+
+    def memory(self):
+        return 1_000_000
+
+    def trace(self, folder):
+        self.traced.append((self.weight, folder))
 
     def evaluated(self):
         return contextlib.nullcontext()
@@ -73,10 +81,12 @@ class Counting:
 def make(tmp_path, write_shapes):
     data = write_shapes(tmp_path / "data", task="classification", counts={"train": 6, "test": 1})
 
-    def loop(losses, *, recipe=RECIPE, metric=None, messages=None, preemption=None, every=2, callbacks=NO_CALLBACKS):
+    def loop(
+        losses, *, recipe=RECIPE, metric=None, messages=None, preemption=None, every=2, callbacks=NO_CALLBACKS, **run
+    ):
         spec = TrainSpec(
             recipe, str(data), "d", "classification", ("a", "b"), 24, 40, "stretch", None, None, "", "",
-            running=RunOptions(every=every, keep=99),
+            running=RunOptions(every=every, keep=99, **run),
         )  # fmt: skip
         evaluated = iter(metric or ())
 
@@ -93,13 +103,13 @@ def make(tmp_path, write_shapes):
             data=stream,
             evaluation=(lambda: repeat((None, np.array([0]), np.array([1.0])))) if metric else None,
             evaluation_steps=1,
-            loss=lambda true, probabilities: next(evaluated),
+            evaluation_images=1,
             memory=1_500_000_000,
         )
         folder = CheckpointFolder(str(tmp_path / "checkpoints"), keep=99)
-        steps = Counting(losses)
+        steps = Counting(losses, evaluated)
         send = (lambda message: None) if messages is None else messages.append
-        return Loop(work, steps, folder, preemption or Preemption(), send, callbacks), steps, folder
+        return Loop(work, steps, folder, preemption or Preemption(), send, callbacks=callbacks), steps, folder
 
     return loop
 
@@ -218,6 +228,48 @@ class Late:
     def __float__(self):
         self._events.append(f"loss {self._step}")
         return 1.0
+
+
+def test_a_gradient_that_is_no_number_ends_it_though_the_loss_is_one(make):
+    loop, _, folder = make(lambda step: np.array([1.0, math.inf if step == 5 else 2.0]))
+    with pytest.raises(ShardwrightError, match=r"the norm of the gradient became inf in epoch 2, step 5 of 15. Its b"):
+        loop.run()
+    assert folder.latest().step == 4
+
+
+def test_every_so_many_steps_their_values_are_sent(make):
+    messages = []
+    loop, _, _ = make(lambda step: np.array([step, 10.0 * step]), messages=messages, log_every=2)
+    loop.run()
+    lines = [message for message in messages if "step" in message]
+    # Each line begins where the one before it, or the epoch, did.
+    assert [(m["step"], m["loss"], m["gradient_norm"]) for m in lines] == [
+        (2, 1.5, 20.0), (4, 4.0, 40.0), (6, 5.5, 60.0), (8, 7.5, 80.0), (10, 10.0, 100.0), (12, 11.5, 120.0),
+        (14, 13.5, 140.0),
+    ]  # fmt: skip
+    assert {(m["steps"], m["memory"]) for m in lines} == {(15, 1_000_000)}
+    assert all(m["images_per_second"] > 0 <= m["input"] <= m["idle"] <= 1 for m in lines)
+
+
+def test_a_trace_has_the_steps_that_were_asked_for(make):
+    loop, steps, _ = make(lambda step: 1.0, profile=[4, 6])
+    loop.run()
+    # By the steps done when it begins and ends.
+    assert [(done, folder is None) for done, folder in steps.traced] == [(3, False), (5, True)]
+    loop, steps, folder = make(lambda step: KeyboardInterrupt() if step == 5 else 1.0, profile=[4, 6])
+    folder.remove()
+    with pytest.raises(KeyboardInterrupt):
+        loop.run()
+    assert [folder is None for _, folder in steps.traced] == [False, True]
+
+
+def test_only_some_epochs_are_evaluated_and_the_last_one_always(make):
+    messages = []
+    loop, _, _ = make(float, recipe=changed(RECIPE, evaluate_every=3), metric=[0.5, 0.6], messages=messages)
+    loop.run()
+    assert [bool(found) for found in loop.progress.evaluations] == [False, False, True, False, True]
+    assert loop.progress.best_epoch == 3
+    assert [m["eval"].get("loss") for m in messages if "epoch" in m] == [None, None, 0.5, None, 0.6]
 
 
 def test_the_next_step_waits_on_the_device_before_the_loss_is_recorded(make):

@@ -108,8 +108,8 @@ def config(**trainer):
             {"loss": "cross_entropy"},
             "trainer.loss: 'cross_entropy' is not for segmentation. Use one of: auto, bce_dice",
         ),
-        ({"loss": "hinge"}, "trainer.loss: 'hinge' is not for segmentation"),
-        ({"class_weights": "rare"}, "trainer.class_weights: 'rare' is not known. Use one of: none, balanced"),
+        ({"loss": "hinge"}, "trainer.loss: 'hinge' is not known"),
+        ({"class_weights": "rare"}, "trainer.class_weights: 'rare' is not known. Use one of: auto, none, balanced"),
     ],
 )
 def test_wrong_options_are_refused(trainer, message):
@@ -135,7 +135,7 @@ def test_options_without_a_value_are_tuned(evaluator, threshold, min_area, tuned
 @pytest.mark.parametrize(
     ("evaluator", "message"),
     [
-        ({"threshold": "best"}, "evaluator.threshold: 'best' is not known. Use one of: tuned"),
+        ({"threshold": "best"}, "evaluator.threshold: 'best' is not a number. Write a number, or tuned"),
         ({"threshold": 1.5}, "evaluator.threshold: 1.5 is out of range"),
         ({"min_area": -1}, "evaluator.min_area: -1 is out of range"),
         ({"min_area": 1.5}, "evaluator.min_area: 1.5 is not a whole number"),

@@ -158,7 +158,7 @@ REFUSED = [
     ({"trainer": None, "trainre": 1}, r"trainre: unknown key"),
     ({"trainer": 3}, r"trainer: 3 is not a mapping"),
     ({"trainer": {"model": "cnn"}}, r"trainer\.model: 'cnn' does not solve segmentation"),
-    ({"trainer": {"epochs": None}}, r"trainer\.epochs: null"),
+    ({"trainer": {"seed": None}}, r"trainer\.seed: null"),
     ({"evaluator": {"min_dice": 1.5}}, r"evaluator\.min_dice: 1\.5 is out of range"),
     ({"gate": {"allow_anomalies": ["no such kind"]}}, r"gate\.allow_anomalies\[0\]: 'no such kind'"),
     ({"task": "detection"}, r"task: 'detection' is not known"),

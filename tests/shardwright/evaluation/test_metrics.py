@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, better, headline, image_dice
+from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, as_good, better, headline, image_dice
 
 CLASSES = ("a", "b")
 masks = arrays.arrays(bool, st.tuples(st.integers(1, 6), st.just(3), st.just(4), st.just(2)))
@@ -154,3 +154,15 @@ def test_ignored_pixels_are_neither_predicted_nor_true():
 
 def test_rows_of_the_confusion_are_true_labels():
     assert LabelCounts.of_labels([1, 1], [0, 1], 2).confusion.tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("task", "images", "value", "good"),
+    [
+        ("classification", 23, 0.48, True), ("classification", 2000, 0.68, True), ("classification", 2000, 0.6, False),
+        ("segmentation", 23, 0.69, False),
+    ],
+)  # fmt: skip
+def test_a_later_model_that_is_worse_by_chance_is_as_good(task, images, value, good):
+    name = headline(task)
+    assert as_good(task, {name: value}, {name: 0.7}, images, multi=False) == good
