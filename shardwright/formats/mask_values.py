@@ -288,7 +288,7 @@ class MaskFiles:
                     return [(max(label, 0), _above(mask, self.thresholds[label]))]
                 return self._by_value(mask) if label == NO_LABEL else [(label, _one_class(mask))]
         except MaskFileError as error:
-            raise type(error)(f"{self.shown(text)}: {error}") from None
+            raise MaskFileError(f"{self.shown(text)}: {error}", error.code) from None
         check_size(self.shown(text), "the mask", (rows, columns), height, width)
         return ()
 
