@@ -95,13 +95,14 @@ def test_the_warm_up_requests_are_answered_by_a_model_server(trained, tmp_path):
     file = trained / "export/assets.extra/tf_serving_warmup_requests"
     logs = [prediction_log_pb2.PredictionLog.FromString(record) for _, record in read_records(file)]
     requests = [log.predict_log.request for log in logs]
-    assert [request.model_spec.signature_name for request in requests] == ["png", "rle", "serving_default"]
+    assert [request.model_spec.signature_name for request in requests] == ["partial", "png", "rle", "serving_default"]
     with ModelServer("default", tmp_path / "default") as server, grpc.insecure_channel(server.endpoint) as channel:
         service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         answers = [service.Predict(request, timeout=60) for request in requests]
-    assert [sorted(answer.outputs) for answer in answers] == [["png_bytes"], ["rle"], ["masks", "probabilities"]]
+    outputs = ["masks", "probabilities"]
+    assert [sorted(answer.outputs) for answer in answers] == [[*outputs, "readable"], ["png_bytes"], ["rle"], outputs]
     # An image of 40 x 24 pixels and two classes.
-    assert answers[0].ByteSize() + answers[1].ByteSize() < answers[2].ByteSize() / 10
+    assert answers[1].ByteSize() + answers[2].ByteSize() < answers[3].ByteSize() / 10
 
 
 def test_the_model_answers_where_it_is_loaded_as_a_graph_as_tf_serving_and_bulk_inferrer_do(trained):
