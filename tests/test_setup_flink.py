@@ -26,7 +26,7 @@ def test_without_java_it_names_the_package(tmp_path, monkeypatch, capsys):
 
 def test_a_job_server_that_cannot_be_had_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(compare, "_java", lambda: "java")
-    monkeypatch.setattr(compare, "_flink", lambda cache: cache)
+    monkeypatch.setattr(compare, "_flink", lambda cache, version: cache)
     assert called(tmp_path, "--job-server", str(tmp_path / "none.jar")) == 2
     assert "none.jar is no file" in capsys.readouterr().err
 

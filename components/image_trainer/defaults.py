@@ -48,7 +48,7 @@ def with_defaults(
         updates = epochs * max(1, images // trainer.batch_size) // trainer.accumulate
         notes.append(f"{epochs} epochs of {images:,} images, {updates:,} updates (trainer.epochs)")
     if loader.augment == AUTO_AUGMENT:
-        augment, why = _augmentations(task, classes)
+        augment, why = augmentations_for(task, classes)
         loader = replace(loader, augment=augment)
         notes.append(f"augments with {', '.join(augment)}{why} (loader.augment; [] for none)")
     if trainer.class_weights == "auto":
@@ -61,7 +61,7 @@ def with_defaults(
     return replace(recipe, trainer=trainer, loader=loader), tuple(notes)
 
 
-def _augmentations(task: str, classes: Sequence[str]) -> tuple[tuple[str, ...], str]:
+def augmentations_for(task: str, classes: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Returns the augmentations that keep an image in its class, and why others were left out."""
     rest = (*(_MOVED if task == "classification" else ()), *_LIGHT)
     if all(_CHARACTER.fullmatch(name) for name in classes):

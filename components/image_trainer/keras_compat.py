@@ -21,6 +21,12 @@ def all_layers(model: Any) -> list[Any]:
     return layers
 
 
+def followed_variables(optimizer: Any) -> list[Any]:
+    """Returns the variables that a built optimizer updates, in the order in which it was built with them."""
+    variables: list[Any] = optimizer._trainable_variables
+    return variables
+
+
 @dataclass(frozen=True)
 class LastCall:
     """The operation that a model ends in.

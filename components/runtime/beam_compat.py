@@ -11,7 +11,6 @@ from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import grpc
 from apache_beam.internal import pickler
 from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
@@ -57,7 +56,7 @@ def on_loopback() -> Iterator[None]:
     modules: tuple[Any, ...] = (worker_handlers, local_job_service)
     before = [module.grpc for module in modules]
     for module in modules:
-        module.grpc = _LoopbackGrpc()
+        module.grpc = _LoopbackGrpc(module.grpc)
     try:
         yield
     finally:
@@ -68,11 +67,14 @@ def on_loopback() -> Iterator[None]:
 class _LoopbackGrpc:
     """The module `grpc`, whose servers listen on the loopback instead of all interfaces."""
 
+    def __init__(self, grpc: Any) -> None:
+        self._grpc = grpc
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(grpc, name)
+        return getattr(self._grpc, name)
 
     def server(self, *args: Any, **options: Any) -> Any:
-        made = grpc.server(*args, **options)
+        made = self._grpc.server(*args, **options)
         listen = made.add_insecure_port
         made.add_insecure_port = lambda address: listen(address.replace("[::]", "localhost"))
         return made

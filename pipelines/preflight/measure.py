@@ -7,6 +7,8 @@ import time
 from typing import Any
 
 from shardwright.config import Config
+from shardwright.config.loader import AUTO_AUGMENT
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError, ShardwrightError
 from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, LoaderTensor, dataset_facts
 from shardwright.pipelines.runs.logs import quiet_libraries
@@ -106,15 +108,17 @@ def _try_loader(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[Data
 
 def _load(facts: Facts, root: str) -> Any:
     """Returns the training batches of the first host."""
+    from shardwright.components.image_trainer.defaults import augmentations_for
     from shardwright.loader import load
 
-    loader = facts.config.loader
+    loader, manifest = facts.config.loader, ImageDataset.open(root).manifest
+    chosen = augmentations_for(manifest.task, manifest.classes)[0]
     return load(
         root,
         TRAIN,
         -(-facts.global_batch // facts.hosts),
         normalize=loader.normalize,
-        augment=loader.augment,
+        augment=chosen if loader.augment == AUTO_AUGMENT else loader.augment,
         shuffle=True,
         seed=facts.config.trainer.seed,
         repeat=True,

@@ -192,10 +192,10 @@ class CocoJson(AnnotationFormat):
             self._check_meaning()
 
     def _check_meaning(self) -> None:
-        used = [(image, entry.box) for _, image, _, entry in self._sound_ones if _is_box(entry.box)]
         meaning = misread(
-            (Box(x, y, x + width, y + height), image.size or self._images.size_of(image.position or 0))
-            for image, (x, y, width, height) in used
+            (box, image.size or self._images.size_of(image.position or 0))
+            for _, image, _, entry in self._sound_ones
+            if (box := _edges(entry.box)) is not None
         )
         if meaning:
             raise UsageError(
@@ -309,7 +309,7 @@ class CocoJson(AnnotationFormat):
                     f"{_shown(categories)}. Add it or fix the annotation."
                 )
             try:
-                check_pixels(entry.segmentation if self._masks else None, entry.box if _is_box(entry.box) else None)
+                check_pixels(entry.segmentation if self._masks else None, _edges(entry.box))
             except ObjectError as error:
                 self._reject(survey, images[number], error.code, f"annotations[{i}]: {error}")
             if category:
@@ -462,6 +462,11 @@ def _drawn(instance: _Instance) -> _Instance:
 
 def _is_box(sides: Any) -> bool:
     return isinstance(sides, list) and len(sides) == 4 and all(type(side) in (int, float) for side in sides)
+
+
+def _edges(sides: Any) -> Box | None:
+    """Returns the box of [x, y, width, height]; `None` if it is none."""
+    return Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3]) if _is_box(sides) else None
 
 
 def _is_image(entry: object) -> bool:

@@ -94,7 +94,7 @@ def check_pixels(outline: str | None, box: Sequence[float] | None = None) -> Non
 
     Args:
         outline: polygons as JSON, or `None`.
-        box: numbers of a box in pixels, or `None`.
+        box: edges of a box in pixels, or `None`.
 
     Raises:
         ObjectError: it is.

@@ -89,7 +89,7 @@ class IngestPlan:
     shard_costs: tuple[int, ...]
     bounds: tuple[Bounds, ...]
     source: CopySource | None = None
-    tasks: str = tasks_folder()
+    tasks: str = "tasks"
     recorded: bool = False
 
     def missing_ranges(self, staging: Staging, processes: int) -> list[Range]:
@@ -383,6 +383,7 @@ def _ingest_plan(
     sizes = np.array(surveyed.listing.sizes, dtype=np.int64)
     cost = cost_of(recipe.images, sizes)
     dataset = _dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), keep_inputs)
+    bounds = tuple(cut_ranges(shards, cost, surveyed.listing.root))
     return IngestPlan(
         dataset=dataset,
         root=surveyed.listing.root,
@@ -391,9 +392,9 @@ def _ingest_plan(
         notes=notes,
         shard_bytes=tuple(int(sizes[images].sum()) for images in shards.values()),
         shard_costs=tuple(int(cost[images].sum()) for images in shards.values()),
-        bounds=tuple(cut_ranges(shards, cost, surveyed.listing.root)),
+        bounds=bounds,
         source=source,
-        tasks=tasks_folder("" if source is None else source.digest),
+        tasks=tasks_folder(bounds, "" if source is None else source.digest),
         recorded=recorded,
     )
 

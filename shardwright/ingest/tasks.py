@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.dataset.shard_names import shard_name
-from shardwright.fingerprint import canonical_json
+from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.formats.base import NO_LABEL, Annotation, ImageSample, Mask, Values
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.ingest.known_files import FileHashes, ProbeRow
@@ -95,13 +95,14 @@ _TOGETHER = 1 << 20
 Shards = Mapping[PlannedShard, npt.NDArray[np.int64]]
 
 
-def tasks_folder(previous: str = "") -> str:
-    """Returns the name of the folder of task files.
+def tasks_folder(bounds: Sequence[Bounds], previous: str = "") -> str:
+    """Returns the name of the folder of task files: another one for other ranges, or for images copied from elsewhere.
 
     Args:
+        bounds: of the ranges of each shard.
         previous: digest of the dataset that images are copied from, if there is one.
     """
-    return f"{_FOLDER}-{previous[:_DIGITS]}" if previous else _FOLDER
+    return f"{_FOLDER}-{fingerprint([bounds, previous])[:_DIGITS]}"
 
 
 def tasks_are_written(staging_root: str, name: str = _FOLDER) -> bool:

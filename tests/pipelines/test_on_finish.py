@@ -67,7 +67,7 @@ def test_the_end_of_a_run_is_reported(config, tmp_path):
     common = {"name", "task", "state", "reasons", "seconds", "root", "config"}
     assert failed.keys() == common
     assert judged_run.keys() == {*common, *FACTS}
-    assert failed["config"]["trainer"]["epochs"] == 10
+    assert failed["config"]["trainer"]["batch_size"] == 16
     assert Path(failed["root"]) == tmp_path / "run"
 
 

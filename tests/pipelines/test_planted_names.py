@@ -43,6 +43,8 @@ MORE = {
 # Instead of an example that draws many pictures, or that leaves all as it is.
 INSTEAD = {
     "clean": "clean runs/photos --keep 1 --superseded",
+    "init": "init photos photos/labels.csv --out photos.yaml --set rejects.max_fraction=0.5",
+    "init-pipeline": "init-pipeline flowers --images test_images",
     "sample": "sample --out demo-data --count 2 --height 64 --width 96",
 }
 # These compute for long, need TensorFlow or a trained model; `make test-all` runs them.

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from shardwright.components.image_trainer.keras_compat import followed_variables
 from shardwright.config import TrainerConfig
 from shardwright.config.trainer import LINEAR, NO_SCALING, RATE_BATCH
 from shardwright.errors import ConfigError
@@ -140,7 +141,7 @@ class _Followed(keras.optimizers.Optimizer):
             momentum = ops.where(self.iterations > before, momentum, 1.0)
             # Until the first update the mean is what the weights are.
             momentum = ops.where(self.iterations == 0, 0.0, momentum)
-            for mean, variable in zip(self.means, self._trainable_variables, strict=True):
+            for mean, variable in zip(self.means, followed_variables(self), strict=True):
                 share = ops.cast(momentum, mean.dtype)
                 mean.assign(share * mean + (1.0 - share) * ops.cast(variable, mean.dtype))
 

@@ -4,7 +4,7 @@ import keras
 from compat import checked_with
 from keras.src.applications import efficientnet_v2
 
-from shardwright.components.image_trainer.keras_compat import all_layers
+from shardwright.components.image_trainer.keras_compat import all_layers, followed_variables
 from shardwright.components.image_trainer.models.published_weights import WEIGHTS, PublishedWeights
 from shardwright.config.trainer import ENCODERS
 from shardwright.pipelines.commands import weights
@@ -24,6 +24,13 @@ def test_layers_at_every_depth_are_listed_once():
     names = [layer.name for layer in all_layers(model)]
     assert {"encoder", "shared", "wrapper", "wrapped"} <= set(names)
     assert (names.count("shared"), model.name in names) == (1, False)
+
+
+def test_an_optimizer_knows_what_it_updates():
+    variables = [keras.Variable([1.0, 2.0]), keras.Variable([3.0])]
+    optimizer = keras.optimizers.SGD(0.1)
+    optimizer.build(variables)
+    assert [id(one) for one in followed_variables(optimizer)] == [id(one) for one in variables]
 
 
 def test_the_checksums_of_published_weights_are_those_of_keras():

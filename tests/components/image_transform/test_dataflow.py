@@ -123,7 +123,7 @@ def test_the_request_for_image_example_gen(jobs, arguments, tmp_path, image_inpu
             execute(f"{bucket}/examples", properties, arguments)
         assert not stores.tree(f"{bucket}/examples")
     (job,) = jobs
-    check(job, "ShardNumbers", "Spread", "WriteShard")
+    check(job, "Ranges", "Spread", "WriteRange")
 
 
 def test_the_options_of_a_compiled_pipeline_reach_each_job(jobs, tmp_path, monkeypatch):

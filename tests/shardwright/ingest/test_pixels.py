@@ -379,7 +379,7 @@ def test_every_hostile_file_is_written_or_rejected_by_name(tmp_path, shared_data
     folder = shared_data / "hostile"
     raw = {
         "task": "classification",
-        "input": {"images": str(folder), "labels": {"format": "file_name", "regex": "^(?P<label>.)"}},
+        "input": {"images": str(folder), "labels": {"format": "none"}},
         "images": {**images, "max_pixels": 100_000_000},
         "rejects": {"max_fraction": 1.0},
     }

@@ -100,6 +100,7 @@ def test_a_shard_that_is_written_again_is_not_vouched_for_by_its_old_row(tmp_pat
 
 def test_a_run_after_a_power_cut_makes_the_dataset(tmp_path, raw, cut, monkeypatch):
     whole, states, _ = cut
+    # A version that cuts other ranges takes no task files of this one.
     monkeypatch.setattr(ranges, "_MOST_IMAGES", 3)
     if any("/parts/" in path for state in states for path in state):
         monkeypatch.setattr(ranges, "_SMALL", 0)

@@ -110,7 +110,7 @@ def test_an_input_that_is_looked_at_twice_is_read_once(tmp_path, image_input, re
     config = parse_config(image_input(tmp_path / "in", images=4), base=str(tmp_path))
     with cached_hashes(settled):
         first = input_fingerprint(config, locate(config))
-        assert len(reads) >= 5  # Four images and the table.
+        assert len(reads) >= 4  # The images; a small table is hashed as it is read for its rows.
         del reads[:]
         assert input_fingerprint(config, locate(config)) == first
         assert not reads
