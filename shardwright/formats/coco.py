@@ -59,6 +59,8 @@ _NO_MASKS = ("null", "[]")
 # Entries of `images` may have a further member `image_id`, and annotations the name of their image.
 _OF_ANNOTATIONS = {"category_id", "segmentation", "bbox"}
 _PARTS = ("images", "annotations", "categories")
+# One encoder for all: `json.dumps` makes one for each call.
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class _Instance(NamedTuple):
@@ -309,7 +311,7 @@ class CocoJson(AnnotationFormat):
                     f"{_shown(categories)}. Add it or fix the annotation."
                 )
             try:
-                check_pixels(entry.segmentation if self._masks else None, _edges(entry.box))
+                check_pixels(*((entry.segmentation,) if self._masks else (None, _edges(entry.box))))
             except ObjectError as error:
                 self._reject(survey, images[number], error.code, f"annotations[{i}]: {error}")
             if category:
@@ -438,7 +440,7 @@ def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool, sizes: _OutlineSiz
     if "segments_info" in entry:
         raise _PanopticEntry
     if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
-        segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
+        segmentation = _to_json(entry.get("segmentation")) if masks else "null"
         if masks:
             sizes.add(entry.get("segmentation"), entry.get("bbox"))
         box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
@@ -457,7 +459,7 @@ def _drawn(instance: _Instance) -> _Instance:
     left, top, width, height = instance.box
     right, bottom = left + width, top + height
     outline = [[left, top, right, top, right, bottom, left, bottom]]
-    return instance._replace(segmentation=json.dumps(outline, separators=(",", ":")))
+    return instance._replace(segmentation=_to_json(outline))
 
 
 def _is_box(sides: Any) -> bool:
