@@ -47,7 +47,7 @@ def test_a_kill_while_staging_is_deleted_leaves_no_part_of_it_to_an_attempt_with
     delete = staging.remove_tree
 
     def deletes_a_part(folder):
-        labels = sorted(Path(folder).glob("tasks/*.000000000.jsonl"))
+        labels = sorted(Path(folder).glob("tasks-*/*.000000000.jsonl"))
         if not labels:
             delete(folder)
             return
