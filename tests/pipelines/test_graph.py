@@ -39,7 +39,7 @@ def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_steps_are_the_components_of_the_graph() -> None:
     """Names and order are those of the nodes; the configuration's lists, which cannot import `STEPS`, agree."""
-    nodes = build_nodes(build.config(images="images", task="classification"), INPUTS)
+    nodes = build_nodes(build.config(source="images", task="classification"), INPUTS)
     assert ["InputResolver", *(node.id for node in nodes)] == [step.name for step in STEPS]
     beam = {node.id for node in nodes if isinstance(node, BaseBeamComponent)}
     assert beam == {step.name for step in STEPS if step.uses_beam}

@@ -24,7 +24,7 @@ BY_ID = {rule.id: rule for rule in RULES}
 
 def config(**changes):
     """Returns a configuration that passes; `section__option=value` changes an option without checking the value."""
-    made = build.config(images="images", task="segmentation")
+    made = build.config(source="images", task="segmentation")
     good = {
         "trainer__accelerator": "tpu",
         "trainer__hosts": 2,

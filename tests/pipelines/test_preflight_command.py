@@ -91,7 +91,7 @@ def test_no_dataset_exits_1(tmp_path, capsys):
 
 
 def test_slices_with_several_machine_types():
-    config = build.config(images="images", task="segmentation")
+    config = build.config(source="images", task="segmentation")
 
     def facts(tpu, hosts):
         return gather(config, tpu=tpu, hosts=hosts)

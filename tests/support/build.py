@@ -18,9 +18,9 @@ from shardwright.tfrecords import encode, records
 _ORIENTATION = 0x0112
 
 
-def config(*, images: str = "x", base: str = "/", task: str | None = None, **sections: Any) -> Config:
-    """Returns a configuration; an option of `input` is given as `input={...}` beside the images."""
-    raw = {**sections, "input": {"images": images, **sections.get("input", {})}}
+def config(*, source: str = "x", base: str = "/", task: str | None = None, **sections: Any) -> Config:
+    """Returns a configuration of the images in `source`; other options of `input` are given as `input={...}`."""
+    raw = {**sections, "input": {"images": source, **sections.get("input", {})}}
     return parse_config(raw if task is None else {**raw, "task": task}, base=base)
 
 

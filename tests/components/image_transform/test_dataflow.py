@@ -85,7 +85,7 @@ def jobs(monkeypatch):
 
 @pytest.fixture
 def arguments():
-    config = build.config(images="gs://bucket/x", vertex=SECTION)
+    config = build.config(source="gs://bucket/x", vertex=SECTION)
     return [*dataflow_options(config.vertex, "gs://bucket/runs"), "--dry_run=True", "--no_auth"]
 
 
@@ -185,7 +185,7 @@ def test_compressed_records_which_workers_cannot_reach_are_refused(jobs, argumen
     with running_stores() as stores:
         bucket = stores.bucket("gs")
         stores.copy_of(tmp_path / "in", f"{bucket}/data")
-        config = build.config(images=f"{bucket}/data", task="classification")
+        config = build.config(source=f"{bucket}/data", task="classification")
         properties = parameters(config, monkeypatch, f"{bucket}/staging")
         with pytest.raises(UsageError, match=r"compressed TFRecords are unpacked to \(unpack them beforehand\), /"):
             execute(f"{bucket}/examples", properties, arguments)
