@@ -199,8 +199,8 @@ def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> Non
     transform_dataset(str(tmp_path / "in"), transform_recipe(config), tmp_path / "made")
     out, graph = (tmp_path / "made" / name for name in (EXAMPLES, GRAPH))
     spec: Any = SimpleNamespace(
-        height=20, width=24, resize=policy, mean=None, std=None, multi=False, task="segmentation", classes=("a", "b", "c"),
-        recipe=TrainRecipe.from_config(config), ignore=False, texts=(),
+        height=20, width=24, resize=policy, mean=None, std=None, multi=False, task="segmentation",
+        classes=("a", "b", "c"), recipe=TrainRecipe.from_config(config), ignore=False, texts=(),
         ingested=dataset_statistics(out)["ingested"],
     )  # fmt: skip
     assert spec.ingested == {"orientation": "apply"}
