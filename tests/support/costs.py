@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from shardwright.pipelines.cli import main
 
 # Address space is reserved in larger pieces than are used: 72 MiB for each thread, and there are dozens.
 _RESERVED = 4 << 30
+# The name in the comment makes it a fork of a process that has imported it (`prefork`).
+_PROGRAM = "from costs import child; child()  # shardwright.components"
 # Where the machine does other work, too.
 _WALL_SECONDS = 300
 
@@ -69,27 +72,32 @@ def run_limited(call: Sequence[str], folder: Path, memory: int, seconds: int) ->
         memory: bytes.
         seconds: of processor time.
     """
-    log, peak = folder / "log.txt", folder / "peak.txt"
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        status = 70
-        try:
-            status = _run(call, folder, log, memory, seconds)
-            peak.write_text(str(_status_of("VmHWM")), encoding="utf-8")
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
-    _, status = os.waitpid(pid, 0)
-    start, most = int((folder / "start.txt").read_text()), int(peak.read_text()) if peak.exists() else 0
-    return Outcome(os.waitstatus_to_exitcode(status), log.read_text("utf-8", "replace"), max(0, most - start))
+    # Not a fork of this process: other tests may have started threads in it, whose locks nobody would release.
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+    command = [sys.executable, "-c", _PROGRAM, str(folder), str(memory), str(seconds), *call]
+    status = subprocess.run(command, env=environment, check=False).returncode
+    start, peak = int((folder / "start.txt").read_text()), folder / "peak.txt"
+    most = int(peak.read_text()) if peak.exists() else 0
+    return Outcome(status, (folder / "log.txt").read_text("utf-8", "replace"), max(0, most - start))
 
 
-def _run(call: Sequence[str], folder: Path, log: Path, memory: int, seconds: int) -> int:
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+def child() -> None:
+    """Does what `run_limited` asks of the process that it starts."""
+    folder, memory, seconds = Path(sys.argv[1]), *map(int, sys.argv[2:4])
+    status = 70
+    try:
+        status = _run(sys.argv[4:], folder, memory, seconds)
+        (folder / "peak.txt").write_text(str(_status_of("VmHWM")), encoding="utf-8")
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _run(call: Sequence[str], folder: Path, memory: int, seconds: int) -> int:
+    descriptor = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for number in (1, 2):
         os.dup2(descriptor, number)
     # Open until the process ends.
