@@ -230,7 +230,8 @@ def spec_of(
         task=manifest.task,
         classes=manifest.classes,
         images=opened.num_records(_TRAIN),
-        statistics=loader.dataset_statistics(dataset) if auto and Path(dataset, STATISTICS_FILE).is_file() else {},
+        # A subset or a merge has none that were measured.
+        statistics=read_statistics(dataset) if auto and Path(dataset, STATISTICS_FILE).is_file() else {},
     )
     for text in notes:
         note(f"trainer: {text}")

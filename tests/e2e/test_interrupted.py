@@ -75,7 +75,7 @@ def test_a_training_goes_on_after_ctrl_c_and_after_it_was_told_to_end_to_the_sam
 
     # As Kubernetes tells a pod: its first process, and no other.
     second = interrupted(tmp_path, signal.SIGTERM)
-    assert second.code == 1, second.err
+    assert second.code == 143, second.err
     assert {"ImageExampleGen", "StatisticsGen", "ImageTransform"} <= second.cached
     assert re.search(r"stopped \(SIGTERM\) and saved its state at step \d+ of \d+. Run it again", second.err)
     assert "Traceback" not in second.err

@@ -30,7 +30,8 @@ def test_ten_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, r
 def test_kills_of_a_run_in_ranges_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
     in_ranges = {**raw, "shards": {"count": 2}}
     killed, resumed = kills(in_ranges, tmp_path / "kills", 10, random.Random(5), monkeypatch, most=4)
-    assert killed >= 7
+    # Some of the kills after a time come when the run is over.
+    assert killed >= 4
     assert resumed >= 2
 
 
