@@ -67,6 +67,7 @@ def build_optimizer(options: TrainerConfig, steps: int, steps_per_epoch: int = 1
             "Lower it, or train on more epochs.",
         )
     common = dict[str, Any](
+        name=options.optimizer,  # From our class Keras would make one that TensorFlow refuses as a scope.
         learning_rate=learning_rates(options, steps),
         global_clipnorm=options.clip_norm or None,
         gradient_accumulation_steps=options.accumulate if options.accumulate > 1 else None,

@@ -179,7 +179,8 @@ def test_a_damaged_archive_is_refused_with_a_message(plain, compression):
                 check_keras_file(plain)
             except (ValueError, DatasetError):
                 refused += 1
-    assert refused > 200
+    # All that are cut; of the damaged ones those where the damage is in what is read before Keras opens the file.
+    assert refused > 165
 
 
 @pytest.mark.parametrize("keys", [{"class_name": ["Dense"]}, {"class_name": {}}, {"module": ["keras.layers"]}])
