@@ -220,7 +220,7 @@ def spec_of(
     manifest = opened.manifest
     _check_dataset(opened, dataset, recipe)
     height, width = loader.image_size(opened)
-    mean = std = None
+    mean = std = weights = None
     if recipe.loader.normalize == "dataset":
         statistics = loader.dataset_statistics(dataset)
         mean, std = tuple(statistics["mean"]), tuple(statistics["std"])
@@ -235,7 +235,6 @@ def spec_of(
     )
     for text in notes:
         note(f"trainer: {text}")
-    weights = None
     if recipe.trainer.class_weights == "balanced":
         weights = balanced_weights(manifest.task, loader.dataset_statistics(dataset), manifest.classes)
     return TrainSpec(
