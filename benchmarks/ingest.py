@@ -119,13 +119,13 @@ def profile_figures(folder: Path, images: int, size: tuple[int, int] = (48, 64))
     staging = Staging.open(out, plan.dataset.fingerprint, plan.tools)
     with staging.locked():
         stage("task files", lambda: prepared.stage(staging))
-        each: list[float] = []
+        each: list[tuple[float, float]] = []
         for part in plan.missing_ranges(staging, _MANY):
-            stage("", lambda part=part: write_range(part, plan.for_writers(), staging, 1))  # type: ignore[misc]
-            each.append(stages.pop("")[0])
-        stages["writing"] = sum(each), sum(each)
+            stage("", partial(write_range, part, plan.for_writers(), staging, 1))
+            each.append(stages.pop(""))
+        stages["writing"] = sum(processor for processor, _ in each), sum(wall for _, wall in each)
         stage("commit", lambda: commit_ingest(plan, staging, out / "ours", {}))
-    writing = stages["writing"][0]
+    writing, longest = stages["writing"][0], max(processor for processor, _ in each)
     serial = sum(processor for processor, _ in stages.values()) - writing
     note = f"{images:,} images of {size[0]}x{size[1]}"
     figures = [
@@ -138,7 +138,7 @@ def profile_figures(folder: Path, images: int, size: tuple[int, int] = (48, 64))
         if workers in _measurable():
             value, how = walls[0] / walls[_measurable().index(workers)], "measured, wall"
         else:
-            value, how = (serial + writing) / (serial + writing / workers + max(each)), "by arithmetic"
+            value, how = (serial + writing) / (serial + writing / workers + longest), "by arithmetic"
         target = _SPEED_UPS.get(workers)
         figures.append(Figure(f"speed-up, {workers} processes", value, "x", AT_LEAST if target else "", target, how))
     return figures

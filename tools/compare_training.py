@@ -111,7 +111,8 @@ def rival(model: keras.Model, dataset: Path, seed: int, cpu_seconds: float, augm
 def arrays(dataset: Path, split: str, normalize: str) -> tuple[Any, Any]:
     """Returns images and targets of a whole split."""
     parts = list(loader.load(dataset, split, BATCH, normalize=normalize).as_numpy_iterator())
-    return tuple(np.concatenate([part[at] for part in parts]) for at in (0, 1))  # type: ignore[return-value]
+    images, targets = zip(*parts, strict=True)
+    return np.concatenate(images), np.concatenate(targets)
 
 
 def figures(answers: Any, truth: Any, classes: Sequence[str], thresholds: Sequence[float]) -> dict[str, float]:

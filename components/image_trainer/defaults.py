@@ -64,7 +64,8 @@ def with_defaults(
 def augmentations_for(task: str, classes: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Returns the augmentations that keep an image in its class, and why others were left out."""
     rest = (*(_MOVED if task == "classification" else ()), *_LIGHT)
-    if all(_CHARACTER.fullmatch(name) for name in classes):
+    # Masks of the classes 1 to 4 are numbered defects, not drawn digits.
+    if task == "classification" and all(_CHARACTER.fullmatch(name) for name in classes):
         return rest, ", without flips: the classes are characters"
     sided = next((name for name in classes if _SIDED.search(name.lower())), None)
     if sided is not None:

@@ -64,7 +64,7 @@ def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
         return labels_of({"format": row.name, **options})
 
     make.__name__ = make.__qualname__ = row.function
-    make.__signature__ = signature  # type: ignore[attr-defined]
+    make.__signature__ = signature  # type: ignore[attr-defined] # `inspect` reads it; the type of functions lacks it
     described = "".join(f"\n    {name}: {described_options[name].help}" for name in names)
     make.__doc__ = f"Returns labels that are {row.meaning}.\n" + (f"\nArgs:{described}\n" if described else "")
     return make

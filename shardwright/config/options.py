@@ -174,9 +174,10 @@ def option(
     """
     if unknown := metadata.keys() - _METADATA:
         raise TypeError(f"metadata of an option: {sorted(unknown)} is unknown; known are {sorted(_METADATA)}")
+    sentence = help
     if not help and isinstance(factory, type) and issubclass(factory, Section):
-        help = (factory.__doc__ or "").partition("\n")[0]  # noqa: A001
-    made = Option(help, choices, least, most, form)
+        sentence = (factory.__doc__ or "").partition("\n")[0]
+    made = Option(sentence, choices, least, most, form)
     of_dataclass: Callable[..., Any] = field
     return of_dataclass(default=default, default_factory=factory, metadata={_OPTION: made, **metadata})
 

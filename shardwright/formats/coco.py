@@ -311,7 +311,10 @@ class CocoJson(AnnotationFormat):
                     f"{_shown(categories)}. Add it or fix the annotation."
                 )
             try:
-                check_pixels(*((entry.segmentation,) if self._masks else (None, _edges(entry.box))))
+                if self._masks:
+                    check_pixels(entry.segmentation)
+                else:
+                    check_pixels(None, _edges(entry.box))
             except ObjectError as error:
                 self._reject(survey, images[number], error.code, f"annotations[{i}]: {error}")
             if category:

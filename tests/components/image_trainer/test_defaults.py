@@ -47,6 +47,11 @@ def test_images_are_mirrored_unless_their_classes_would_change(classes, flips, w
     assert "brightness=0.1" in recipe.loader.augment
 
 
+def test_masks_of_numbered_classes_are_mirrored():
+    recipe, _ = chosen(classes=tuple("1234"), task="segmentation")
+    assert "flip_left_right" in recipe.loader.augment
+
+
 def test_what_is_written_stays():
     given = changed(OPEN, epochs=3, augment=(), class_weights="none", learning_rate=0.5)
     recipe, notes = chosen(given, shares=(0.9, 0.01))

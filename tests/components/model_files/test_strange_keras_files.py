@@ -179,8 +179,10 @@ def test_a_damaged_archive_is_refused_with_a_message(plain, compression):
                 check_keras_file(plain)
             except (ValueError, DatasetError):
                 refused += 1
-    # All that are cut; of the damaged ones those where the damage is in what is read before Keras opens the file.
-    assert refused > 165
+            else:
+                assert len(data) == len(whole), "a file that is cut is refused wherever the cut is"
+    # All that are cut, and those whose damage is in what is read before Keras opens the file: of stored weights little.
+    assert refused > (180 if compression == zipfile.ZIP_STORED else 200)
 
 
 @pytest.mark.parametrize("keys", [{"class_name": ["Dense"]}, {"class_name": {}}, {"module": ["keras.layers"]}])
