@@ -55,6 +55,26 @@ class ShardwrightError(Exception):
         return escape(redact(super().__str__()), lines=True)
 
 
+class AnnotationError(ValueError):
+    """An annotation cannot be right: a run-length code, a box, a size. It costs its image, not the run.
+
+    Args:
+        message: the value and the limit.
+        code: its name in the ledger; by default that of the class.
+    """
+
+    code = "bad_annotation"
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.reason = message
+        self.code = code or self.code
+
+    def at(self, place: str) -> "AnnotationError":
+        """Returns the error with the place of the annotation before the message."""
+        return AnnotationError(f"{place}: {self.reason}", self.code)
+
+
 class UsageError(ShardwrightError):
     """The call or the configuration is wrong: missing folder, missing column, unknown class. Exit code 2."""
 

@@ -22,13 +22,12 @@ from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.decide import CONFLICTING
 from shardwright.edit.derive import Derived, derive, folder_of_images
-from shardwright.errors import CheckFailed, UsageError
+from shardwright.errors import AnnotationError, CheckFailed, UsageError
 from shardwright.formats.base import BACKGROUND, IGNORE, AnnotationFormat, Images, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
 from shardwright.formats.rle_csv import RleCsv
-from shardwright.images.boxes import AnnotationError
 from shardwright.images.header import MOST_PIXELS
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard

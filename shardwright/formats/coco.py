@@ -16,45 +16,29 @@ memory is two to three times the file's size: 200 MB for 90 MB with 120,000 poly
 from __future__ import annotations
 
 import json
-import os
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from shardwright.config.input import CENTER_RULE, CLIP
 from shardwright.dataset.ledger import MISSING_IMAGE
-from shardwright.dataset.manifest import MULTI
-from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import (
-    IGNORE,
-    SHOWN_NAMES,
-    Annotation,
-    AnnotationFormat,
-    Survey,
-    Values,
-    shorten,
-)
-from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes, special_label
+from shardwright.errors import AnnotationError, Reading, UsageError
+from shardwright.formats.base import Survey, shorten
+from shardwright.formats.classes import SHOWN_CLASSES, as_integer, special_label
 from shardwright.formats.image_names import is_text
-from shardwright.formats.listed_boxes import misread
-from shardwright.formats.object_values import ObjectError, check_pixels, json_problem, read_id, read_text_size
-from shardwright.formats.objects import ObjectInput
-from shardwright.images.boxes import BEYOND_IMAGE, AnnotationError, Box, BoxError, box_features, box_values
-from shardwright.masks.coco import CocoMasks, mask_text
-from shardwright.progress import counted
-from shardwright.storage import Refusal, limits, open_table
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.formats.object_values import ObjectError, load_json, read_id, read_text_size
+from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
+from shardwright.images.boxes import BAD_BOX, Box
+from shardwright.masks.coco import CocoMasks, SegmentationError
 
 _SHOWN_BOX, _SHOWN_ID = 80, 40
 # Outlines of a scale of their own: boxes of fewer pixels than this say nothing, and this share must differ by one
 # factor, up to this part of it. One of so many is compared, which takes a hundredth of the time of reading them.
 _LEAST_SIDE, _NEARLY_ALL, _STEADY, _COMPARED_OF = 5, 0.9, 0.1, 8
-_CROWD = "is_crowd"
-_FLAGS = (_CROWD,)
+CROWD = "is_crowd"
+_NOT_CROWD, _IS_CROWD = ({CROWD: value} for value in (0, 1))
 _NO_MASKS = ("null", "[]")
 # Entries of `images` may have a further member `image_id`, and annotations the name of their image.
 _OF_ANNOTATIONS = {"category_id", "segmentation", "bbox"}
@@ -63,211 +47,38 @@ _PARTS = ("images", "annotations", "categories")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class _Instance(NamedTuple):
-    """The needed part of an annotation; the segmentation as JSON, `null` where there is none or masks are unwanted."""
+class CocoTable(ObjectTable):
+    """What instances and panoptic segments have in common: the parts of the file, and categories as classes."""
 
-    image: object
-    category: object
-    segmentation: str
-    box: Any
-    crowd: bool
+    tool, flags = "the category ids", (CROWD,)
 
+    def _load(self, hook: Callable[[dict[str, Any]], Any] | None = None) -> dict[str, Any]:
+        """Reads the file, and the categories: the label of objects by its id, in the order of the ids.
 
-class _Image(NamedTuple):
-    """An image of `images`: its position in the listing, if it is there, and the size that the file states."""
-
-    position: int | None
-    size: tuple[int, int] | None
-    name: str
-
-
-class CocoJson(AnnotationFormat):
-    """See `shardwright.formats.base.AnnotationFormat`.
-
-    Args:
-        given: see `ObjectInput`.
-    """
-
-    format = "coco_json"
-
-    def __init__(self, given: ObjectInput) -> None:
-        super().__init__(given)
-        self._clip = given.options.beyond_image == CLIP
-        self.dialect = CocoMasks(centers=given.options.polygons == CENTER_RULE, clip=self._clip)
-        self.name = os.path.basename(given.path)
-        self._path = given.path
-        self._keys = given.images.keys
-        self._names = given.names
-        self._boxes = given.options.boxes
-        self._masks = given.masks
-        self._map: ClassMap | None = None
-        self._special: dict[str, int] = {}
-        self._sound_ones: list[tuple[int, _Image, str, _Instance]] = []
-
-    def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
-        sizes = _OutlineSizes()
-        document = _load(self._path, masks=self._masks, boxes=self._boxes, sizes=sizes)
-        sizes.check(self._path)
-        survey = Survey(classes=(), listed=bytearray(len(self._keys)))
-        images = self._read_images(document["images"], survey)
-        categories = self._read_categories(document["categories"])
-        special = {number: special_label(name, self._classes) for number, name in categories.items()}
-        self._special = {number: label for number, label in special.items() if label is not None}
-        sound = list(self._sound(document["annotations"], images, categories, survey))
-        if not self._masks:
-            sound = [entry for entry in sound if entry[2] not in self._special]
-        notes: list[str] = []
-        if self._masks:
-            sound, notes = self._with_drawn_boxes(sound)
-        if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
-            notes.append("left out: key points of annotations")
-        used: dict[str, str] = {}
-        for i, _, category, _ in sound:
-            if category in self._special:
-                survey.ignore |= self._special[category] == IGNORE
-            else:
-                used.setdefault(category, f"{self._path}, annotations[{i}]")
-        for number, label in self._special.items():
-            meaning = "not counted" if label == IGNORE else "no class"
-            fix = "name it in input.classes if it is a class"
-            notes.append(f"{self.name}: the category {categories[number]!r} is {meaning}; {fix}")
-        self._map = self._map_categories(
-            {number: name for number, name in categories.items() if number not in self._special}, used
-        )
-        survey.classes = self._map.names
-        survey.notes = (*self._notes, *self._map.notes, *notes)
-        self._sound_ones = [entry for entry in sound if entry[1].position is not None]
-        if not self._masks:
-            survey.labels = MULTI
-        if self._boxes:
-            survey.features = box_features(_FLAGS)
-            self._check_boxes(survey)
-        return survey
-
-    def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
-        assert self._map is not None, "survey comes first"
-        for i, image, category, instance in self._sound_ones:
-            assert image.position is not None
-            text = mask_text(image.size, instance.segmentation) if self._masks else None
-            label = self._special.get(category)
-            try:
-                values = self._box(image, category, instance) if self._boxes and label is None else {}
-            except AnnotationError:  # Its image was rejected.
-                values = {}
-            stated_size = None if self._masks else image.size
-            label = self._map.index[category] if label is None else label
-            yield Annotation(image.position, label, text, i, values, stated_size)
-
-    def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
-        """Returns the features of an annotation's box."""
-        assert self._map is not None
-        assert image.position is not None
-        sides = instance.box
-        if not _is_box(sides):
-            raise BoxError(f"the bbox is {ascii(sides)[:_SHOWN_BOX]}, not [x, y, width, height]")
-        left, top, width, height = sides
-        size = image.size or self._images.size_of(image.position)
-        if size is None:
-            raise BoxError("the size of the image is unknown: the file does not state it, and the image cannot be read")
-        index = self._map.index[category]
-        return box_values(
-            Box(left, top, left + width, top + height),
-            height=size[0],
-            width=size[1],
-            label=index,
-            text=self._map.names[index],
-            flags={_CROWD: int(instance.crowd)},
-            clip=self._clip,
-        )
-
-    def _check_boxes(self, survey: Survey) -> None:
-        for i, image, category, instance in self._sound_ones:
-            if category in self._special:
-                continue
-            try:
-                self._box(image, category, instance)
-            except AnnotationError as error:
-                self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
-        if any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values()):
-            self._check_meaning()
-
-    def _check_meaning(self) -> None:
-        meaning = misread(
-            (box, image.size or self._images.size_of(image.position or 0))
-            for _, image, _, entry in self._sound_ones
-            if (box := _edges(entry.box)) is not None
-        )
-        if meaning:
+        Raises:
+            UsageError: it is not COCO's, or categories contradict each other or `input.classes`.
+        """
+        document = load_json(self._path, "the tool that wrote it", hook)
+        found = document if isinstance(document, dict) else {}
+        missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
+        if missing:
+            holds = ", ".join(map(ascii, list(found)[:10])) if found else type(document).__name__
             raise UsageError(
-                f"{self._path}: as [x, y, width, height], which COCO's bbox are, its boxes leave their images, and as "
-                f"{meaning} they fit. Write them as COCO does, and area too."
+                f"{self._path}: is JSON, but has no list {missing[0]!r} (it holds {holds}). COCO's are an object with "
+                f"the lists {', '.join(_PARTS)}."
             )
-
-    def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
-        if image.position is not None and image.position not in survey.rejected:
-            key = self._keys[image.position]
-            survey.rejected[image.position] = Refusal(key, code, f"{self.name}, {reason}")
-
-    def _with_drawn_boxes(
-        self, sound: list[tuple[int, _Image, str, _Instance]]
-    ) -> tuple[list[tuple[int, _Image, str, _Instance]], list[str]]:
-        """Draws boxes as masks where other annotations have a segmentation; returns them, and notes."""
-        without = sum(instance.segmentation in _NO_MASKS for *_, instance in sound)
-        if not without:
-            return sound, []
-        if without == len(sound):
-            self._check_masks_present(sound)
-            return sound, []
-        drawn = [(i, image, category, _drawn(instance)) for i, image, category, instance in sound]
-        boxes = without - sum(instance.segmentation in _NO_MASKS for *_, instance in drawn)
-        outlines = len(sound) - without
-        note = f"{boxes} boxes are drawn as masks, since {outlines} other annotations have a segmentation"
-        return drawn, [note] if boxes else []
-
-    def _check_masks_present(self, sound: list[tuple[int, _Image, str, _Instance]]) -> None:
-        boxes = sum(instance.box is not None for *_, instance in sound)
-        if boxes:
-            raise UsageError(
-                f"{self._path}: none of its {len(sound)} annotations has a segmentation, and {boxes} have a bbox: it "
-                "holds boxes, no masks. Use task: classification with input.labels.boxes: true to ingest them."
-            ).with_readings(Reading("the boxes of images", {"task": "classification", "input.labels.boxes": True}))
-
-    def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
-        """Returns the images by their ids; adds what is wrong with `images` to the survey."""
-        images: dict[str, _Image] = {}
-        missing: dict[str, int] = {}
-        for i, entry in enumerate(entries):
-            number, name = (read_id(entry.get("id")), entry.get("file_name")) if _is_image(entry) else ("", None)
-            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
-                reason = f"{self.name}, images[{i}]: has no id, or no file_name that a file can have"
-                survey.refused.append(Refusal(f"{self.name}:images[{i}]", "bad_row", reason))
-                continue
-            if number in images:
-                raise UsageError(
-                    f"{self._path}, images[{i}]: the id {number} is also that of {images[number].name!r}. "
-                    "Give every image its own id."
-                )
-            position = self._names.find(name)
-            images[number] = _Image(position, _size_of(entry), name)
-            if len(survey.names) < SHOWN_NAMES:
-                survey.names.append(name)
-            if position is None:
-                missing.setdefault(name, i)
-            else:
-                survey.listed[position] = 1
-        if not entries:
+        if not found["images"]:
             raise UsageError(f"{self._path}: 'images' is empty. Give a file with annotated images.")
-        survey.refused += [
-            Refusal(
-                name,
-                MISSING_IMAGE,
-                f"{self.name}, images[{i}] names it, but there is no such image{self._names.alike(name)}",
-            )
-            for name, i in missing.items()
-        ]
-        return images
+        self._names_by_id = self._read_categories(found["categories"])
+        by_id = self._has_ids()
+        self._labels = {
+            number: number if by_id and special_label(name, self._classes) is None else name
+            for number, name in self._names_by_id.items()
+        }
+        self.declared = list(self._names_by_id.values())
+        self.ids = {name: number for number, name in self._names_by_id.items()}
+        self._check_classes()
+        return found
 
     def _read_categories(self, entries: list[Any]) -> dict[str, str]:
         """Returns the names by their ids, in the order of the ids: by number where all are numbers."""
@@ -283,86 +94,152 @@ class CocoJson(AnnotationFormat):
         numeric = all(as_integer(number) is not None for number in categories)
         return dict(sorted(categories.items(), key=lambda item: ((numeric and as_integer(item[0])) or 0, item[0])))
 
-    def _sound(
-        self, entries: list[Any], images: Mapping[str, _Image], categories: Mapping[str, str], survey: Survey
-    ) -> Iterator[tuple[int, _Image, str, _Instance]]:
-        """Returns annotations that name an image and a category; adds what is wrong with the others to the survey."""
-        unknown: set[str] = set()
-        for i, entry in enumerate(entries):
-            number = read_id(entry.image) if isinstance(entry, _Instance) else ""
-            if not number:
-                given = entry.image if isinstance(entry, _Instance) else None
-                what = "names no image"
-                if given is not None:
-                    what = f"the image id is {ascii(given)[:_SHOWN_ID]}, not a whole number or a text"
-                reason = f"{self.name}, annotations[{i}]: {what}"
-                survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", "bad_row", reason))
-                continue
-            if number not in images:
-                if number not in unknown:
-                    reason = f"{self.name}, annotations[{i}] names the image id {number!a}, which is not in images"
-                    survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", MISSING_IMAGE, reason))
-                unknown.add(number)
-                continue
-            category = read_id(entry.category)
-            if category and category not in categories:
-                raise UsageError(
-                    f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
-                    f"{_shown(categories)}. Add it or fix the annotation."
-                )
-            try:
-                if self._masks:
-                    check_pixels(entry.segmentation)
-                else:
-                    check_pixels(None, _edges(entry.box))
-            except ObjectError as error:
-                self._reject(survey, images[number], error.code, f"annotations[{i}]: {error}")
-            if category:
-                yield i, images[number], category, entry
-                continue
-            self._reject(survey, images[number], "bad_row", f"annotations[{i}]: names no category")
-
-    def _map_categories(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
-        """Returns the index of the class for each category id that is used."""
+    def _check_classes(self) -> None:
+        names = self._names_by_id
         if self._classes is None:
-            return self._detect_categories(categories, used)
-        ids = {name: number for name, number in self._classes.items() if number is not None}
-        by_category = {name: number for number, name in categories.items()}
-        for name, identity in ids.items():
-            other = categories.get(str(identity), name)
-            if name in by_category and other != name:
+            if not names:
+                raise UsageError(f"{self._path}: 'categories' is empty. Add the categories of the annotations.")
+            times = Counter(names.values())
+            twice = [f"{name!r} ({number})" for number, name in names.items() if times[name] > 1]
+            if twice:
                 raise UsageError(
-                    f"input.classes: {name!r} has the id {identity}, but in {self._path} that is {other!r}, and "
-                    f"{name!r} has {by_category[name]}. Write the file's ids, or a plain list of names."
+                    f"{self._path}: two categories have one name: {', '.join(twice[:2])}. Write input.classes: as a "
+                    "list of names to join them, or as {name: id} to choose one."
                 )
-        if ids:
-            return map_classes(used, self._classes)
-        by_name = map_classes({categories[number]: where for number, where in used.items()}, self._classes)
-        index = {number: by_name.index[categories[number]] for number in used}
-        return ClassMap(by_name.names, index, by_name.notes)
+        for name, number in (self._classes or {}).items():
+            other = names.get(str(number), name)
+            if name in self.ids and other != name:
+                raise UsageError(
+                    f"input.classes: {name!r} has the id {number}, but in {self._path} that is {other!r}, and {name!r} "
+                    f"has {self.ids[name]}. Write the file's ids, or a plain list of names."
+                )
 
-    def _detect_categories(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
-        if not categories:
-            raise UsageError(f"{self._path}: 'categories' is empty. Add the categories of the annotations.")
-        names = tuple(categories.values())
-        times = Counter(names)
-        twice = [f"{name!r} ({number})" for number, name in categories.items() if times[name] > 1]
-        if twice:
+
+class CocoJson(CocoTable):
+    """Objects with polygons, run lengths or boxes."""
+
+    format = "coco_json"
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        # What else tools draw, COCO has not.
+        self.dialect = CocoMasks(self.dialect.centers, self.dialect.clip)
+
+    def _entries(self) -> Iterator[Entry]:
+        sizes = _OutlineSizes()
+        document = self._load(self._slim_with(sizes))
+        sizes.check(self._path)
+        if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
+            self._notes += ("left out: key points of annotations",)
+        images: dict[str, tuple[int, dict[str, Any], list[Thing]]] = {}
+        by_id: dict[str, tuple[str, list[Thing]]] = {}
+        for i, entry in enumerate(document["images"]):
+            where = f"{self.name}, images[{i}]"
+            found = entry if isinstance(entry, dict) else {}
+            number, name = read_id(found.get("id")), found.get("file_name")
+            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
+                problem = AnnotationError("has no id, or no file_name that a file can have", "bad_row")
+                yield Entry((), where, problem)
+                continue
+            if number in by_id:
+                raise UsageError(
+                    f"{self._path}, images[{i}]: the id {number} is also that of {by_id[number][0]!r}. "
+                    "Give every image its own id."
+                )
+            by_id[number] = (name, images.setdefault(name, (i, found, []))[2])
+        unknown = set()
+        for i, one in enumerate(document["annotations"]):
+            number = read_id(one.image) if isinstance(one, _Instance) else ""
+            name, things = by_id.get(number, ("", []))
+            try:
+                things.append(self._thing(i, one, number, known=bool(name)))
+            except AnnotationError as error:
+                if number in unknown:
+                    continue
+                unknown |= {number} if number and not name else set()
+                yield Entry((name,) if name else (), f"{self.name}, annotations[{i}]", error)
+        for name, (i, entry, things) in images.items():
+            yield Entry((name,), f"{self.name}, images[{i}]", (entry, things))
+
+    def _thing(self, i: int, one: Any, image: str, *, known: bool) -> Thing:
+        """Returns the object of an annotation.
+
+        Args:
+            i: its position in the file.
+            one: an `_Instance`, if it is one.
+            image: the id of its image.
+            known: whether the file has that image.
+        """
+        if not image:
+            stated = one.image if isinstance(one, _Instance) else None
+            shown = f"the image id is {ascii(stated)[:_SHOWN_ID]}, not a whole number or a text"
+            raise AnnotationError("names no image" if stated is None else shown, "bad_row")
+        if not known:
+            raise AnnotationError(f"names the image id {image!a}, which is not in images", MISSING_IMAGE)
+        category = read_id(one.category)
+        if not category:
+            raise AnnotationError("names no category", "bad_row")
+        if category not in self._labels:
+            shown = shorten([f"{name} ({number})" for number, name in self._names_by_id.items()], SHOWN_CLASSES)
             raise UsageError(
-                f"{self._path}: two categories have one name: {', '.join(twice[:2])}. Write input.classes: as a list "
-                "of names to join them, or as {name: id} to choose one."
+                f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
+                f"{shown}. Add it or fix the annotation."
             )
-        check_names({name: f"{self._path}, category {number}" for number, name in categories.items()})
-        found = counted(len(names), "class", "classes")
-        notes = [f"{found} detected, in the order of the category ids: {_shown(categories)}"]
-        unused = {number: name for number, name in categories.items() if number not in used}
-        if unused:
-            notes.append(f"without annotations: {_shown(unused)}; input.classes leaves them out")
-        return ClassMap(names, {number: i for i, number in enumerate(categories)}, tuple(notes))
+        label, shape = self._labels[category], None if one.segmentation in _NO_MASKS else one.segmentation
+        box = _edges(one.box)
+        if self._boxes and box is None and special_label(label, self._classes) is None:
+            raise AnnotationError(f"the bbox is {ascii(one.box)[:_SHOWN_BOX]}, not [x, y, width, height]", BAD_BOX)
+        if self._masks and box is None and shape is None:
+            problem = f"the segmentation is {one.segmentation}; write polygons [[x, y, ...]] or run lengths"
+            raise SegmentationError(problem)
+        return Thing(label, shape, box, _IS_CROWD if one.crowd else _NOT_CROWD, "", i)
+
+    def _content(self, raw: tuple[dict[str, Any], list[Thing]]) -> Content:
+        image, things = raw
+        try:
+            size = read_text_size(str(image.get("height")), str(image.get("width")), "")
+        except ObjectError:
+            size = None
+        return Content(things, size=size)
+
+    def _check_boxes(self, survey: Survey) -> None:
+        super()._check_boxes(survey)
+        self._check_corners(
+            survey, "as [x, y, width, height], which COCO's bbox are, its", "Write them as COCO does, and area too."
+        )
+
+    def _slim_with(self, sizes: _OutlineSizes) -> Callable[[dict[str, Any]], Any]:
+        """Returns what reduces an object as soon as it is read, so that the numbers of a polygon are freed."""
+        masks, boxes = self._masks, self._boxes
+
+        def slim(entry: dict[str, Any]) -> object:
+            if "segments_info" in entry:
+                # The detection looks at the start of a large file only.
+                raise UsageError(
+                    f"{self._path}: holds COCO panoptic JSON. Set input.labels.format: panoptic."
+                ).with_readings(Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"}))
+            if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
+                segmentation = _to_json(entry.get("segmentation")) if masks else "null"
+                if masks:
+                    sizes.add(entry.get("segmentation"), entry.get("bbox"))
+                box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
+                crowd = entry.get("iscrowd") in (1, True)
+                return _Instance(entry["image_id"], entry.get("category_id"), segmentation, box, crowd)
+            if "file_name" in entry:
+                return {name: entry[name] for name in ("id", "file_name", "height", "width") if name in entry}
+            return entry
+
+        return slim
 
 
-class _PanopticEntry(Exception):
-    """The file holds segments of PNG files, not instances."""
+class _Instance(NamedTuple):
+    """The needed part of an annotation; the segmentation as JSON, `null` where there is none or masks are unwanted."""
+
+    image: object
+    category: object
+    segmentation: str
+    box: Any
+    crowd: bool
 
 
 class _OutlineSizes:
@@ -408,63 +285,6 @@ class _OutlineSizes:
             )
 
 
-def _load(path: str, *, masks: bool, boxes: bool, sizes: _OutlineSizes) -> dict[str, Any]:
-    """Reads the file; of annotations what is wanted.
-
-    Raises:
-        UsageError: it is not JSON, or not COCO's.
-    """
-    try:
-        with open_table(path, limits.MOST_JSON_BYTES) as file:
-            document = parse_untrusted_json(
-                file.read(), object_hook=partial(_slim, masks=masks, boxes=boxes, sizes=sizes)
-            )
-    except _PanopticEntry:
-        # The detection looks at the start of a large file only.
-        problem = "holds COCO panoptic JSON. Set input.labels.format: panoptic"
-        raise UsageError(f"{path}: {problem}.").with_readings(
-            Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"})
-        ) from None
-    except ValueError as error:
-        raise UsageError(f"{path}: {json_problem(error)}. Fix the file, or give a CSV.") from None
-    found = document if isinstance(document, dict) else {}
-    missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
-    if missing:
-        holds = ", ".join(map(ascii, list(found)[:10])) if found else type(document).__name__
-        raise UsageError(
-            f"{path}: is JSON, but has no list {missing[0]!r} (it holds {holds}). COCO instances are an object with "
-            f"the lists {', '.join(_PARTS)}."
-        )
-    return found
-
-
-def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool, sizes: _OutlineSizes) -> object:
-    """Reduces each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
-    if "segments_info" in entry:
-        raise _PanopticEntry
-    if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
-        segmentation = _to_json(entry.get("segmentation")) if masks else "null"
-        if masks:
-            sizes.add(entry.get("segmentation"), entry.get("bbox"))
-        box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
-        return _Instance(
-            entry["image_id"], entry.get("category_id"), segmentation, box, entry.get("iscrowd") in (1, True)
-        )
-    if "file_name" in entry:
-        return {name: entry[name] for name in ("id", "file_name", "height", "width") if name in entry}
-    return entry
-
-
-def _drawn(instance: _Instance) -> _Instance:
-    """Returns an annotation with its box as the segmentation, where it has none."""
-    if instance.segmentation not in _NO_MASKS or not _is_box(instance.box):
-        return instance
-    left, top, width, height = instance.box
-    right, bottom = left + width, top + height
-    outline = [[left, top, right, top, right, bottom, left, bottom]]
-    return instance._replace(segmentation=_to_json(outline))
-
-
 def _is_box(sides: Any) -> bool:
     return isinstance(sides, list) and len(sides) == 4 and all(type(side) in (int, float) for side in sides)
 
@@ -472,18 +292,3 @@ def _is_box(sides: Any) -> bool:
 def _edges(sides: Any) -> Box | None:
     """Returns the box of [x, y, width, height]; `None` if it is none."""
     return Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3]) if _is_box(sides) else None
-
-
-def _is_image(entry: object) -> bool:
-    return isinstance(entry, dict) and "file_name" in entry
-
-
-def _size_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:
-    try:
-        return read_text_size(str(entry.get("height")), str(entry.get("width")), "")
-    except ObjectError:
-        return None
-
-
-def _shown(categories: Mapping[str, str]) -> str:
-    return shorten([f"{name} ({number})" for number, name in categories.items()], SHOWN_CLASSES)

@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from shardwright.errors import UsageError
+from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.head import Head
 from shardwright.formats.object_values import ObjectError, read_name, read_text_number, read_text_size
 from shardwright.formats.objects import (
     Content,
     Entry,
-    ObjectInput,
     ObjectTable,
     Thing,
     ellipse,
@@ -31,7 +30,7 @@ from shardwright.formats.objects import (
     rectangle,
     shape,
 )
-from shardwright.formats.safe_xml import XmlError, parse_xml
+from shardwright.formats.safe_xml import BAD_XML, parse_xml
 from shardwright.images.boxes import Box
 from shardwright.storage import check_table, open_file
 
@@ -50,12 +49,7 @@ class Cvat(ObjectTable):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "CVAT XML" if head.xml_root == "annotations" else ""
-
-    def __init__(self, given: ObjectInput) -> None:
-        super().__init__(given)
-        self._labels: list[str] = []
 
     def _entries(self) -> Iterator[Entry]:
         found = _Images()
@@ -63,20 +57,17 @@ class Cvat(ObjectTable):
         try:
             with open_file(self._path) as file:
                 parse_xml(iter(lambda: file.read(_CHUNK), b""), found)
-        except XmlError as error:
+        except AnnotationError as error:
             raise UsageError(f"{self._path}: {error}. Export 'CVAT for images 1.1' again.") from None
         except OSError as error:
             raise UsageError(f"input.labels.path: {self._path} cannot be opened ({error.strerror}).") from None
-        self._labels = found.labels
+        self.declared = found.labels
         if found.tracks and not found.images:
             raise UsageError(f"{self._path}: is 'CVAT for video'. Export 'CVAT for images 1.1'.")
         for i, (attributes, elements) in enumerate(found.images):
             name = attributes.get("name", "").replace("\\", "/")
             where = f"{self.name}, image {attributes.get('id', i)}"
             yield Entry([name, name.rpartition("/")[2]] if name else [], where, (attributes, elements))
-
-    def _declared(self) -> Sequence[str]:
-        return self._labels
 
     def _content(self, raw: tuple[Mapping[str, str], _Elements]) -> Content:
         attributes, elements = raw
@@ -119,7 +110,7 @@ class _Images:
         elif path == ("annotations", "track"):
             self.tracks += 1
         elif path[:1] != ("annotations",):
-            raise XmlError(f"its root is <{path[0]}>, not CVAT's <annotations>")
+            raise AnnotationError(f"its root is <{path[0]}>, not CVAT's <annotations>", BAD_XML)
 
     def end(self, path: tuple[str, ...], text: str) -> None:
         # Sub-labels of skeletons have a parent, which comes after their name.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.errors import UsageError
@@ -26,7 +26,7 @@ from shardwright.formats.object_values import (
     read_points,
     read_size,
 )
-from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, shape
+from shardwright.formats.objects import Content, Entry, ObjectTable, Thing, ellipse, polygon, shape
 from shardwright.images.boxes import Box
 
 _WITHOUT_AREA = {
@@ -46,12 +46,7 @@ class Datumaro(ObjectTable):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "Datumaro JSON" if head.has("items", "categories") else ""
-
-    def __init__(self, given: ObjectInput) -> None:
-        super().__init__(given)
-        self._labels: list[str] = []
 
     def _entries(self) -> Iterator[Entry]:
         document = load_json(self._path, "Datumaro")
@@ -60,7 +55,7 @@ class Datumaro(ObjectTable):
             items = read_list(found.get("items"), "items")
             of_labels = read_mapping(found.get("categories"), "categories").get("label") or {"labels": []}
             labels = read_list(read_mapping(of_labels, "categories.label").get("labels"), "categories.label.labels")
-            self._labels = [
+            self.declared = [
                 read_name(read_mapping(one, "a label").get("name"), "the name of a label") for one in labels
             ]
         except ObjectError as error:
@@ -68,9 +63,6 @@ class Datumaro(ObjectTable):
         subset = os.path.splitext(self.name)[0]
         for i, item in enumerate(items):
             yield Entry(_names(item, subset), f"{self.name}, items[{i}]", item)
-
-    def _declared(self) -> Sequence[str]:
-        return () if self._has_ids() else self._labels
 
     def _content(self, raw: Any) -> Content:
         item = read_mapping(raw, "the item")
@@ -98,10 +90,10 @@ class Datumaro(ObjectTable):
 
     def _label(self, one: Mapping[str, Any], where: str) -> str:
         number = read_id(one.get("label_id"))
-        if not number.isdecimal() or int(number) >= len(self._labels):
+        if not number.isdecimal() or int(number) >= len(self.declared):
             shown = ascii(one.get("label_id"))[:40]
-            raise ObjectError(f"{where}: the label id {shown} is not one of the {len(self._labels)} labels, from 0")
-        return number if self._has_ids() else self._labels[int(number)]
+            raise ObjectError(f"{where}: the label id {shown} is not one of the {len(self.declared)} labels, from 0")
+        return number if self._has_ids() else self.declared[int(number)]
 
 
 def _names(item: Any, subset: str) -> list[str]:

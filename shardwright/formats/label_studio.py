@@ -92,7 +92,6 @@ class LabelStudio(ObjectTable):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "Label Studio JSON" if head.has("data", "annotations") else ""
 
     def __init__(self, given: ObjectInput) -> None:

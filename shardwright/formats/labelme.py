@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shardwright.errors import UsageError
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import (
@@ -29,9 +28,8 @@ from shardwright.formats.object_values import (
     read_points,
     read_size,
 )
-from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, ellipse, polygon, shape
+from shardwright.formats.objects import Content, ObjectFiles, Thing, ellipse, polygon, shape
 from shardwright.images.boxes import Box
-from shardwright.storage import list_inputs
 
 _POLYGONS = ("polygon", "oriented_rectangle")
 _WITHOUT_AREA = {"point": "points", "points": "points", "line": "lines", "linestrip": "lines"}
@@ -41,19 +39,11 @@ class LabelMe(ObjectFiles):
     """See `ObjectFormat`."""
 
     format, tool, states_name = "labelme", "LabelMe", True
+    folder = "of LabelMe's"
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "LabelMe JSON, a file for each image" if head.has("shapes", "imagePath") else ""
-
-    def __init__(self, given: ObjectInput) -> None:
-        super().__init__(given)
-        listing = list_inputs(given.path)
-        chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(".json")]
-        if not chosen:
-            raise UsageError(f"input.labels.path: {given.path} contains no JSON file. Give the folder of LabelMe's.")
-        self._files = listing.part(chosen)
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         key = self._files.keys[number]

@@ -177,12 +177,6 @@ def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tu
     return ValueMap(names, labels, (*notes, *([f"masks: {', '.join(words)}, no class"] if words else [])))
 
 
-class MaskSizeError(RleError):
-    """A mask does not have the size of its image."""
-
-    code = "size_mismatch"
-
-
 class FetchedFiles:
     """Files that were read already, by their names. `files` is empty of those that cannot be read."""
 
@@ -418,10 +412,9 @@ def check_size(name: str, what: str, size: tuple[int, int], height: int, width: 
         width: columns of the image.
 
     Raises:
-        MaskSizeError: the sizes differ.
+        RleError: the sizes differ.
     """
     if size != (height, width):
         turned = "; was it drawn on the turned image?" if size == (width, height) else ""
-        raise MaskSizeError(
-            f"{name}: {what} has {size[0]}x{size[1]} (height x width), the image {height}x{width}{turned}"
-        )
+        problem = f"{name}: {what} has {size[0]}x{size[1]} (height x width), the image {height}x{width}{turned}"
+        raise RleError(problem, "size_mismatch")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shardwright.budget import OverBudget
-from shardwright.errors import UsageError
+from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.image_names import is_text
-from shardwright.images.boxes import AnnotationError
 from shardwright.storage import limits, open_table
 from shardwright.untrusted import parse_untrusted_json
 
@@ -192,15 +191,20 @@ def read_id(value: object) -> str:
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
 
 
-def load_json(path: str, tool: str) -> Any:
+def load_json(path: str, tool: str, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
     """Reads a file of a tool whole.
+
+    Args:
+        path: the file.
+        tool: what wrote it.
+        object_hook: see `json.loads`.
 
     Raises:
         UsageError: it is too large, or not JSON.
     """
     try:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
-            return parse_untrusted_json(file.read())
+            return parse_untrusted_json(file.read(), object_hook=object_hook)
     except ValueError as error:
         raise UsageError(f"{path}: {json_problem(error)}. Export it from {tool} again.") from None
 

@@ -27,7 +27,7 @@ import numpy as np
 from shardwright.config.input import CENTER_RULE, CLIP, LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI, SINGLE
-from shardwright.errors import Reading, UsageError
+from shardwright.errors import AnnotationError, Reading, UsageError
 from shardwright.formats.base import (
     BACKGROUND,
     IGNORE,
@@ -42,13 +42,14 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
 from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.formats.listed_boxes import misread
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_values import ObjectError, check_pixels
-from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
-from shardwright.masks.coco import mask_text
+from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
+from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.masks.drawn import DrawnMasks, ellipse_box
 from shardwright.progress import counted
-from shardwright.storage import Listing, Refusal, map_threads, read_bytes, readers
+from shardwright.storage import Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import TooLarge
 
 # A file of one image; LabelMe puts the whole picture into it.
@@ -56,105 +57,32 @@ MOST_FILE_BYTES = 64 << 20
 # Bytes of memory for each byte of JSON.
 _MEMORY_EACH = 8
 _SHOWN = 60
-_REPEATED = "objects that another one of the image repeats"
-
-
-class Thing(NamedTuple):
-    """One object of an image.
-
-    Attributes:
-        label: its class, as the tool writes it.
-        shape: its outline as JSON, see `shardwright.masks.drawn`; `None` where it is only a box.
-        box: its box, in the units of `Content.boxes_in`; `None` to take the one around the outline.
-        flags: name of a flag -> 0 or 1.
-        file: name of a file of its mask, from the root of the attachments on, or empty.
-    """
-
-    label: str
-    shape: str | None
-    box: Box | None = None
-    flags: Mapping[str, int] = MappingProxyType({})
-    file: str = ""
-
-
-@dataclass(frozen=True)
-class Content:
-    """The annotations of an image.
-
-    Attributes:
-        things: its objects.
-        tags: its own classes.
-        size: height and width that the tool states.
-        boxes_in: height and width that boxes are in; by default those of the image, in pixels.
-        split: the split that the tool states, or empty.
-        left_out: what else is there and is not read -> how many.
-    """
-
-    things: Sequence[Thing] = ()
-    tags: Sequence[str] = ()
-    size: tuple[int, int] | None = None
-    boxes_in: tuple[int, int] | None = None
-    split: str = ""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-
-
-class Entry(NamedTuple):
-    """The annotations of one image, not read yet.
-
-    Attributes:
-        names: what may be the name of its image; the first that is one counts.
-        where: place in the annotations, for messages.
-        raw: what `_content` takes.
-        other: the name of its image by another rule, such as the name of its own file; see `_Images`.
-    """
-
-    names: Sequence[str]
-    where: str
-    raw: Any
-    other: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObjectInput(FormatInput):
-    """The arguments of these formats.
-
-    Attributes:
-        path: absolute path of the file or the folder.
-        names: how they name images.
-        options: `input.labels`.
-        masks: whether masks are read.
-        content: the bytes of the file, where they were read already.
-    """
-
-    path: str
-    names: NameIndex
-    options: LabelsConfig
-    masks: bool
-    content: bytes | None = None
-
-
-class _Kept(NamedTuple):
-    """An image of the listing and its annotations."""
-
-    position: int
-    content: Content
+_MEANINGS = {BACKGROUND: "no class, also where another object was drawn before", IGNORE: "not counted"}
 
 
 class ObjectFormat(AnnotationFormat):
-    """See `shardwright.formats.base.AnnotationFormat`.
+    """A format of objects.
 
     Attributes:
         flags: names of the flags of boxes.
         tool: what messages call the annotations.
         finds_unit: whether the numbers of a set decide whether they are pixels.
+        by_file: whether each entry is a file of its own.
         states_name: whether the image of an entry is the one that it states, and not that of its file's name.
+        counted_by: the tool if its classes are numbers that count from 0, or empty.
+        declared: classes in the order that the tool itself gives them, where it does; known once all entries were read.
+        ids: class -> the number that the tool gives it, for messages.
     """
 
     finds_unit: ClassVar[bool] = False
+    by_file: ClassVar[bool] = False
     states_name: ClassVar[bool] = False
     flags: ClassVar[tuple[str, ...]] = ()
     tool: ClassVar[str] = ""
-    dialect: DrawnMasks
+    counted_by = ""
+    declared: Sequence[str] = ()
+    ids: Mapping[str, str] = MappingProxyType({})
+    dialect: CocoMasks
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
@@ -165,9 +93,11 @@ class ObjectFormat(AnnotationFormat):
         self._names = given.names
         self._masks = given.masks
         self._boxes = given.options.boxes
-        self._map: ClassMap | None = None
+        self._map = ClassMap((), {})
         self._special: dict[str, int] = {}
         self._kept: list[_Kept] = []
+        self._where: dict[int, str] = {}
+        self._rejected: Mapping[int, Refusal] = {}
         self._by_other = False
 
     @abstractmethod
@@ -186,50 +116,44 @@ class ObjectFormat(AnnotationFormat):
             AnnotationError: it is broken; its image is rejected.
         """
 
-    def _declared(self) -> Sequence[str]:
-        """Classes in the order that the tool itself gives them, where it does; called after all entries were read."""
-        return ()
-
-    def _counted_by(self) -> str:
-        """Returns the tool if its classes are numbers that count from 0, or an empty text."""
-        return ""
-
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
-        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)))
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), rejected={})
+        self._rejected = survey.rejected
         used: dict[str, str] = {}
         left_out: Counter[str] = Counter()
-        first: dict[int, str] = {}
+        missing: dict[str, Refusal] = {}
         images = _Images()
         for entry, content in self._read():
             position, other = self._position(entry), self._other_position(entry)
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
-            if len(survey.names) < SHOWN_NAMES and entry.names:
+            if entry.names and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
                 survey.names.append(entry.names[0])
+            if position is not None:
+                survey.listed[position] = 1
             if isinstance(content, AnnotationError):
                 self._reject(survey, position, entry.where, content.code, f"{entry.where}: {content}")
-            elif position is None:
+                continue
+            left_out.update(content.left_out)
+            self._note_classes(used, content, entry.where)
+            if position is None:
                 name = entry.names[0] if entry.names else ""
                 reason = f"{entry.where} names {name!a}, but there is no such image{self._names.alike(name)}"
-                survey.refused.append(Refusal(entry.where, MISSING_IMAGE, reason if name else "names no image"))
-            elif position in first:
-                reason = f"{first[position]} and {entry.where} are both annotations of it; remove one"
+                key = name if name and not self.by_file and is_text(name) else entry.where
+                missing.setdefault(key, Refusal(key, MISSING_IMAGE, reason if name else "names no image"))
+            elif position in self._where:
+                reason = f"{self._where[position]} and {entry.where} are both annotations of it; remove one"
                 self._reject(survey, position, entry.where, "annotated_twice", reason)
             else:
-                first[position] = entry.where
+                self._where[position] = entry.where
                 content, repeated = _without_repeats(content) if self._boxes else (content, 0)
-                left_out[_REPEATED] += repeated
+                left_out["objects that another one of the image repeats"] += repeated
                 self._kept.append(_Kept(position, content))
                 if content.split:
                     survey.splits[position] = content.split
-            if isinstance(content, Content):
-                left_out.update(content.left_out)
-                self._note_classes(used, content, entry.where)
-            if position is not None:
-                survey.listed[position] = 1
+        survey.refused += missing.values()
         if images.differ and not self._by_other and images.choose_other(self._path, self._images.keys):
-            self._by_other, self._kept = True, []
+            self._by_other, self._kept, self._where = True, [], {}
             return self.survey()
         if images.differ:
             files = counted(images.differ, "file names", "files name")
@@ -242,20 +166,24 @@ class ObjectFormat(AnnotationFormat):
         self._map = self._map_classes(used)
         survey.classes = self._map.names
         survey.ignore = self._masks and IGNORE in self._special.values()
-        notes += self._special_notes()
+        for name, label in sorted(self._special.items()):
+            meaning = _MEANINGS[label] if self._masks else "no box"
+            notes.append(f"{self.name}: {name!r} is {meaning}; name it in input.classes if it is a class")
         survey.notes = (*self._notes, *self._map.notes, *notes)
         if self._boxes:
             survey.features = box_features(self.flags)
             self._check_boxes(survey)
+        self._where = {}
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
-        assert self._map is not None, "survey comes first"
         for position, content in self._kept:
+            if position in self._rejected:
+                continue
             if not self._masks:
                 for tag in content.tags:
                     yield Annotation(position, self._map.index[tag], None, 0)
+            stated_size = content.size if self._boxes and not self._masks else None
             for i, thing in enumerate(content.things if self._masks or self._boxes else ()):
                 special = self._special.get(thing.label)
                 if special is not None and not self._masks:
@@ -263,29 +191,24 @@ class ObjectFormat(AnnotationFormat):
                 text = None
                 if self._masks:
                     text = thing.file or mask_text(content.size, thing.shape or _rectangle(thing, content))
-                row = NO_ROW if text and thing.file else i
-                try:
-                    values = self._box(position, content, thing) if self._boxes and special is None else {}
-                except AnnotationError:  # Its image was rejected.
-                    values = {}
-                stated_size = content.size if self._boxes and not self._masks else None
+                row = NO_ROW if text and thing.file else i if thing.row == NO_ROW else thing.row
+                values = self._box(position, content, thing) if self._boxes and special is None else {}
                 label = self._map.index[thing.label] if special is None else special
                 yield Annotation(position, label, text, row, values, stated_size)
 
     def _try(self, raw: Any) -> Content | AnnotationError:
         try:
+            if isinstance(raw, AnnotationError):
+                raise raw
             content = self._content(raw)
+            for label in {*content.tags, *(thing.label for thing in content.things)}:
+                if not label.strip() or not is_text(label):
+                    raise ObjectError(f"an object or a tag has no class, but {ascii(label)[:_SHOWN]}")
+            for thing in content.things if content.boxes_in is None and not self.finds_unit else ():
+                check_pixels(thing.shape, thing.box)
         except AnnotationError as error:
             # Its frames hold the file, and its text, for as long as the error is kept.
             error.__traceback__ = error.__context__ = None
-            return error
-        for label in (*content.tags, *(thing.label for thing in content.things)):
-            if not label.strip() or not is_text(label):
-                return ObjectError(f"an object or a tag has no class, but {ascii(label)[:_SHOWN]}")
-        try:
-            for thing in content.things if content.boxes_in is None and not self.finds_unit else ():
-                check_pixels(thing.shape, thing.box)
-        except ObjectError as error:
             return error
         return content
 
@@ -306,21 +229,23 @@ class ObjectFormat(AnnotationFormat):
             survey.rejected.setdefault(position, Refusal(self._images.keys[position], code, reason))
 
     def _note_classes(self, used: dict[str, str], content: Content, where: str) -> None:
-        things = content.things if self._masks or self._boxes else ()
-        names = dict.fromkeys(thing.label for thing in things if thing.label not in self._special)
-        special = {name: special_label(name, self._classes) for name in names}
-        self._special |= {name: meaning for name, meaning in special.items() if meaning is not None}
-        for label in (*(name for name in names if special[name] is None), *(() if self._masks else content.tags)):
-            if label not in used:
-                used[label] = where
-                if len(used) > MOST_CLASSES:
-                    raise UsageError(f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!a}.")
+        for thing in content.things if self._masks or self._boxes else ():
+            if thing.label in used or thing.label in self._special:
+                continue
+            special = special_label(thing.label, self._classes)
+            if special is None:
+                used[thing.label] = self._place(thing, where)
+            else:
+                self._special[thing.label] = special
+        for tag in content.tags if not self._masks else ():
+            used.setdefault(tag, where)
+        if len(used) > MOST_CLASSES:
+            raise UsageError(
+                f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {next(reversed(used))!a}."
+            )
 
-    def _special_notes(self) -> list[str]:
-        meanings = {BACKGROUND: "no class, also where another object was drawn before", IGNORE: "not counted"}
-        fix = "name it in input.classes if it is a class"
-        found = [(name, meanings[label] if self._masks else "no box") for name, label in sorted(self._special.items())]
-        return [f"{self.name}: {name!r} is {meaning}; {fix}" for name, meaning in found]
+    def _place(self, thing: Thing, where: str) -> str:
+        return where if thing.row == NO_ROW else f"{self.name}, annotations[{thing.row}]"
 
     def _check_any(self, survey: Survey) -> None:
         """Shows what is wrong where that is so of every image: a message about missing classes would not help.
@@ -384,16 +309,17 @@ class ObjectFormat(AnnotationFormat):
         return [f"left out: {counted(len(things), 'object')} ({read})"] if things else []
 
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
-        declared = tuple(name for name in dict.fromkeys(self._declared()) if special_label(name, self._classes) is None)
-        if self._classes is not None or not declared or any(label not in declared for label in used):
-            return map_classes(used, self._classes, self._counted_by())
+        declared = [name for name in dict.fromkeys(self.declared) if special_label(name, self._classes) is None]
+        if self._classes is not None or not declared or not used.keys() <= set(declared):
+            return map_classes(used, self._classes, self.counted_by)
         check_names(dict.fromkeys(declared, self._path))
+        shown = {name: f"{name} ({self.ids[name]})" if name in self.ids else name for name in declared}
         found = counted(len(declared), "class", "classes")
-        notes = [f"{found}, in the order of {self.tool}: {shorten(declared, SHOWN_CLASSES)}"]
-        unused = [name for name in declared if name not in used]
+        notes = [f"{found}, in the order of {self.tool}: {shorten(shown.values(), SHOWN_CLASSES)}"]
+        unused = [text for name, text in shown.items() if name not in used]
         if unused:
             notes.append(f"without annotations: {shorten(unused, SHOWN_CLASSES)}; input.classes leaves them out")
-        return ClassMap(declared, {name: i for i, name in enumerate(declared)}, tuple(notes))
+        return ClassMap(tuple(declared), {name: i for i, name in enumerate(declared)}, tuple(notes))
 
     def _has_ids(self) -> bool:
         """Returns whether `input.classes` gives the numbers of classes."""
@@ -402,22 +328,40 @@ class ObjectFormat(AnnotationFormat):
     def _check_boxes(self, survey: Survey) -> None:
         for position, content in self._kept:
             for i, thing in enumerate(content.things):
-                if thing.label in self._special:
-                    continue
                 try:
-                    self._box(position, content, thing)
+                    if thing.label not in self._special:
+                        self._box(position, content, thing)
                 except AnnotationError as error:
-                    self._reject(survey, position, "", error.code, f"{self.name}, object {i + 1}: {error}")
+                    where = self._place(thing, f"{self._where[position]}, object {i + 1}")
+                    self._reject(survey, position, "", error.code, f"{where}: {error}")
                     break
+
+    def _check_corners(self, survey: Survey, read_as: str, fix: str) -> None:
+        """Checks boxes that are read as corners and sizes, and leave their images so.
+
+        Args:
+            survey: with the rejected ones.
+            read_as: as what they are read, the beginning of a sentence about the boxes.
+            fix: what to do.
+
+        Raises:
+            UsageError: nearly all fit as something else.
+        """
+        if any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values()):
+            used = ((one, thing.box) for one in self._kept for thing in one.content.things if thing.box)
+            meaning = misread((box, one.content.size or self._images.size_of(one.position)) for one, box in used)
+            if meaning:
+                raise UsageError(f"{self._path}: {read_as} boxes leave their images, and as {meaning} they fit. {fix}")
 
     def _box(self, position: int, content: Content, thing: Thing) -> Values:
         """Returns the features of an object's box."""
-        assert self._map is not None
         size = content.boxes_in or content.size or self._images.size_of(position)
         if size is None:
-            raise BoxError("the size of the image is unknown: it is not stated, and the image cannot be read")
+            raise AnnotationError(
+                "the size of the image is unknown: it is not stated, and the image cannot be read", BAD_BOX
+            )
         if thing.box is None and thing.file:
-            raise BoxError("its mask is in a file, and there is no box")
+            raise AnnotationError("its mask is in a file, and there is no box", BAD_BOX)
         box = thing.box or self._around(thing, size, content)
         index = self._map.index[thing.label]
         flags = {name: thing.flags.get(name, 0) for name in self.flags}
@@ -437,18 +381,167 @@ class ObjectFormat(AnnotationFormat):
         corners = shape.get("fractions") if isinstance(shape, dict) else shape
         if corners:
             if not all(corners):
-                raise BoxError("its outline has no points")
+                raise AnnotationError("its outline has no points", BAD_BOX)
             x, y = ([number for one in corners for number in one[i::2]] for i in (0, 1))
             return Box(min(x), min(y), max(x), max(y))
         height, width = size
         runs = self.dialect.parse(mask_text(content.size, thing.shape or ""), height=height, width=width)
         if not len(runs):
-            raise BoxError("its mask is empty")
+            raise AnnotationError("its mask is empty", BAD_BOX)
         begins, ends = runs[:, 0], runs.sum(axis=1) - 1
         columns = begins // height, ends // height
         whole = bool(np.any(columns[0] != columns[1]))
         top, bottom = (0, height) if whole else (int((begins % height).min()), int((ends % height).max()) + 1)
         return Box(int(columns[0].min()), top, int(columns[1].max()) + 1, bottom)
+
+
+class ObjectTable(ObjectFormat):
+    """A format with one file for all images."""
+
+    @abstractmethod
+    def _entries(self) -> Iterator[Entry]:
+        """Yields the annotations of each image once, not read yet.
+
+        Raises:
+            UsageError: the file is not the tool's.
+        """
+
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        return ((entry, self._try(entry.raw)) for entry in self._entries())
+
+
+class ObjectFiles(ObjectFormat):
+    """A format with a file for each image. `_content` takes the bytes of one.
+
+    Args:
+        given: see `ObjectInput`.
+        files: its files; by default those of `path` that have the ending.
+
+    Attributes:
+        ending: how their names end, lower case.
+        folder: what errors call the folder that they are in.
+    """
+
+    by_file = True
+    ending: ClassVar[str] = ".json"
+    folder: ClassVar[str] = ""
+
+    def __init__(self, given: ObjectInput, files: Listing | None = None) -> None:
+        super().__init__(given)
+        self._files = ending_with(list_inputs(given.path), self.ending) if files is None else files
+        if files is None and not self._files.keys:
+            kind = self.ending.strip(".").upper()
+            raise UsageError(f"input.labels.path: {given.path} contains no {kind} file. Give the folder {self.folder}.")
+
+    def attachments(self) -> Listing | None:
+        return self._files
+
+    @abstractmethod
+    def _names_in(self, number: int, data: bytes) -> Sequence[str]:
+        """Names that the image of a file may have."""
+
+    def _other_name(self, number: int, data: bytes) -> str:
+        """Returns the name of the image by another rule; empty where there is none."""
+        return ""
+
+    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        # The bytes of memory that reading each file takes, with its text and its values.
+        memory = [_MEMORY_EACH * min(size, MOST_FILE_BYTES) for size in self._files.sizes]
+        yield from map_threads(self._read_file, range(len(memory)), readers(self._files.root), memory.__getitem__)
+
+    def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
+        key = self._files.keys[number]
+        try:
+            data = read_bytes(self._files.path(number), self._files.pin(number), MOST_FILE_BYTES)
+        except TooLarge as error:
+            return Entry(self._names_in(number, b""), key, None), ObjectError(str(error.strerror))
+        except OSError:
+            problem = ObjectError("the file cannot be read; check its permissions")
+            return Entry(self._names_in(number, b""), key, None), problem
+        return Entry(self._names_in(number, data), key, None, self._other_name(number, data)), self._try(data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectInput(FormatInput):
+    """The arguments of these formats.
+
+    Attributes:
+        path: absolute path of the file or the folder.
+        names: how they name images.
+        options: `input.labels`.
+        masks: whether masks are read.
+        content: the bytes of the file, where they were read already.
+    """
+
+    path: str
+    names: NameIndex
+    options: LabelsConfig
+    masks: bool
+    content: bytes | None = None
+
+
+class Entry(NamedTuple):
+    """The annotations of one image, not read yet.
+
+    Attributes:
+        names: what may be the name of its image; the first that is one counts.
+        where: place in the annotations, for messages.
+        raw: what `_content` takes, or what is wrong with the entry.
+        other: the name of its image by another rule, such as the name of its own file; see `_Images`.
+    """
+
+    names: Sequence[str]
+    where: str
+    raw: Any
+    other: str = ""
+
+
+@dataclass(frozen=True)
+class Content:
+    """The annotations of an image.
+
+    Attributes:
+        things: its objects.
+        tags: its own classes.
+        size: height and width that the tool states.
+        boxes_in: height and width that boxes are in; by default those of the image, in pixels.
+        split: the split that the tool states, or empty.
+        left_out: what else is there and is not read -> how many.
+    """
+
+    things: Sequence[Thing] = ()
+    tags: Sequence[str] = ()
+    size: tuple[int, int] | None = None
+    boxes_in: tuple[int, int] | None = None
+    split: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+class Thing(NamedTuple):
+    """One object of an image.
+
+    Attributes:
+        label: its class, as the tool writes it.
+        shape: its outline as JSON, see `shardwright.masks.drawn`; `None` where it is only a box.
+        box: its box, in the units of `Content.boxes_in`; `None` to take the one around the outline.
+        flags: name of a flag -> 0 or 1.
+        file: name of a file of its mask, from the root of the attachments on, or empty.
+        row: its position in the list of all objects of the file; `NO_ROW` where there is none.
+    """
+
+    label: str
+    shape: str | None
+    box: Box | None = None
+    flags: Mapping[str, int] = MappingProxyType({})
+    file: str = ""
+    row: int = NO_ROW
+
+
+class _Kept(NamedTuple):
+    """An image of the listing and its annotations."""
+
+    position: int
+    content: Content
 
 
 @dataclass
@@ -489,60 +582,16 @@ class _Images:
         return second < first
 
 
-class ObjectTable(ObjectFormat):
-    """A format with one file for all images."""
-
-    @abstractmethod
-    def _entries(self) -> Iterator[Entry]:
-        """Yields the annotations of each image once, not read yet.
-
-        Raises:
-            UsageError: the file is not the tool's.
-        """
-
-    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
-        return ((entry, self._try(entry.raw)) for entry in self._entries())
-
-
-class ObjectFiles(ObjectFormat):
-    """A format with a file for each image. `_content` takes the bytes of one."""
-
-    _files: Listing
-
-    def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
-        return self._files
-
-    @abstractmethod
-    def _names_in(self, number: int, data: bytes) -> Sequence[str]:
-        """Names that the image of a file may have."""
-
-    def _other_name(self, number: int, data: bytes) -> str:
-        """Returns the name of the image by another rule; empty where there is none."""
-        return ""
-
-    def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
-        # The bytes of memory that reading each file takes, with its text and its values.
-        memory = [_MEMORY_EACH * min(size, MOST_FILE_BYTES) for size in self._files.sizes]
-        yield from map_threads(self._read_file, range(len(memory)), readers(self._files.root), memory.__getitem__)
-
-    def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
-        key = self._files.keys[number]
-        try:
-            data = read_bytes(self._files.path(number), self._files.pin(number), MOST_FILE_BYTES)
-        except TooLarge as error:
-            return Entry(self._names_in(number, b""), key, None), ObjectError(str(error.strerror))
-        except OSError:
-            problem = ObjectError("the file cannot be read; check its permissions")
-            return Entry(self._names_in(number, b""), key, None), problem
-        return Entry(self._names_in(number, data), key, None, self._other_name(number, data)), self._try(data)
+def ending_with(listing: Listing, ending: str) -> Listing:
+    """Returns the files of a listing that have an ending, in upper case too."""
+    return listing.part([i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
 
 
 def _without_repeats(content: Content) -> tuple[Content, int]:
     """Returns an image's annotations without objects that are exactly another one, and how many these are."""
     things: dict[tuple[Any, ...], Thing] = {}
     for thing in content.things:
-        things.setdefault((thing.label, thing.shape, thing.box, thing.file), thing)
+        things.setdefault((thing.label, thing.shape, thing.box, thing.file, thing.row), thing)
     return replace(content, things=list(things.values())), len(content.things) - len(things)
 
 

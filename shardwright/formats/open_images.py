@@ -66,21 +66,17 @@ class OpenImagesMasks(DrawnMasks):
     files: MaskFiles = field(default_factory=lambda: MaskFiles("", {}, 0))
 
     def size(self, text: str) -> tuple[int, int] | None:
-        """See `MaskCode.size`."""
         return super().size(text) if text.startswith("[") else self.files.size(text)
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
-        """See `MaskCode.masks`."""
         if text.startswith("["):
             return super().masks(label, text, height=height, width=width)
         return list(self.files.masks(label, text, height=height, width=width))
 
     def file_of(self, text: str) -> str | None:
-        """See `ReadsFiles.file_of`."""
         return None if text.startswith("[") else text
 
     def with_fetched(self, fetched: FetchedFiles) -> OpenImagesMasks:
-        """See `ReadsFiles.with_fetched`."""
         return replace(self, files=self.files.with_fetched(fetched))
 
 
@@ -91,7 +87,6 @@ class OpenImages(ObjectTable):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "a CSV of Open Images" if _is_table(head.header) else ""
 
     def __init__(self, given: ObjectInput) -> None:
@@ -114,7 +109,6 @@ class OpenImages(ObjectTable):
             self.dialect = OpenImagesMasks(self.dialect.centers, self.dialect.clip, files=files)
 
     def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
         return self._files
 
     def _entries(self) -> Iterator[Entry]:

@@ -8,20 +8,19 @@ categories in the order of their ids. Source: the COCO data format (cocodataset.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from shardwright.errors import UsageError
+from shardwright.formats.coco import CROWD, CocoTable
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
 from shardwright.formats.object_values import (
     ObjectError,
-    load_json,
     read_id,
     read_list,
     read_mapping,
@@ -29,7 +28,7 @@ from shardwright.formats.object_values import (
     read_number,
     read_size,
 )
-from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
+from shardwright.formats.objects import Content, Entry, ObjectInput, Thing
 from shardwright.images.boxes import Box
 from shardwright.images.colors import COLOR
 from shardwright.masks.drawn import DrawnMasks
@@ -37,8 +36,6 @@ from shardwright.masks.mask_images import MaskFileError, value_runs
 from shardwright.masks.rle import Runs, normalize
 from shardwright.storage import Listing, list_inputs
 
-_PARTS = ("images", "annotations", "categories")
-_CROWD = "is_crowd"
 _MOST_ID = 256**3
 # Between the id of a segment and the name of its file; no file's name holds a NUL.
 _MARK = "\0"
@@ -55,11 +52,9 @@ class PanopticMasks(DrawnMasks):
     files: MaskFiles = field(default_factory=lambda: MaskFiles("", {}, 0))
 
     def size(self, text: str) -> tuple[int, int] | None:
-        """See `MaskCode.size`."""
         return self.files.size(text.partition(_MARK)[2])
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
-        """See `MaskCode.masks`."""
         segment, _, name = text.partition(_MARK)
         (rows, columns), runs = _segments(self.files.root, self.files.max_pixels, name, self.files.fetched)
         check_size(self.files.shown(name), "the mask", (rows, columns), height, width)
@@ -68,11 +63,9 @@ class PanopticMasks(DrawnMasks):
         return [(label, runs[int(segment)])]
 
     def file_of(self, text: str) -> str:
-        """See `ReadsFiles.file_of`."""
         return text.partition(_MARK)[2]
 
     def with_fetched(self, fetched: FetchedFiles) -> PanopticMasks:
-        """See `ReadsFiles.with_fetched`."""
         return replace(self, files=self.files.with_fetched(fetched))
 
 
@@ -96,14 +89,13 @@ def _segments(
     return (rows, columns), found
 
 
-class Panoptic(ObjectTable):
+class Panoptic(CocoTable):
     """See `ObjectFormat`."""
 
-    format, tool, flags = "panoptic", "the category ids", (_CROWD,)
+    format = "panoptic"
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "COCO panoptic JSON" if head.has_annotations_with("segments_info") else ""
 
     def __init__(self, given: ObjectInput) -> None:
@@ -117,32 +109,19 @@ class Panoptic(ObjectTable):
         self._ends = FileEnds(self._files.names, folder)
         files = MaskFiles(listing.root, {}, given.images.max_pixels)
         self.dialect = PanopticMasks(self.dialect.centers, self.dialect.clip, files=files)
-        self._categories: dict[str, str] = {}
 
     def attachments(self) -> Listing:
-        """See `AnnotationFormat.attachments`."""
         return self._files
 
     def _entries(self) -> Iterator[Entry]:
-        document = load_json(self._path, "COCO panoptic")
-        found = document if isinstance(document, dict) else {}
-        missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
-        if missing:
-            raise UsageError(f"{self._path}: has no list {missing[0]!r}. Give the JSON of COCO panoptic.")
-        images = {read_id(one.get("id")): one for one in found["images"] if isinstance(one, dict)}
-        named = [one for one in found["categories"] if isinstance(one, dict) and isinstance(one.get("name"), str)]
-        ordered = sorted(named, key=lambda one: one["id"] if isinstance(one.get("id"), int) else 0)
-        ids = [(read_id(one.get("id")), one["name"]) for one in ordered]
-        self._categories = {number: number if self._has_ids() else name for number, name in ids if number}
-        for i, annotation in enumerate(found["annotations"]):
+        document = self._load()
+        images = {read_id(one.get("id")): one for one in document["images"] if isinstance(one, dict)}
+        for i, annotation in enumerate(document["annotations"]):
             number = read_id(annotation.get("image_id")) if isinstance(annotation, dict) else ""
             image = images.get(number) if number else None
             name = image.get("file_name") if image is not None else None
             names = [name] if isinstance(name, str) and name.strip() else []
             yield Entry(names, f"{self.name}, annotations[{i}]", (image, annotation))
-
-    def _declared(self) -> Sequence[str]:
-        return () if self._has_ids() else list(self._categories.values())
 
     def _content(self, raw: tuple[Any, Any]) -> Content:
         image = read_mapping(raw[0], "its image in images")
@@ -163,7 +142,7 @@ class Panoptic(ObjectTable):
         number, category = one.get("id"), read_id(one.get("category_id"))
         if type(number) is not int or not 0 < number < _MOST_ID:
             raise ObjectError(f"{where}: the id is {ascii(number)[:40]}, not a color as a number")
-        if category not in self._categories:
+        if category not in self._labels:
             raise ObjectError(f"{where}: the category id {ascii(one.get('category_id'))[:40]} is not in categories")
         box = None
         if one.get("bbox") is not None:
@@ -171,5 +150,5 @@ class Panoptic(ObjectTable):
             if len(sides) != 4:
                 raise ObjectError(f"{where}: bbox has {len(sides)} numbers, not [x, y, width, height]")
             box = Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3])
-        flags = {_CROWD: int(one.get("iscrowd") in (1, True))}
-        return Thing(self._categories[category], None, box, flags, f"{number}{_MARK}{file}")
+        flags = {CROWD: int(one.get("iscrowd") in (1, True))}
+        return Thing(self._labels[category], None, box, flags, f"{number}{_MARK}{file}")

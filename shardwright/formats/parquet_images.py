@@ -19,7 +19,7 @@ from itertools import islice
 from typing import IO, Any
 
 from shardwright.dataset.manifest import IGNORED
-from shardwright.errors import UsageError
+from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.listed_boxes import BOXES, BoxForm, category_of, read_boxes
 from shardwright.formats.object_values import ObjectError
 from shardwright.formats.parquet import Column, ParquetFile, class_names
@@ -264,7 +264,7 @@ class _Rows:
                     lists[name] += value
         except ImageError:
             return {}  # The ingest rejects such an image.
-        except boxes.AnnotationError as error:
+        except AnnotationError as error:
             return {REFUSED: texts([error.code, f"{self._objects.column}: {error}"])}
         edges = (boxes.XMIN, boxes.YMIN, boxes.XMAX, boxes.YMAX)
         found: dict[str, FeatureValue] = {name: floats(lists[name]) for name in edges}

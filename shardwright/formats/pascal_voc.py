@@ -17,27 +17,26 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from shardwright.config.input import CLIP, LabelsConfig
+from shardwright.config.input import LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
-from shardwright.formats.classes import map_classes, names_by_line
+from shardwright.formats.classes import ClassMap, map_classes, names_by_line
 from shardwright.formats.head import Head
+from shardwright.formats.image_names import NameIndex
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
-from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, find_base, from_zero, read_voc
-from shardwright.images.boxes import AnnotationError, box_features, box_values
+from shardwright.formats.objects import Entry, ObjectInput
+from shardwright.formats.voc_xml import VocBoxes
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_images import MaskFileError
-from shardwright.masks.rle import RleError
 from shardwright.progress import counted
 from shardwright.storage import (
     EmptyListing,
@@ -50,7 +49,7 @@ from shardwright.storage import (
     read_bytes,
     readers,
 )
-from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
+from shardwright.storage.limits import MOST_LIST_BYTES
 
 _VOC_CLASSES = 20
 _BORDER = 255
@@ -112,7 +111,7 @@ def _has_palette(files: MaskFiles, name: str) -> bool | None:
 
 
 class PascalVoc(AnnotationFormat):
-    """See `shardwright.formats.base.AnnotationFormat`.
+    """The whole tree.
 
     Args:
         given: see `FormatInput`; the images are those of `JPEGImages`.
@@ -125,12 +124,18 @@ class PascalVoc(AnnotationFormat):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return MASKS if head.holds(MASKS) else ""
 
     def __init__(self, given: FormatInput, folder: str, options: LabelsConfig) -> None:
         super().__init__(given)
-        self._clip = options.beyond_image == CLIP
+        self._given = ObjectInput(
+            images=given.images,
+            classes=given.classes,
+            path=folder,
+            names=NameIndex(given.images.keys, given.images.skip),
+            options=options,
+            masks=False,
+        )
         self.name = os.path.basename(folder.rstrip("/"))
         self.dialect = MaskFiles(folder, {}, given.images.max_pixels, options.unlisted_values, values=options.values)
         self._stems = ImageStems(given.images.keys, given.images.skip)
@@ -140,51 +145,52 @@ class PascalVoc(AnnotationFormat):
         self._annotations: list[Annotation] = []
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
-        survey = Survey(
-            classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:SHOWN_NAMES])
-        )
+        names = list(self._masks.keys[:SHOWN_NAMES])
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=names)
         for listing in (self._masks, self._xml, self._lists):
             survey.refused += listing.refused
-        masks = dict(self._placed(self._masks, survey))
-        check_second({i: MaskName(position, "") for i, position in masks.items()}, self._masks, self._images, survey)
-        for position in masks.values():
-            survey.listed[position] = 1
-        annotated = self._read_boxes(survey)
-        used: dict[str, str] = {}
-        for i, (_, image) in annotated.items():
-            for thing in image.objects:
-                used.setdefault(thing.name, self._xml.keys[i])
-        mapped = self._map(used, [self._masks.names[i] for i, at in masks.items() if at not in survey.rejected])
-        self.dialect = self.dialect.meaning(mapped)
-        survey.classes = mapped.names
-        survey.values = mapped.values()
-        survey.ignore = mapped.ignore or self.dialect.others == IGNORED
-        index = map_classes(used, dict.fromkeys(mapped.names)).index
-        names = self._masks.names
-        self._annotations = [Annotation(position, NO_LABEL, names[i], NO_ROW) for i, position in masks.items()]
-        self._annotations += self._boxes(annotated, index, mapped.names, survey)
-        survey.features = box_features(FLAGS) if self._xml.keys else {}
-        survey.notes = (*self._notes, *mapped.notes, *survey.notes, *self._read_lists(survey))
-        return survey
-
-    def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
-        yield from self._annotations
-
-    def attachments(self) -> Listing:
-        """See `AnnotationFormat.attachments`."""
-        parts = (self._masks, self._xml, self._lists)
-        return Listing.joined(self._masks.root, [(part, i) for part in parts for i in range(len(part.keys))])
-
-    def _placed(self, listing: Listing, survey: Survey) -> Iterator[tuple[int, int]]:
-        """Files and the positions of their images; files without an image are refused."""
-        for i, key in enumerate(listing.keys):
+        masks: dict[int, int] = {}
+        for i, key in enumerate(self._masks.keys):
             position = self._find(key)
             if position is None:
                 survey.refused.append(Refusal(key, MISSING_IMAGE, "no image has this name"))
             else:
-                yield i, position
+                masks[i] = position
+                survey.listed[position] = 1
+        check_second({i: MaskName(position, "") for i, position in masks.items()}, self._masks, self._images, survey)
+        readable = [self._masks.names[i] for i, position in masks.items() if position not in survey.rejected]
+        boxes = _Boxes(self._given, self._xml, self._find, lambda used: self._read_classes(used, readable, survey))
+        found = boxes.survey()
+        survey.rejected = {**found.rejected, **survey.rejected}
+        survey.refused += found.refused
+        survey.features = found.features if self._xml.keys else {}
+        survey.notes = (*survey.notes, *found.notes, *self._read_lists(survey))
+        files = self._masks.names
+        self._annotations = [Annotation(position, NO_LABEL, files[i], NO_ROW) for i, position in masks.items()]
+        self._annotations += [one._replace(label=NO_LABEL, row=NO_ROW) for one in boxes.annotations()]
+        return survey
+
+    def _read_classes(self, used: Mapping[str, str], masks: list[str], survey: Survey) -> ClassMap:
+        """Decides on the classes.
+
+        Args:
+            used: the names of boxes, each with its first file.
+            masks: the masks that are read.
+            survey: gets the classes.
+        """
+        mapped = self._map(used, masks)
+        self.dialect = self.dialect.meaning(mapped)
+        survey.classes, survey.values = mapped.names, mapped.values()
+        survey.ignore = mapped.ignore or self.dialect.others == IGNORED
+        survey.notes = (*self._notes, *mapped.notes, *survey.notes)
+        return map_classes(used, dict.fromkeys(mapped.names))
+
+    def annotations(self) -> Iterator[Annotation]:
+        return iter(self._annotations)
+
+    def attachments(self) -> Listing:
+        parts = (self._masks, self._xml, self._lists)
+        return Listing.joined(self._masks.root, [(part, i) for part in parts for i in range(len(part.keys))])
 
     def _find(self, name: str) -> int | None:
         stem = os.path.splitext(name.rpartition("/")[2])[0]
@@ -192,65 +198,6 @@ class PascalVoc(AnnotationFormat):
         if position is not None and position < 0:
             raise self._stems.ambiguous(name, stem)
         return position
-
-    def _read_boxes(self, survey: Survey) -> dict[int, tuple[int, VocImage]]:
-        """Returns, for each number of an XML file, the position of its image and its content."""
-        found = {}
-        placed = list(self._placed(self._xml, survey))
-        images = map_threads(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
-        for (i, position), image in zip(placed, images, strict=True):
-            if isinstance(image, AnnotationError):
-                self._reject(position, i, image, survey)
-            else:
-                found[i] = (position, image)
-        return found
-
-    def _read_xml(self, number: int) -> VocImage | AnnotationError:
-        try:
-            return read_voc(read_bytes(self._xml.path(number), self._xml.pin(number), MOST_XML_BYTES))
-        except AnnotationError as error:
-            return error
-        except TooLarge as error:
-            return VocError(str(error.strerror))
-        except OSError:
-            return RleError("the file cannot be read; check its permissions")
-
-    def _boxes(
-        self,
-        annotated: Mapping[int, tuple[int, VocImage]],
-        index: Mapping[str, int],
-        names: tuple[str, ...],
-        survey: Survey,
-    ) -> Iterator[Annotation]:
-        zero, notes = find_base(thing.box for _, image in annotated.values() for thing in image.objects)
-        survey.notes = (*survey.notes, *notes)
-        for i, (position, image) in annotated.items():
-            values: dict[str, list[Any]] = {name: [] for name in box_features(FLAGS)}
-            size = image.size or (self._images.size_of(position) if image.objects else None)
-            try:
-                for thing in image.objects:
-                    if size is None:
-                        raise VocError("it states no size of the image, and the image cannot be read")
-                    label = index[thing.name]
-                    one = box_values(
-                        from_zero(thing.box) if zero else thing.box,
-                        height=size[0],
-                        width=size[1],
-                        label=label,
-                        text=names[label],
-                        flags=thing.flags,
-                        clip=self._clip,
-                    )
-                    for name, column in one.items():
-                        values[name] += column
-            except AnnotationError as error:
-                self._reject(position, i, error, survey)
-                continue
-            yield Annotation(position, NO_LABEL, None, NO_ROW, values, image.size)
-
-    def _reject(self, position: int, number: int, error: AnnotationError, survey: Survey) -> None:
-        reason = f"{self._xml.keys[number]}: {error}"
-        survey.rejected.setdefault(position, Refusal(self._images.keys[position], error.code, reason))
 
     def _map(self, used: Mapping[str, str], masks: list[str]) -> ValueMap:
         """Returns the meaning of values. `used` are the names of boxes, each with its first file."""
@@ -343,6 +290,34 @@ class PascalVoc(AnnotationFormat):
             found = counted(len(several), "image is", "images are")
             notes.append(f"splits: {found} in two lists: {self._images.keys[position]}, {one}, {two}")
         return notes
+
+
+class _Boxes(VocBoxes):
+    """The boxes beside masks, of the same classes; their images are found as those of masks are."""
+
+    def __init__(
+        self,
+        given: ObjectInput,
+        files: Listing,
+        find: Callable[[str], int | None],
+        classes: Callable[[Mapping[str, str]], ClassMap],
+    ) -> None:
+        super().__init__(given, files)
+        self._find = find
+        self._classes_of = classes
+        self._boxes = True
+
+    def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
+        return self._classes_of(used)
+
+    def _position(self, entry: Entry) -> int | None:
+        return self._find(f"{entry.names[0]}.")
+
+    def _other_name(self, number: int, data: bytes) -> str:
+        return ""
+
+    def _check_any(self, survey: Survey) -> None:
+        """Images without boxes have masks."""
 
 
 def _label_map(folder: str) -> dict[str, tuple[int, int]]:

@@ -11,19 +11,15 @@ from typing import Protocol
 from xml.parsers import expat
 
 from shardwright.budget import Budget, OverBudget
-from shardwright.images.boxes import AnnotationError
+from shardwright.errors import AnnotationError
 
 # CVAT's shortest box has 6 in 52 bytes. The header is a tag, which has a mask's run lengths as an attribute.
 BUDGET = Budget("elements and attributes", objects=500_000, bytes_each=8, header=8 << 20, depth=16)
+# What the ledger calls a file that is not read.
+BAD_XML = "bad_xml"
 _LONGEST = 200
 # Formats have some ten names of elements. Each is kept.
 _MOST_NAMES = 1000
-
-
-class XmlError(AnnotationError):
-    """A file is not XML, or not XML that is read; the message states what is wrong."""
-
-    code = "bad_xml"
 
 
 class Elements(Protocol):
@@ -44,7 +40,8 @@ def parse_xml(chunks: Iterable[bytes], elements: Elements) -> None:
         elements: gets its elements.
 
     Raises:
-        XmlError: it is not XML, has a document type, is nested too deep, or has far more elements than a real one.
+        AnnotationError: it is not XML, has a document type, is nested too deep, or has far more elements than
+            a real one (code `bad_xml`).
     """
     parser = expat.ParserCreate()
     reader = _Reader(elements, parser)
@@ -64,9 +61,9 @@ def parse_xml(chunks: Iterable[bytes], elements: Elements) -> None:
     except AnnotationError:
         raise
     except OverBudget as error:
-        raise XmlError(str(error)) from None
+        raise AnnotationError(str(error), BAD_XML) from None
     except (expat.ExpatError, LookupError, ValueError) as error:  # The last two for unknown encodings.
-        raise XmlError(f"it is not XML ({str(error)[:_LONGEST]})") from None
+        raise AnnotationError(f"it is not XML ({str(error)[:_LONGEST]})", BAD_XML) from None
 
 
 class _Reader:
@@ -81,7 +78,7 @@ class _Reader:
         self._text = ""
 
     def reject_doctype(self, *_: object) -> None:
-        raise XmlError("it has a document type (<!DOCTYPE>), which may hide entities; remove it")
+        raise AnnotationError("it has a document type (<!DOCTYPE>), which may hide entities; remove it", BAD_XML)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self._count += 1 + len(attributes)
@@ -89,11 +86,11 @@ class _Reader:
             BUDGET.check_objects(self._count, self._parser.CurrentByteIndex)
         self._names.add(name)
         if len(self._names) > _MOST_NAMES:
-            raise XmlError(f"it has elements of more than {_MOST_NAMES:,} names")
+            raise AnnotationError(f"it has elements of more than {_MOST_NAMES:,} names", BAD_XML)
         self._path.append(name)
         self._text = ""
         if len(self._path) > BUDGET.depth:
-            raise XmlError(f"its elements are nested more than {BUDGET.depth} deep")
+            raise AnnotationError(f"its elements are nested more than {BUDGET.depth} deep", BAD_XML)
         self._elements.start(tuple(self._path), attributes)
 
     def text(self, text: str) -> None:

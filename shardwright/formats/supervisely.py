@@ -38,7 +38,7 @@ from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, list_inputs, list_names, read_bytes
 
-_META, _ENDING = "meta.json", ".json"
+_META = "meta.json"
 _ANNOTATIONS, _IMAGES = "ann", "img"
 _ABOVE = 2
 # A bitmap of one bit for each pixel; the PNG of a whole large image stays below this.
@@ -55,31 +55,25 @@ class Supervisely(ObjectFiles):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "Supervisely JSON, a file for each image" if head.has("objects", "size", "tags") else ""
 
     def __init__(self, given: ObjectInput) -> None:
-        super().__init__(given)
         root, below = _project(given.path.rstrip("/"))
         listing = list_inputs(root)
-        keys = [key for key in listing.keys if key.startswith(below) and key.lower().endswith(_ENDING)]
+        keys = [key for key in listing.keys if key.startswith(below) and key.lower().endswith(self.ending)]
         files = {key for key in keys if os.path.basename(key) != _META}
         if not files:
             raise UsageError(f"input.labels.path: {given.path} contains no JSON file. Give the folder of the project.")
-        self._files = listing.part([i for i, key in enumerate(listing.keys) if key in files])
+        super().__init__(given, listing.part([i for i, key in enumerate(listing.keys) if key in files]))
         self._all = listing.part([i for i, key in enumerate(listing.keys) if key in files or key == _META])
-        self._titles = _titles(self._all) if _META in self._all.keys else []
+        self.declared = _titles(self._all) if _META in self._all.keys else []
 
     def attachments(self) -> Listing:
-        """See `AnnotationFormat.attachments`."""
         return self._all
-
-    def _declared(self) -> Sequence[str]:
-        return self._titles
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         del data
-        key = self._files.keys[number][: -len(_ENDING)]
+        key = self._files.keys[number][: -len(self.ending)]
         parts = key.split("/")
         at = [_IMAGES if part == _ANNOTATIONS else part for part in parts[:-1]]
         whole, root = "/".join([self._files.root.rstrip("/"), *at, parts[-1]]), self._images.root.rstrip("/") + "/"

@@ -41,7 +41,6 @@ class ViaJson(ObjectTable):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         if _is_table(head.header):
             return "a CSV of VIA (VGG Image Annotator)"
         if head.members is None:

@@ -21,14 +21,14 @@ import yaml
 
 from shardwright.budget import Budget, OverBudget
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
-from shardwright.errors import UsageError
+from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.base import Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectFiles, ObjectInput, Thing, fractions
-from shardwright.images.boxes import AnnotationError, Box
+from shardwright.images.boxes import Box
 from shardwright.progress import counted
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
 
@@ -59,13 +59,11 @@ class Yolo(ObjectFiles):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         if head.ending in YAML_ENDINGS:
             return "YOLO's data.yaml" if re.search(r"^names\s*:", head.text, re.MULTILINE) else ""
         return "YOLO text files" if head.ending == ".txt" and _LINE.match(head.line) else ""
 
     def __init__(self, given: ObjectInput) -> None:
-        super().__init__(given)
         path = given.path.rstrip("/")
         folder = path if is_folder(path) else os.path.dirname(path)
         self._below = ""
@@ -76,33 +74,30 @@ class Yolo(ObjectFiles):
             if above:
                 described, self._below, folder = above, os.path.basename(folder) + "/", os.path.dirname(folder)
         listing = list_inputs(folder)
-        self._root = listing.root
         data = _read_yaml(os.path.join(folder, described)) if described else {}
         lists = {_base(text) for key in ("train", "val", "test") for text in _texts(data.get(key))}
         texts = [i for i, key in enumerate(listing.keys) if self._is_text(key) and _base(key) not in lists]
-        named = [i for i, key in enumerate(listing.keys) if _base(key) in _NAME_LISTS and key.startswith(self._below)]
-        self._points = "kpt_shape" in data
-        self._about_none: list[str] = []
-        self._classes_of: tuple[str, ...] = ()
-        if not self._has_ids():
-            file = os.path.join(folder, described)
-            stated = {file: _names(data["names"], file)} if "names" in data else {}
-            self._classes_of = _agreed(stated | _read_lists(listing, named))
-        extra = [i for i, key in enumerate(listing.keys) if key == described]
-        self._files = listing.part(texts)
-        self._all = listing.part(sorted([*texts, *named, *extra]))
         if not texts:
             raise UsageError(
                 f"input.labels.path: {given.path}: there are no YOLO text files below {folder}. Give the folder "
                 "`labels`, or the YAML file of the data set."
             )
+        super().__init__(given, listing.part(texts))
+        named = [i for i, key in enumerate(listing.keys) if _base(key) in _NAME_LISTS and key.startswith(self._below)]
+        extra = [i for i, key in enumerate(listing.keys) if key == described]
+        self._all = listing.part(sorted([*texts, *named, *extra]))
+        self._points = "kpt_shape" in data
+        self._about_none: list[str] = []
+        if not self._has_ids():
+            file = os.path.join(folder, described)
+            stated = {file: _names(data["names"], file)} if "names" in data else {}
+            self.declared = _agreed(stated | _read_lists(listing, named))
+        self.counted_by = "" if self.declared else self.format.upper()
 
     def attachments(self) -> Listing:
-        """See `AnnotationFormat.attachments`."""
         return self._all
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         self._about_none.clear()
         survey = super().survey()
         if self._about_none:
@@ -131,7 +126,7 @@ class Yolo(ObjectFiles):
         """Returns the image's path, as it follows from that of the text file, without extension."""
         key = key_stem(self._files.keys[number])
         root = self._images.root.rstrip("/") + "/"
-        parts = [*self._root.strip("/").split("/"), *key.split("/")]
+        parts = [*self._files.root.strip("/").split("/"), *key.split("/")]
         places = [i for i, part in enumerate(parts[:-1]) if part.lower() == _LABELS]
         found = []
         for swapped in [*reversed(places), None]:
@@ -143,12 +138,6 @@ class Yolo(ObjectFiles):
                 found.append(whole.removeprefix(root))
         below = key.removeprefix(self._below)
         return [*found, below] if below == _base(below) or not found else found
-
-    def _declared(self) -> Sequence[str]:
-        return self._classes_of
-
-    def _counted_by(self) -> str:
-        return "" if self._classes_of else "YOLO"
 
     def _content(self, raw: Any) -> Content:
         try:
@@ -186,11 +175,11 @@ class Yolo(ObjectFiles):
         return Thing(label, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
 
     def _label(self, number: int, where: str) -> str:
-        if not self._classes_of:
+        if not self.declared:
             return str(number)
-        if number >= len(self._classes_of):
-            raise ObjectError(f"{where}: the class {number} is not one of the {len(self._classes_of)} names, from 0")
-        return self._classes_of[number]
+        if number >= len(self.declared):
+            raise ObjectError(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0")
+        return self.declared[number]
 
 
 def _yaml_in(folder: str) -> str:

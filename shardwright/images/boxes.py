@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.errors import AnnotationError
 from shardwright.images.geometry import Geometry
 
 PREFIX = "image/object/"
@@ -29,30 +30,10 @@ _LARGEST = 2**31
 # Tools round, and people draw along the border: by so many pixels, or by this share of the side, an object may be
 # beyond it. More contradicts the image's size or its orientation.
 _BEYOND_PIXELS, _BEYOND_SHARE = 1.0, 0.005
-# What the ledger calls an object that reaches further beyond its image than rounding explains.
-BEYOND_IMAGE = "beyond_image"
+# What the ledger calls a box that cannot be one, and an object that reaches further beyond its image than rounding
+# explains.
+BAD_BOX, BEYOND_IMAGE = "bad_box", "beyond_image"
 _CLIP = "; is it the right size? input.labels.beyond_image: clip cuts objects off at the border"
-
-
-class AnnotationError(ValueError):
-    """An annotation cannot be right: a run-length code, a box, a size. The message gives the value and the limit.
-
-    Args:
-        message: the message.
-        code: its name in the ledger; by default that of the class.
-    """
-
-    code = "bad_annotation"
-
-    def __init__(self, message: str, code: str = "") -> None:
-        super().__init__(message)
-        self.code = code or self.code
-
-
-class BoxError(AnnotationError):
-    """A box is invalid or outside of its image; the message contains the values and the limit."""
-
-    code = "bad_box"
 
 
 class Box(NamedTuple):
@@ -131,27 +112,30 @@ def box_values(
         clip: whether a box that reaches further over the border is cut off, too; `None` where no option decides.
 
     Raises:
-        BoxError: an edge is not a finite number, the box has no area, or none within the image.
-        AnnotationError: it reaches beyond the image (code `beyond_image`), and `clip` is not set.
+        AnnotationError: an edge is not a finite number, the box has no area, or none within the image (code `bad_box`);
+            or it reaches beyond the image (code `beyond_image`), and `clip` is not set.
     """
     if height < 1 or width < 1:
-        raise BoxError(
-            f"the image has {height}x{width} (height x width) there; a box needs an image of 1 pixel or more"
+        raise AnnotationError(
+            f"the image has {height}x{width} (height x width) there; a box needs an image of 1 pixel or more",
+            BAD_BOX,
         )
     for name, edge in zip(Box._fields, box, strict=True):
         # True and false are integers to Python, but no coordinates. NaN is not below anything.
         if isinstance(edge, bool) or not isinstance(edge, (int, float)) or not abs(edge) <= _LARGEST:
-            raise BoxError(f"the box's {name} is {str(edge)[:40]!r}, not a number from {-_LARGEST} to {_LARGEST}")
+            raise AnnotationError(
+                f"the box's {name} is {str(edge)[:40]!r}, not a number from {-_LARGEST} to {_LARGEST}", BAD_BOX
+            )
     xmin, ymin, xmax, ymax = box
     shown = f"the box from x {xmin:g} to {xmax:g} and y {ymin:g} to {ymax:g}"
     if xmax <= xmin or ymax <= ymin:
-        raise BoxError(f"{shown} has no area")
+        raise AnnotationError(f"{shown} has no area", BAD_BOX)
     if not clip:
         check_within("the box", box, height=height, width=width, fix="" if clip is None else _CLIP)
     left, right = max(xmin, 0) / width, min(xmax, width) / width
     top, bottom = max(ymin, 0) / height, min(ymax, height) / height
     if right <= left or bottom <= top:
-        raise BoxError(f"{shown} is outside of the image, {height}x{width} (height x width)")
+        raise AnnotationError(f"{shown} is outside of the image, {height}x{width} (height x width)", BAD_BOX)
     values: dict[str, list[Any]] = {XMIN: [left], YMIN: [top], XMAX: [right], YMAX: [bottom], LABEL: [label + 1]}
     return values | {TEXT: [text]} | {PREFIX + flag: [value] for flag, value in (flags or {}).items()}
 

@@ -13,8 +13,9 @@ from shardwright.checksum import BLAKE3, image_feature
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.features import StoredFeatures
 from shardwright.dataset.manifest import AREA, IGNORED, RLE, mask_feature
+from shardwright.errors import AnnotationError
 from shardwright.formats.base import BACKGROUND, IGNORE, NO_LABEL, NO_ROW, ImageSample, MaskCode, Values
-from shardwright.images.boxes import PREFIX, AnnotationError
+from shardwright.images.boxes import PREFIX
 from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import UPRIGHT, transposes
 from shardwright.masks.coco import CocoMasks, check_size
@@ -29,15 +30,6 @@ _MOST_MASKS = 100_000
 _MOST_RUNS = 1 << 24
 # Runs of an image, 16 bytes each, that are kept before they are joined.
 _JOINED_AT = 1 << 22
-
-
-class BadMask(ValueError):
-    """A row's annotation is broken or does not fit the image: `code` and `reason` are for the ledger."""
-
-    def __init__(self, code: str, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -103,16 +95,15 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
         Index of every class, and `IGNORE` where the spec has it -> runs, int64 (n, 2), of the stored pixels.
 
     Raises:
-        BadMask: a mask is broken or does not fit the image.
+        AnnotationError: a mask is broken or does not fit the image.
     """
     # By class, and then by the frame that its rows turn out to be in.
     parts: dict[int, tuple[list[Runs], list[Runs]]] = {label: ([], []) for label in range(len(spec.classes))}
     if spec.ignore:
         parts[IGNORE] = ([], [])
     if len(sample.masks) > _MOST_MASKS:
-        raise BadMask(
-            "too_many_masks", f"the image has {len(sample.masks):,} masks; at most {_MOST_MASKS:,} are joined"
-        )
+        problem = f"the image has {len(sample.masks):,} masks; at most {_MOST_MASKS:,} are joined"
+        raise AnnotationError(problem, "too_many_masks")
     count, most, total = 0, _JOINED_AT, 0
     dialect = spec.dialect
     if spec.frame != "auto" and transposes(frame.orientation) and isinstance(dialect, CocoMasks):
@@ -130,12 +121,12 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
                 count += len(runs)
                 total += len(runs)
                 if total > _MOST_RUNS:
-                    raise BadMask("too_many_masks", f"its masks have more than {_MOST_RUNS:,} runs in all")
+                    raise AnnotationError(f"its masks have more than {_MOST_RUNS:,} runs in all", "too_many_masks")
                 if count > most:
                     count = _join(parts)
                     most = max(_JOINED_AT, 2 * count)
         except AnnotationError as error:
-            raise BadMask(error.code, f"{spec.origin(label, row)}: {error}") from None
+            raise error.at(spec.origin(label, row)) from None
     plain = isinstance(spec.dialect, Dialect)
     return {label: _joined(stored, displayed, frame, plain=plain) for label, (stored, displayed) in parts.items()}
 
@@ -202,7 +193,7 @@ def sample_features(
     """Returns the features of one image with its annotations, under our names; the arguments are `encode_sample`'s.
 
     Raises:
-        BadMask: a mask is broken or does not fit the image, or boxes are of an image of another size.
+        AnnotationError: a mask is broken or does not fit the image, or boxes are of an image of another size.
     """
     if sample.stated_size is not None:
         _check_stated_size(spec, sample, sample.stated_size, frame)
@@ -246,7 +237,7 @@ def encode_sample(
         frame: how annotations get to the stored pixels.
 
     Raises:
-        BadMask: a mask is broken or does not fit the image, or boxes are of an image of another size.
+        AnnotationError: a mask is broken or does not fit the image, or boxes are of an image of another size.
     """
     features = sample_features(spec, sample, data, digest, header, frame)
     texts = _run_texts(spec, sample) if spec.preset == RLE_TEXT else None
@@ -298,7 +289,7 @@ def _check_stated_size(spec: ExampleSpec, sample: ImageSample, stated: tuple[int
     try:
         check_size("the image", stated, height, width)
     except AnnotationError as error:
-        raise BadMask(error.code, f"{spec.origin(NO_LABEL, NO_ROW)}: {error}") from None
+        raise error.at(spec.origin(NO_LABEL, NO_ROW)) from None
 
 
 def _moved_boxes(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -> Values:

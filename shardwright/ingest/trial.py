@@ -14,13 +14,14 @@ import numpy as np
 
 from shardwright.config.images import FULL
 from shardwright.dataset.stored_image import prepare
+from shardwright.errors import AnnotationError
 from shardwright.formats.base import IGNORE, ImageSample
 from shardwright.images.boxes import LABEL, XMAX, XMIN, YMAX, YMIN
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.orientation import transposes
 from shardwright.images.read_header import other_format
-from shardwright.ingest.example import BadMask, ExampleSpec, sample_features
+from shardwright.ingest.example import ExampleSpec, sample_features
 from shardwright.ingest.known_files import ProbeRow, decode_file
 from shardwright.ingest.plan import example_spec
 from shardwright.ingest.read import UNREADABLE
@@ -147,6 +148,6 @@ def _try(
             if isinstance(row, ProbeRow):
                 return replace(tried, refusal=Refusal(sample.key, row.code, row.reason))
         features = sample_features(spec, sample, stored, "", header, frame)
-    except (ImageError, BadMask) as error:
+    except (ImageError, AnnotationError) as error:
         return replace(tried, refusal=Refusal(sample.key, error.code, error.reason))
     return replace(tried, header=header, encoded=stored, _spec=spec, _features=features)

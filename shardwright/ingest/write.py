@@ -25,11 +25,12 @@ from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.stored_image import may_decode, prepare
+from shardwright.errors import AnnotationError
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.copying import INPUTS_FILE, StoredRecord, copy_images, probe_json
-from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
+from shardwright.ingest.example import ExampleSpec, encode_sample, is_on_displayed
 from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
@@ -237,7 +238,7 @@ def encode(job: Job, plan: IngestPlan) -> RecordResult:
             values=encoded.values,
             input_line=line,
         )
-    except (ImageError, BadMask) as error:
+    except (ImageError, AnnotationError) as error:
         result = RecordResult(sample.key, None, REJECTED, error.code, error.reason, input_line=line)
         return result._replace(copied=job.copied, damaged=job.damaged)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.images.boxes import AnnotationError
+from shardwright.errors import AnnotationError
 from shardwright.images.geometry import Geometry, IntArray, output_columns, output_rows, source_columns, source_rows
 
 Runs = npt.NDArray[np.int64]

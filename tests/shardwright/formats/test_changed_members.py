@@ -216,7 +216,7 @@ def replaced(document, path, value):
 
 
 def read(root, form, document, task, classes=None):
-    """Reads a file as the ingest does, up to the pixels of masks; returns how many annotations it has."""
+    """Reads a file as the ingest does, up to the pixels of masks; returns how much it found: annotations, rejects."""
     file = root / FILES[form][0]
     lined = file.suffix in (".jsonl", ".ndjson") and isinstance(document, list)
     file.write_text("".join(json.dumps(row) + "\n" for row in document) if lined else json.dumps(document))
@@ -225,13 +225,13 @@ def read(root, form, document, task, classes=None):
     images = Images([key], frozenset(), lambda _: (HEIGHT, WIDTH), max_pixels=10_000, root=str(root))
     options = LabelsConfig(format=form, path=labels, boxes=form != "captions")
     source = open_source(task=task, options=options, classes=classes, labels=labels, images=images)
-    source.survey()
+    survey = source.survey()
     annotations = list(source.annotations())
     for _, label, text, _, values, stated_size in annotations:
         canonical_json([text, dict(values), stated_size])
         with suppress(AnnotationError):
             list(source.dialect.masks(label, text, height=HEIGHT, width=WIDTH) if text else ())
-    return len(annotations)
+    return len(annotations) + len(survey.rejected)
 
 
 @pytest.fixture(scope="module")

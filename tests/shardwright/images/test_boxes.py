@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.images import boxes
-from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values, move_boxes
+from shardwright.errors import AnnotationError
+from shardwright.images.boxes import Box, box_features, box_values, move_boxes
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
 
@@ -49,12 +50,12 @@ def test_names_and_units_are_those_of_the_object_detection_api():
     ],
 )
 def test_invalid_boxes_are_refused_with_their_values(box, message):
-    with pytest.raises(BoxError, match=message):
+    with pytest.raises(AnnotationError, match=message):
         values(box)
 
 
 def test_an_image_without_pixels_has_no_box():
-    with pytest.raises(BoxError, match="0x5"):
+    with pytest.raises(AnnotationError, match="0x5"):
         values((0, 0, 1, 1), height=0, width=5)
 
 

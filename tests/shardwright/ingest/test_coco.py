@@ -125,7 +125,7 @@ def test_masks_that_do_not_fit_reject_their_image_with_a_code(tmp_path, coco):
         "005.jpg": "bad_row",
         "007.jpg": "size_mismatch",
         "lost.jpg": "missing_image",
-        f"instances.json:annotations[{len(annotations) - 1}]": "missing_image",
+        f"instances.json, annotations[{len(annotations) - 1}]": "missing_image",
     }
     place = f"instances.json, annotations[{annotations.index(of[1])}], class Fish: polygon 1 of 1 has 5 numbers"
     assert found["001.jpg"].reason.startswith(place)

@@ -95,7 +95,7 @@ def test_boxes_go_with_masks_where_asked_for_only(tmp_path, given_input):
 
 
 def test_boxes_are_no_masks(tmp_path, given_input):
-    message = r"none of its 4 annotations has a segmentation, and 4 have a bbox.* with input\.labels\.boxes"
+    message = r"holds 4 objects \(0 with an outline\).* with input\.labels\.boxes: true to ingest boxes"
     for annotations in (BOXES, [{**box, "segmentation": []} for box in BOXES]):
         for asked in (True, False):
             with pytest.raises(UsageError, match=message):

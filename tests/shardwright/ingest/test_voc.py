@@ -115,7 +115,7 @@ def test_an_xml_file_of_twenty_gigabytes_is_not_read(tmp_path, voc):
     with guarded():
         run({**raw, "rejects": {"max_fraction": 0.1}}, tmp_path / "out")
     row = ledger(tmp_path / "out")["000.jpg"]
-    assert (row.code, "21,474,836,480 bytes" in row.reason) == ("bad_xml", True)
+    assert (row.code, "21,474,836,480 bytes" in row.reason) == ("bad_object", True)
 
 
 def test_the_palettes_colors_do_as_well(tmp_path, voc):
@@ -185,7 +185,7 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, voc):
         "the turned image?"
     )
     assert rows["002.jpg"].reason.startswith(
-        "Annotations/002.xml: the box reaches from x 39 to 50 and from y 0 to 2, beyond the image of 21x30"
+        "Annotations/002.xml, object 2: the box reaches from x 39 to 50 and from y 0 to 2, beyond the image of 21x30"
     )
     assert not any(str(tmp_path) in row.reason for row in rows.values())
 
