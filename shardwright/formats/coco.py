@@ -31,7 +31,7 @@ from shardwright.formats.image_names import is_text
 from shardwright.formats.object_values import ObjectError, load_json, read_id, read_text_size
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
 from shardwright.images.boxes import BAD_BOX, Box
-from shardwright.masks.coco import CocoMasks, SegmentationError
+from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
 
 _SHOWN_BOX, _SHOWN_ID = 80, 40
 # Outlines of a scale of their own: boxes of fewer pixels than this say nothing, and this share must differ by one

@@ -46,9 +46,9 @@ from shardwright.formats.listed_boxes import misread
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_values import ObjectError, check_pixels
 from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
-from shardwright.masks.coco import CocoMasks, mask_text
+from shardwright.masks.coco_segmentation import CocoMasks, mask_text
 from shardwright.masks.drawn import DrawnMasks, ellipse_box
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import TooLarge
 

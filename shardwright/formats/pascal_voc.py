@@ -36,8 +36,8 @@ from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, liste
 from shardwright.formats.objects import Entry, ObjectInput
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.images.colors import COLOR
-from shardwright.masks.mask_images import MaskFileError
-from shardwright.progress import counted
+from shardwright.masks.mask_pixels import MaskFileError
+from shardwright.running.progress import counted
 from shardwright.storage import (
     EmptyListing,
     Listing,

@@ -23,7 +23,7 @@ from shardwright.formats.object_values import read_name, read_text_number, read_
 from shardwright.formats.objects import Content, ObjectFiles, Thing
 from shardwright.formats.safe_xml import BAD_XML, parse_xml
 from shardwright.images.boxes import Box
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 _FILE_NAME = re.compile(rb"<filename>([^<]{1,1000})</filename>")
 _SIZE = ("annotation", "size")

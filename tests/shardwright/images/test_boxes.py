@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.images import boxes
 from shardwright.errors import AnnotationError
+from shardwright.images import boxes
 from shardwright.images.boxes import Box, box_features, box_values, move_boxes
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
