@@ -131,76 +131,75 @@ class CocoJson(CocoTable):
         sizes.check(self._path)
         if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
             self._notes += ("left out: key points of annotations",)
-        images: dict[str, tuple[int, dict[str, Any], list[Thing]]] = {}
-        by_id: dict[str, tuple[str, list[Thing]]] = {}
+        images: dict[str, _Image] = {}
+        by_id: dict[str, _Image] = {}
         for i, entry in enumerate(document["images"]):
-            where = f"{self.name}, images[{i}]"
             found = entry if isinstance(entry, dict) else {}
             number, name = read_id(found.get("id")), found.get("file_name")
             if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
-                problem = AnnotationError("has no id, or no file_name that a file can have", "bad_row")
-                yield Entry((), where, problem)
+                wrong = AnnotationError("has no id, or no file_name that a file can have", "bad_row")
+                yield Entry((), f"{self.name}, images[{i}]", wrong)
                 continue
             if number in by_id:
                 raise UsageError(
-                    f"{self._path}, images[{i}]: the id {number} is also that of {by_id[number][0]!r}. "
+                    f"{self._path}, images[{i}]: the id {number} is also that of {by_id[number].name!r}. "
                     "Give every image its own id."
                 )
-            by_id[number] = (name, images.setdefault(name, (i, found, []))[2])
-        unknown = set()
-        for i, one in enumerate(document["annotations"]):
+            by_id[number] = images.setdefault(name, _Image(name, i, found, []))
+        annotations = document["annotations"]
+        unknown: set[str] = set()
+        for i, one in enumerate(annotations):
+            annotations[i] = None
             number = read_id(one.image) if isinstance(one, _Instance) else ""
-            name, things = by_id.get(number, ("", []))
-            try:
-                things.append(self._thing(i, one, number, known=bool(name)))
-            except AnnotationError as error:
-                if number in unknown:
-                    continue
-                unknown |= {number} if number and not name else set()
-                yield Entry((name,) if name else (), f"{self.name}, annotations[{i}]", error)
-        for name, (i, entry, things) in images.items():
-            yield Entry((name,), f"{self.name}, images[{i}]", (entry, things))
+            image = by_id.get(number)
+            label = None if image is None else self._labels.get(read_id(one.category))
+            shape = None if label is None or one.segmentation in _NO_MASKS else one.segmentation
+            box = None if label is None or one.box is None else _edges(one.box)
+            problem: AnnotationError | None = None
+            if image is None or label is None or (box is None and (shape is None or self._boxes)):
+                problem = None if number in unknown else self._problem(i, one, image)
+                if problem is not None:
+                    yield Entry((image.name,) if image else (), f"{self.name}, annotations[{i}]", problem)
+                unknown |= {number} if number and not image else set()
+            if image is None or label is None or problem is not None:
+                continue
+            image.things.append(Thing(label, shape, box, _IS_CROWD if one.crowd else _NOT_CROWD, "", i))
+        for image in images.values():
+            yield Entry((image.name,), f"{self.name}, images[{image.number}]", image)
 
-    def _thing(self, i: int, one: Any, image: str, *, known: bool) -> Thing:
-        """Returns the object of an annotation.
+    def _problem(self, number: int, one: Any, image: _Image | None) -> AnnotationError | None:
+        """Returns what is wrong with an annotation that is incomplete; what is of no class needs no box.
 
-        Args:
-            i: its position in the file.
-            one: an `_Instance`, if it is one.
-            image: the id of its image.
-            known: whether the file has that image.
+        Raises:
+            UsageError: it has a category of its own.
         """
-        if not image:
-            stated = one.image if isinstance(one, _Instance) else None
+        stated = one.image if isinstance(one, _Instance) else None
+        if stated is None or not read_id(stated):
             shown = f"the image id is {ascii(stated)[:_SHOWN_ID]}, not a whole number or a text"
-            raise AnnotationError("names no image" if stated is None else shown, "bad_row")
-        if not known:
-            raise AnnotationError(f"names the image id {image!a}, which is not in images", MISSING_IMAGE)
+            return AnnotationError("names no image" if stated is None else shown, "bad_row")
+        if image is None:
+            return AnnotationError(f"names the image id {read_id(stated)!a}, which is not in images", MISSING_IMAGE)
         category = read_id(one.category)
         if not category:
-            raise AnnotationError("names no category", "bad_row")
+            return AnnotationError("names no category", "bad_row")
         if category not in self._labels:
             shown = shorten([f"{name} ({number})" for number, name in self._names_by_id.items()], SHOWN_CLASSES)
             raise UsageError(
-                f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
+                f"{self._path}, annotations[{number}]: the category id {category!a} is not in categories. Known are: "
                 f"{shown}. Add it or fix the annotation."
             )
-        label, shape = self._labels[category], None if one.segmentation in _NO_MASKS else one.segmentation
-        box = _edges(one.box)
-        if self._boxes and box is None and special_label(label, self._classes) is None:
-            raise AnnotationError(f"the bbox is {ascii(one.box)[:_SHOWN_BOX]}, not [x, y, width, height]", BAD_BOX)
-        if self._masks and box is None and shape is None:
-            problem = f"the segmentation is {one.segmentation}; write polygons [[x, y, ...]] or run lengths"
-            raise SegmentationError(problem)
-        return Thing(label, shape, box, _IS_CROWD if one.crowd else _NOT_CROWD, "", i)
+        if self._boxes and special_label(self._labels[category], self._classes) is None:
+            return AnnotationError(f"the bbox is {ascii(one.box)[:_SHOWN_BOX]}, not [x, y, width, height]", BAD_BOX)
+        if not self._masks or one.segmentation not in _NO_MASKS:
+            return None
+        return SegmentationError(f"the segmentation is {one.segmentation}; write polygons [[x, y, ...]] or run lengths")
 
-    def _content(self, raw: tuple[dict[str, Any], list[Thing]]) -> Content:
-        image, things = raw
+    def _content(self, raw: _Image) -> Content:
         try:
-            size = read_text_size(str(image.get("height")), str(image.get("width")), "")
+            size = read_text_size(str(raw.entry.get("height")), str(raw.entry.get("width")), "")
         except ObjectError:
             size = None
-        return Content(things, size=size)
+        return Content(raw.things, size=size)
 
     def _check_boxes(self, survey: Survey) -> None:
         super()._check_boxes(survey)
@@ -211,8 +210,10 @@ class CocoJson(CocoTable):
     def _slim_with(self, sizes: _OutlineSizes) -> Callable[[dict[str, Any]], Any]:
         """Returns what reduces an object as soon as it is read, so that the numbers of a polygon are freed."""
         masks, boxes = self._masks, self._boxes
+        seen = 0
 
         def slim(entry: dict[str, Any]) -> object:
+            nonlocal seen
             if "segments_info" in entry:
                 # The detection looks at the start of a large file only.
                 raise UsageError(
@@ -220,7 +221,8 @@ class CocoJson(CocoTable):
                 ).with_readings(Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"}))
             if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
                 segmentation = _to_json(entry.get("segmentation")) if masks else "null"
-                if masks:
+                seen += masks
+                if seen % _COMPARED_OF == 1:
                     sizes.add(entry.get("segmentation"), entry.get("bbox"))
                 box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
                 crowd = entry.get("iscrowd") in (1, True)
@@ -230,6 +232,15 @@ class CocoJson(CocoTable):
             return entry
 
         return slim
+
+
+class _Image(NamedTuple):
+    """An image of the file, with its position there and the objects of all entries of its name."""
+
+    name: str
+    number: int
+    entry: dict[str, Any]
+    things: list[Thing]
 
 
 class _Instance(NamedTuple):
@@ -247,13 +258,9 @@ class _OutlineSizes:
 
     def __init__(self) -> None:
         self._across, self._down = array("f"), array("f")
-        self._seen = 0
 
     def add(self, outlines: Any, box: Any) -> None:
         """Compares the polygons of an annotation with its `bbox`."""
-        self._seen += 1
-        if self._seen % _COMPARED_OF != 1:
-            return
         if not (isinstance(outlines, list) and _is_box(box) and min(box[2], box[3]) >= _LEAST_SIDE):
             return
         try:

@@ -17,8 +17,8 @@ from shardwright.untrusted.json_text import parse_untrusted_json
 _SHOWN = 60
 _LARGEST = 2.0**31
 _UNKNOWN = frozenset(("", "None", "nan", "NaN", "0", "0.0", "-1", "-1.0"))
-# The first coordinate of an outline that may be in the first pixel: cheaper than to read all outlines again.
-_MAYBE_FRACTIONS = re.compile(r"\[\[-?(?:[01]?\.\d+(?:e-\d+)?|[01]|\d(?:\.\d+)?e-\d+),")
+# Whether the first coordinate of an outline may be in the first pixel: cheaper than to read all outlines again.
+may_be_fractions = re.compile(r"\[\[-?(?:[01]?\.\d+(?:e-\d+)?|[01]|\d(?:\.\d+)?e-\d+),").match
 # Rounding of six digits leaves the image by less than this.
 _BEYOND = 0.01
 
@@ -92,7 +92,7 @@ def check_pixels(outline: str | None, box: Sequence[float] | None = None) -> Non
     """Checks that an object in pixels is not within the first one: nobody draws there, and fractions are there.
 
     Args:
-        outline: polygons as JSON, or `None`.
+        outline: polygons as JSON that `may_be_fractions`, or `None`.
         box: edges of a box in pixels, or `None`.
 
     Raises:
@@ -100,8 +100,6 @@ def check_pixels(outline: str | None, box: Sequence[float] | None = None) -> Non
     """
     numbers = [*(box or ())]
     if outline is not None:
-        if not _MAYBE_FRACTIONS.match(outline):
-            return
         numbers = [number for ring in json.loads(outline) for number in ring]
     if numbers and all(map(_is_fraction, numbers)) and not all(float(number).is_integer() for number in numbers):
         shown = ", ".join(f"{number:g}" for number in numbers[:4])
@@ -186,6 +184,8 @@ def read_id(value: object) -> str:
 
     Some exporters write numbers in quotes, and tables of numbers that may be missing write whole floats.
     """
+    if type(value) is int:
+        return str(value)
     if isinstance(value, float):
         value = int(value) if value.is_integer() else None
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""

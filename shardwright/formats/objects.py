@@ -44,7 +44,7 @@ from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, c
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.listed_boxes import misread
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_values import ObjectError, check_pixels
+from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
 from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
 from shardwright.masks.coco_segmentation import CocoMasks, mask_text
 from shardwright.masks.drawn import DrawnMasks, ellipse_box
@@ -177,24 +177,26 @@ class ObjectFormat(AnnotationFormat):
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
+        labels = {**self._map.index, **(self._special if self._masks else {})}
         for position, content in self._kept:
             if position in self._rejected:
                 continue
             if not self._masks:
                 for tag in content.tags:
-                    yield Annotation(position, self._map.index[tag], None, 0)
-            stated_size = content.size if self._boxes and not self._masks else None
+                    yield Annotation(position, labels[tag], None, 0)
+            size = content.size if self._boxes and not self._masks else None
             for i, thing in enumerate(content.things if self._masks or self._boxes else ()):
-                special = self._special.get(thing.label)
-                if special is not None and not self._masks:
+                label = labels.get(thing.label)
+                if label is None:
                     continue
                 text = None
                 if self._masks:
                     text = thing.file or mask_text(content.size, thing.shape or _rectangle(thing, content))
                 row = NO_ROW if text and thing.file else i if thing.row == NO_ROW else thing.row
-                values = self._box(position, content, thing) if self._boxes and special is None else {}
-                label = self._map.index[thing.label] if special is None else special
-                yield Annotation(position, label, text, row, values, stated_size)
+                if self._boxes and label >= 0:
+                    yield Annotation(position, label, text, row, self._box(position, content, thing), size)
+                else:
+                    yield Annotation(position, label, text, row, stated_size=size)
 
     def _try(self, raw: Any) -> Content | AnnotationError:
         try:
@@ -205,7 +207,8 @@ class ObjectFormat(AnnotationFormat):
                 if not label.strip() or not is_text(label):
                     raise ObjectError(f"an object or a tag has no class, but {ascii(label)[:_SHOWN]}")
             for thing in content.things if content.boxes_in is None and not self.finds_unit else ():
-                check_pixels(thing.shape, thing.box)
+                if thing.shape is None or may_be_fractions(thing.shape):
+                    check_pixels(thing.shape, thing.box)
         except AnnotationError as error:
             # Its frames hold the file, and its text, for as long as the error is kept.
             error.__traceback__ = error.__context__ = None
@@ -265,11 +268,12 @@ class ObjectFormat(AnnotationFormat):
         Raises:
             UsageError: there is nothing for the task; with the reading that fits.
         """
-        things = [thing for _, content in self._kept for thing in content.things]
-        outlines = sum(thing.shape is not None or thing.file != "" for thing in things)
+        things = sum(len(content.things) for _, content in self._kept)
+        boxed = len([1 for _, one in self._kept for thing in one.things if thing.shape is None and not thing.file])
+        outlines = things - boxed
         tags = [len(content.tags) for _, content in self._kept]
         held = (
-            f"{counted(len(things), 'object')} ({outlines} with an outline), "
+            f"{counted(things, 'object')} ({outlines} with an outline), "
             f"{counted(sum(tags), 'tag of an image', 'tags of images')}"
         )
         boxes = {"task": "classification", "input.labels.boxes": True}
@@ -283,7 +287,6 @@ class ObjectFormat(AnnotationFormat):
                 raise UsageError(f"{problem}Use task: classification.").with_readings(
                     Reading("the classes of images", {"task": "classification"})
                 )
-            boxed = len(things) - outlines
             drawn = [
                 f"{counted(boxed, 'box is drawn as a mask', 'boxes are drawn as masks')}, since "
                 f"{counted(outlines, 'other object has', 'other objects have')} an outline"
@@ -306,7 +309,7 @@ class ObjectFormat(AnnotationFormat):
             for position, content in self._kept:
                 survey.listed[position] = bool(content.tags)
         read = "input.labels.boxes: true reads boxes, task: segmentation masks"
-        return [f"left out: {counted(len(things), 'object')} ({read})"] if things else []
+        return [f"left out: {counted(things, 'object')} ({read})"] if things else []
 
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
         declared = [name for name in dict.fromkeys(self.declared) if special_label(name, self._classes) is None]
