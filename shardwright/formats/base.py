@@ -258,17 +258,15 @@ class AnnotationFormat(ABC):
 
 
 class Unlabeled(AnnotationFormat):
-    """See `AnnotationFormat`: every image of the listing belongs to the dataset, without a class."""
+    """Every image of the listing belongs to the dataset, without a class."""
 
     format = "none"
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         keys = self._images.keys
         return Survey(classes=(), listed=bytearray(b"\1") * len(keys), names=list(keys[:SHOWN_NAMES]), labels=NONE)
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         return iter(())
 
 

@@ -33,8 +33,9 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
 from shardwright.formats.listed_boxes import misread
+from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number, read_text_size
-from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
+from shardwright.formats.objects import ObjectInput, ObjectTable
 from shardwright.formats.table_values import class_readings, find_image_column
 from shardwright.formats.tables import (
     IMAGE,

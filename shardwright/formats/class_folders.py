@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import split_word
@@ -34,7 +34,6 @@ from shardwright.storage import Refusal
 # All before the last `_<number>` or `.<number>`.
 _LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)[_.][0-9]+(?:\.[^./]*)?\Z")
 _AROUND = "images"
-_PREDEFINED = "  split: {method: predefined}"
 _FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 BY_FOLDER = Reading("the folder of an image is its class", {_FORMAT: CLASS_FOLDERS})
@@ -44,7 +43,7 @@ _EITHER = "Set input.labels.format: class_folders or file_name."
 
 
 class KeyFormat(AnnotationFormat):
-    """A source without a table; see `shardwright.formats.base.AnnotationFormat`."""
+    """A source without a table."""
 
     def __init__(self, given: FormatInput) -> None:
         super().__init__(given)
@@ -64,7 +63,6 @@ class KeyFormat(AnnotationFormat):
         """Returns the code and reason of an image whose key states no class."""
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=list(self._keys[:SHOWN_NAMES]))
         values: dict[str, str] = {}
         for i, label in self._labels():
@@ -80,7 +78,6 @@ class KeyFormat(AnnotationFormat):
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         for i, label in self._labels():
             if label:
                 yield Annotation(i, self._index[label], None, 0)
@@ -92,7 +89,7 @@ class KeyFormat(AnnotationFormat):
 
 
 class FileNames(KeyFormat):
-    """See `KeyFormat`.
+    """The name of an image's file states its class.
 
     Args:
         given: see `FormatInput`.
@@ -100,7 +97,7 @@ class FileNames(KeyFormat):
             text before the last `_<number>` of the file name.
     """
 
-    format = "file_name"
+    format = FILE_NAME
 
     def __init__(self, given: FormatInput, pattern: str | None) -> None:
         super().__init__(given)
@@ -134,18 +131,16 @@ class FolderLevel(NamedTuple):
     Attributes:
         level: its number, from 0.
         note: how that was detected, for the user, or empty.
-        problem: why the tree has no single reading, as a message, or empty.
-        readings: in that case, those that fit.
+        error: why the tree has no single reading, with those that fit; `None` where it has one.
     """
 
     level: int
     note: str = ""
-    problem: str = ""
-    readings: tuple[Reading, ...] = ()
+    error: UsageError | None = None
 
 
 class ClassFolders(KeyFormat):
-    """See `KeyFormat`.
+    """A folder of an image is its class.
 
     Args:
         given: see `FormatInput`.
@@ -153,7 +148,7 @@ class ClassFolders(KeyFormat):
         folders: of an export, folder -> class, an empty text for images without one.
     """
 
-    format = "class_folders"
+    format = CLASS_FOLDERS
 
     def __init__(self, given: FormatInput, level: int = 0, folders: Mapping[str, str] | None = None) -> None:
         super().__init__(given)
@@ -214,9 +209,7 @@ def class_level(
     if not below and others and len(splits) == 1:
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
-    readings = _readings(splits, others, below, level)
-    problem = _either(splits, others, below, *readings[-2:])
-    return FolderLevel(level, problem=problem, readings=readings)
+    return FolderLevel(level, error=_either(splits, others, below, level))
 
 
 def fit(values: Iterable[str], classes: Mapping[str, int | None] | None) -> int:
@@ -229,63 +222,40 @@ def fit(values: Iterable[str], classes: Mapping[str, int | None] | None) -> int:
     return int(all(value in classes or as_integer(value) is not None for value in found))
 
 
-def check_either(found: FolderLevel) -> None:
-    """Checks that a tree has one reading.
-
-    Raises:
-        UsageError: it has two; the message contains the configuration of each.
-    """
-    if found.problem:
-        raise UsageError(found.problem).with_readings(*found.readings)
-
-
 def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
     """Returns whether every image is in a folder `images` at a level, and some in a further folder below."""
     around = bool(folders) and all([part.lower() for part in path[level : level + 1]] == [_AROUND] for path in folders)
     return around and any(len(path) > level + 1 for path in folders)
 
 
-def _readings(splits: set[str], others: set[str], below: set[str], level: int) -> tuple[Reading, ...]:
-    """Returns the readings of folders as splits, without the other folders and with them, and that as classes."""
-    above = "[^/]+/" * level
-    as_class = {_FORMAT: "class_folders"}
-    as_split = {_FORMAT: "none"}
+def _either(splits: set[str], others: set[str], below: set[str], level: int) -> UsageError:
+    """Returns the error of folders that may be splits or classes, with the configuration of each reading."""
+    above, names, left = "[^/]+/" * level, shorten(sorted(splits)), shorten(sorted(others))
+    by_class: dict[str, Any] = {_FORMAT: CLASS_FOLDERS}
+    by_split: dict[str, Any] = {_FORMAT: "none"}
     if others:
-        as_class = _by_pattern(f"^{above}(?P<label>[^/]+)/")
+        by_class = {_FORMAT: FILE_NAME, _PATTERN: f"^{above}(?P<label>[^/]+)/"}
     if below:
-        as_split = _by_pattern(f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/")
-    readings = (
-        Reading("The folders are splits", {**as_split, "split.method": "predefined"}),
-        Reading("The folders are classes", as_class),
-    )
-    if not (below and others):
-        return readings
-    excluded = {"input.exclude": ["*/" * level + name for name in sorted(others)], "split.method": "predefined"}
-    return (
-        Reading(f"The folders are splits, and {shorten(sorted(others))} is no part of the set", excluded),
-        *readings,
-    )
-
-
-def _either(splits: set[str], others: set[str], below: set[str], as_split: Reading, as_class: Reading) -> str:
-    among = f", next to {shorten(sorted(others))}," if others else ""
+        by_split = {_FORMAT: FILE_NAME, _PATTERN: f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/"}
+    readings = [
+        Reading("The folders are splits", {**by_split, "split.method": "predefined"}),
+        Reading("The folders are classes", by_class),
+    ]
+    shown = []
+    for options in (by_split, by_class):
+        pattern = f", regex: '{options[_PATTERN]}'" if _PATTERN in options else ""
+        shown.append(f"  input: {{labels: {{format: {options[_FORMAT]}{pattern}}}}}")
+    if below and others:
+        excluded = {"input.exclude": ["*/" * level + name for name in sorted(others)], "split.method": "predefined"}
+        readings.insert(0, Reading(f"The folders are splits, and {left} is no part of the set", excluded))
+    among = f", next to {left}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
-    return (
-        f"input.labels: the folders ({shorten(sorted(splits))}){among} may be splits or classes{direct}. "
-        f"Paste one of these:\n\n# {as_split.meaning}{labels}.\n{_shown_labels(as_split)}\n{_PREDEFINED}"
-        f"\n\n# {as_class.meaning}.\n{_shown_labels(as_class)}"
-    )
-
-
-def _by_pattern(pattern: str) -> dict[str, str]:
-    return {_FORMAT: "file_name", _PATTERN: pattern}
-
-
-def _shown_labels(reading: Reading) -> str:
-    """Returns the lines of YAML that choose a reading, without those of `split`."""
-    pattern = f", regex: '{reading.options[_PATTERN]}'" if _PATTERN in reading.options else ""
-    return f"  input: {{labels: {{format: {reading.options[_FORMAT]}{pattern}}}}}"
+    return UsageError(
+        f"input.labels: the folders ({names}){among} may be splits or classes{direct}. Paste one of these:\n\n"
+        f"# The folders are splits{labels}.\n{shown[0]}\n  split: {{method: predefined}}\n\n"
+        f"# The folders are classes.\n{shown[1]}"
+    ).with_readings(*readings)
 
 
 def is_split_folder(name: str) -> bool:
@@ -326,12 +296,13 @@ def detect_key_format(
             "input.labels.path, or set input.labels.format: none for images alone."
         ).with_readings(IMAGES_ALONE)
     if by_folder_only:
-        check_either(found)
+        if found.error:
+            raise found.error
         return CLASS_FOLDERS, no_path
     if not folders:
         return FILE_NAME, f"{no_path}, no image is in a folder, and {named} of {len(both)} names hold a label"
-    if found.problem and not all(is_split_folder(folder) for folder in folders):
-        check_either(found)
+    if found.error and not all(is_split_folder(folder) for folder in folders):
+        raise found.error
     contrary = next((entry for entry in both if all(entry[:2]) and entry[0] != entry[1]), None)
     if contrary is None:
         return CLASS_FOLDERS, f"{no_path}; the file names agree"

@@ -68,10 +68,11 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     if by_id:
         pairs = [f"{number} is {name}" for name, number in classes.items()]
         note = f"ids by input.classes: {shorten(pairs, SHOWN_CLASSES)}"
-        index = {value: _by_id(value, classes, by_id) for value in values}
-        if missing := {value: where for value, where in values.items() if index[value] is None}:
+        index = {value: by_id[id_] for value in values if (id_ := as_integer(value)) in by_id}
+        index = {value: by_name[value] for value in values if value in by_name} | index
+        if missing := {value: where for value, where in values.items() if value not in index}:
             raise _unknown(missing, [f"{name} ({known})" for name, known in classes.items()])
-        return ClassMap(names, {value: number for value, number in index.items() if number is not None}, (note,))
+        return ClassMap(names, index, (note,))
     spelled = _by_spelling(values, by_name)
     by_name |= spelled
     notes = tuple(f"class {names[i]!r}: also written {value!r}" for value, i in spelled.items())
@@ -170,13 +171,6 @@ def check_names(names: Mapping[str, str]) -> None:
     for name, where in names.items():
         if not may_be_named(name):
             raise UsageError(f"{where}: the class {name!r} cannot be part of a feature's name. Rename it.")
-
-
-def _by_id(value: str, classes: Mapping[str, int | None], by_id: Mapping[int, int]) -> int | None:
-    number = as_integer(value)
-    if number is not None and number in by_id:
-        return by_id[number]
-    return list(classes).index(value) if value in classes else None
 
 
 def _by_position(

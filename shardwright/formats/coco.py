@@ -15,7 +15,6 @@ memory is two to three times the file's size: 200 MB for 90 MB with 120,000 poly
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,8 +27,10 @@ from shardwright.errors import AnnotationError, Reading, UsageError
 from shardwright.formats.base import Survey, shorten
 from shardwright.formats.classes import SHOWN_CLASSES, as_integer, special_label
 from shardwright.formats.image_names import is_text
+from shardwright.formats.mask_values import have_ids
+from shardwright.formats.object_content import Content, Entry, Thing, to_json
 from shardwright.formats.object_values import ObjectError, load_json, read_id, read_text_size
-from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
+from shardwright.formats.objects import ObjectInput, ObjectTable
 from shardwright.images.boxes import BAD_BOX, Box
 from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
 
@@ -43,8 +44,6 @@ _NO_MASKS = ("null", "[]")
 # Entries of `images` may have a further member `image_id`, and annotations the name of their image.
 _OF_ANNOTATIONS = {"category_id", "segmentation", "bbox"}
 _PARTS = ("images", "annotations", "categories")
-# One encoder for all: `json.dumps` makes one for each call.
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class CocoTable(ObjectTable):
@@ -70,7 +69,7 @@ class CocoTable(ObjectTable):
         if not found["images"]:
             raise UsageError(f"{self._path}: 'images' is empty. Give a file with annotated images.")
         self._names_by_id = self._read_categories(found["categories"])
-        by_id = self._has_ids()
+        by_id = have_ids(self._classes)
         self._labels = {
             number: number if by_id and special_label(name, self._classes) is None else name
             for number, name in self._names_by_id.items()
@@ -220,7 +219,7 @@ class CocoJson(CocoTable):
                     f"{self._path}: holds COCO panoptic JSON. Set input.labels.format: panoptic."
                 ).with_readings(Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"}))
             if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
-                segmentation = _to_json(entry.get("segmentation")) if masks else "null"
+                segmentation = to_json(entry.get("segmentation")) if masks else "null"
                 seen += masks
                 if seen % _COMPARED_OF == 1:
                     sizes.add(entry.get("segmentation"), entry.get("bbox"))

@@ -14,22 +14,13 @@ format (docs.cvat.ai, formats/format-cvat).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.head import Head
-from shardwright.formats.object_values import ObjectError, read_name, read_text_number, read_text_size
-from shardwright.formats.objects import (
-    Content,
-    Entry,
-    ObjectTable,
-    Thing,
-    ellipse,
-    polygon,
-    rectangle,
-    shape,
-)
+from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
+from shardwright.formats.object_values import ObjectError, read_name, read_numbers, read_text_number, read_text_size
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.safe_xml import BAD_XML, parse_xml
 from shardwright.images.boxes import Box
 from shardwright.storage import check_table, open_file
@@ -43,7 +34,7 @@ _Elements = list[tuple[str, Mapping[str, str]]]
 
 
 class Cvat(ObjectTable):
-    """See `ObjectFormat`."""
+    """The file of a task."""
 
     format, tool = "cvat_xml", "CVAT's labels"
 
@@ -71,25 +62,22 @@ class Cvat(ObjectTable):
 
     def _content(self, raw: tuple[Mapping[str, str], _Elements]) -> Content:
         attributes, elements = raw
+        subset = attributes.get("subset", "")
         size = read_text_size(attributes.get("height", ""), attributes.get("width", ""), "image: ")
-        things: list[Thing] = []
-        tags: list[str] = []
-        left_out: Counter[str] = Counter()
+        content = Content(size=size, split="" if subset.lower() in _NO_SUBSET else subset)
         for i, (kind, given) in enumerate(elements):
             where = f"{kind} {i + 1}"
             if kind == "attribute":
-                left_out["attributes of objects"] += 1
+                content.left_out["attributes of objects"] += 1
             elif kind in _WITHOUT_AREA:
-                left_out[_WITHOUT_AREA[kind]] += 1
+                content.left_out[_WITHOUT_AREA[kind]] += 1
             elif kind == "tag":
-                tags.append(_label(given, where))
+                content.tags.append(_label(given, where))
             elif kind in _SHAPES:
-                things.append(_SHAPES[kind](given, where))
+                content.things.append(_SHAPES[kind](given, where))
             else:
                 raise ObjectError(f"{where}: is not a shape of CVAT for images 1.1")
-        subset = attributes.get("subset", "")
-        split = "" if subset.lower() in _NO_SUBSET else subset
-        return Content(things, list(dict.fromkeys(tags)), size, split=split, left_out=left_out)
+        return content
 
 
 class _Images:
@@ -131,21 +119,17 @@ def _whole(given: Mapping[str, str], name: str, where: str) -> int:
     return int(text)
 
 
-def _numbers(given: Mapping[str, str], names: Sequence[str], where: str) -> list[float]:
-    return [read_text_number(given.get(name), f"{where}: {name}") for name in names]
-
-
 def _turn(given: Mapping[str, str], where: str) -> float:
     return read_text_number(given.get("rotation", "0"), f"{where}: rotation")
 
 
 def _box(given: Mapping[str, str], where: str) -> Thing:
-    edges = _numbers(given, ("xtl", "ytl", "xbr", "ybr"), where)
+    edges = read_numbers(given, ("xtl", "ytl", "xbr", "ybr"), where, read_text_number)
     return rectangle(_label(given, where), Box(*edges), _turn(given, where))
 
 
 def _ellipse(given: Mapping[str, str], where: str) -> Thing:
-    x, y, rx, ry = _numbers(given, ("cx", "cy", "rx", "ry"), where)
+    x, y, rx, ry = read_numbers(given, ("cx", "cy", "rx", "ry"), where, read_text_number)
     return ellipse(_label(given, where), x, y, rx, ry, _turn(given, where))
 
 

@@ -9,14 +9,16 @@ it has the `id` as its name. Points, polylines and cuboids are left out. Sources
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.head import Head
+from shardwright.formats.mask_values import have_ids
+from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, shape
 from shardwright.formats.object_values import (
     ObjectError,
+    each,
     load_json,
     read_id,
     read_list,
@@ -26,7 +28,7 @@ from shardwright.formats.object_values import (
     read_points,
     read_size,
 )
-from shardwright.formats.objects import Content, Entry, ObjectTable, Thing, ellipse, polygon, shape
+from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import Box
 
 _WITHOUT_AREA = {
@@ -40,7 +42,7 @@ _WITHOUT_AREA = {
 
 
 class Datumaro(ObjectTable):
-    """See `ObjectFormat`."""
+    """The file of a subset."""
 
     format, tool = "datumaro", "Datumaro's labels"
 
@@ -54,10 +56,8 @@ class Datumaro(ObjectTable):
             found = read_mapping(document, "the file")
             items = read_list(found.get("items"), "items")
             of_labels = read_mapping(found.get("categories"), "categories").get("label") or {"labels": []}
-            labels = read_list(read_mapping(of_labels, "categories.label").get("labels"), "categories.label.labels")
-            self.declared = [
-                read_name(read_mapping(one, "a label").get("name"), "the name of a label") for one in labels
-            ]
+            labels = each(read_mapping(of_labels, "categories.label").get("labels"), "categories.label.labels")
+            self.declared = [read_name(one.get("name"), "the name of a label") for _, one in labels]
         except ObjectError as error:
             raise UsageError(f"{self._path}: {error}. Export Datumaro again.") from None
         subset = os.path.splitext(self.name)[0]
@@ -71,36 +71,31 @@ class Datumaro(ObjectTable):
         sides = read_list(read_mapping(item.get("image") or {}, "image").get("size") or [0, 0], "image: size")
         if len(sides) != 2:
             raise ObjectError(f"image: size has {len(sides)} numbers, not height and width")
-        things: list[Thing] = []
-        tags: list[str] = []
-        left_out: Counter[str] = Counter()
-        for i, one in enumerate(read_list(item.get("annotations") or [], "annotations")):
-            where = f"annotation {i + 1}"
-            one = read_mapping(one, where)
+        content = Content(size=read_size(sides[0], sides[1], "image: "))
+        for where, one in each(item.get("annotations") or [], "annotations", "annotation"):
             kind = read_name(one.get("type"), f"{where}: type")
             if kind in _WITHOUT_AREA:
-                left_out[_WITHOUT_AREA[kind]] += 1
+                content.left_out[_WITHOUT_AREA[kind]] += 1
             elif kind == "label":
-                tags.append(self._label(one, where))
+                content.tags.append(self._label(one, where))
             else:
-                things.append(_thing(kind, one, self._label(one, where), where))
-            if one.get("attributes"):
-                left_out["attributes of objects"] += len(one["attributes"])
-        return Content(things, list(dict.fromkeys(tags)), read_size(sides[0], sides[1], "image: "), left_out=left_out)
+                content.things.append(_thing(kind, one, self._label(one, where), where))
+            content.left_out["attributes of objects"] += len(read_mapping(one.get("attributes") or {}, where))
+        return content
 
     def _label(self, one: Mapping[str, Any], where: str) -> str:
         number = read_id(one.get("label_id"))
         if not number.isdecimal() or int(number) >= len(self.declared):
             shown = ascii(one.get("label_id"))[:40]
             raise ObjectError(f"{where}: the label id {shown} is not one of the {len(self.declared)} labels, from 0")
-        return number if self._has_ids() else self.declared[int(number)]
+        return number if have_ids(self._classes) else self.declared[int(number)]
 
 
 def _names(item: Any, subset: str) -> list[str]:
     """Returns what may be the name of an item's image."""
-    image = item.get("image") if isinstance(item, dict) else None
-    path = image.get("path") if isinstance(image, dict) else None
-    name = path or (item.get("id") if isinstance(item, dict) else None)
+    found = item if isinstance(item, dict) else {}
+    image = found.get("image")
+    name = (image.get("path") if isinstance(image, dict) else None) or found.get("id")
     return [f"{subset}/{name}", name] if isinstance(name, str) and name.strip() else []
 
 

@@ -19,7 +19,6 @@ from shardwright.formats.class_folders import (
     FILE_NAME,
     ClassFolders,
     FileNames,
-    check_either,
     class_level,
     detect_key_format,
 )
@@ -170,7 +169,7 @@ def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys:
     if labels is None:
         return CLASSIFICATION, "there are no masks"
     head = Head.read(labels, root, keys)
-    row, reason, called = decide(options.format, head)
+    row, reason, called, _ = decide(options.format, head)
     if row is not None and (called or row.reads != TABLE):
         if row.name in ("box_csv", "captions"):
             return CLASSIFICATION, f"{head.name} holds {called or 'boxes'}"
@@ -215,6 +214,7 @@ def _open_keys(request: Request) -> AnnotationFormat:
     request.check_options(BY_NAME[chosen], "input.labels.path is not given")
     if chosen == FILE_NAME:
         return FileNames(request.given(notes), options.regex)
-    check_either(found)
+    if found.error:
+        raise found.error
     notes += (found.note,) if found.note else ()
     return ClassFolders(request.given(notes), found.level)

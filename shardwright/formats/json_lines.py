@@ -27,6 +27,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
+from shardwright.formats.object_content import Content, Entry, Thing, polygon, rectangle
 from shardwright.formats.object_values import (
     ObjectError,
     read_list,
@@ -37,7 +38,7 @@ from shardwright.formats.object_values import (
     read_size,
     read_text_number,
 )
-from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, polygon, rectangle
+from shardwright.formats.objects import ObjectInput, ObjectTable
 from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.formats.tables import IMAGE, LABEL, choose_role
 from shardwright.images.boxes import Box

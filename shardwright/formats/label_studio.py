@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -29,28 +28,21 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from shardwright.errors import UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
+from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import (
     BoxUnit,
     ObjectError,
+    each,
     load_json,
     read_list,
     read_mapping,
     read_name,
     read_number,
+    read_numbers,
     read_points,
     read_side,
 )
-from shardwright.formats.objects import (
-    Content,
-    Entry,
-    ObjectInput,
-    ObjectTable,
-    Thing,
-    ellipse,
-    polygon,
-    rectangle,
-    shape,
-)
+from shardwright.formats.objects import ObjectInput, ObjectTable
 from shardwright.images.boxes import Box
 from shardwright.images.header import IMAGE_ENDINGS
 
@@ -73,7 +65,6 @@ class _Part(NamedTuple):
         page: position of the image in a list of pages; `None` where it is not in a list.
         pages: length of the list.
         first: whether this is the task's first image, which counts what is left out of no image.
-        problem: why the results may be of any of several images, or empty.
     """
 
     annotations: list[Any]
@@ -82,11 +73,10 @@ class _Part(NamedTuple):
     page: int | None = None
     pages: int = 1
     first: bool = True
-    problem: str = ""
 
 
 class LabelStudio(ObjectTable):
-    """See `ObjectFormat`."""
+    """The tasks of a project."""
 
     format, tool, finds_unit = "label_studio", "Label Studio", True
 
@@ -99,7 +89,7 @@ class LabelStudio(ObjectTable):
         self._unit = BoxUnit()
 
     def survey(self) -> Survey:
-        """See `ObjectFormat.survey`; coordinates must be percents."""
+        """Coordinates must be percents."""
         survey = super().survey()
         if self._unit.fractions:
             raise UsageError(
@@ -127,7 +117,9 @@ class LabelStudio(ObjectTable):
         if skipped:
             self._notes += (f"labels: {skipped} tasks of {self.name} were skipped, or are not annotated yet",)
 
-    def _parts(self, data: Mapping[str, Any], done: list[Any], tags: set[str]) -> Iterator[tuple[str, _Part]]:
+    def _parts(
+        self, data: Mapping[str, Any], done: list[Any], tags: set[str]
+    ) -> Iterator[tuple[str, _Part | ObjectError]]:
         """Yields the address of each image of a task, and what may be its results.
 
         Args:
@@ -151,7 +143,7 @@ class LabelStudio(ObjectTable):
                 "tag like the member of the data that it shows"
             )
             for address in (address for addresses in pictures.values() for address in addresses):
-                yield address, _Part(done, problem=problem)
+                yield address, ObjectError(problem)
             return
         if not chosen:
             yield "", _Part(done)
@@ -176,38 +168,33 @@ class LabelStudio(ObjectTable):
         return known[0] if len(known) == 1 else "" if known else next(iter(pictures))
 
     def _content(self, raw: _Part) -> Content:
-        if raw.problem:
-            raise ObjectError(raw.problem)
         chosen = [one for one in raw.annotations if isinstance(one, dict) and one.get("ground_truth")]
         chosen = chosen or raw.annotations
         if len(chosen) > 1:
             raise ObjectError(f"it has {len(chosen)} annotations; keep one, or mark one as ground truth")
-        results = [
-            read_mapping(one, f"result {i + 1}")
-            for i, one in enumerate(read_list(read_mapping(chosen[0], "the annotation").get("result"), "result"))
-        ]
-        named = {str(one.get("id")): one for one in results if one.get("type") == _LABELS}
-        drawn = [one for one in results if one.get("type") != _CHOICES and _has_coordinates(one)]
+        results = list(each(read_mapping(chosen[0], "the annotation").get("result"), "result", "result"))
+        named = {str(one.get("id")): one for _, one in results if one.get("type") == _LABELS}
+        drawn = [one for _, one in results if one.get("type") != _CHOICES and _has_coordinates(one)]
         regions = {str(one["id"]) for one in drawn if "id" in one}
-        things: list[Thing] = []
-        tags: list[str] = []
-        left_out: Counter[str] = Counter()
+        content = Content()
         sizes: list[tuple[int, int]] = []
-        for i, one in enumerate(results):
-            where, kind = f"result {i + 1}", str(one.get("type"))
+        for where, one in results:
+            kind = str(one.get("type"))
             mine = _is_of(raw, one, where)
             if mine is False or (mine is None and not raw.first):
                 continue
             if mine and kind == _CHOICES and (str(one.get("id")) in regions or _has_coordinates(one)):
-                left_out["attributes of objects"] += 1
+                content.left_out["attributes of objects"] += 1
                 continue
             if mine is None or _is_left_out(one):
-                left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
+                content.left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
                 continue
             value = read_mapping(one.get("value"), f"{where}: value")
             self._unit.add(_coordinates(value))
             if kind == _CHOICES:
-                tags += [read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)]
+                content.tags += [
+                    read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)
+                ]
             elif kind.removesuffix(_LABELS) in _SHAPES:
                 height, width = (read_side(one.get(f"original_{side}"), where) for side in ("height", "width"))
                 sizes.append((height, width))
@@ -219,18 +206,17 @@ class LabelStudio(ObjectTable):
                 names = [read_name(label, where) for label in read_list(labels or [], f"{where}: its classes")]
                 if not names:
                     raise ObjectError(f"{where}: the region has no class")
-                things += [_thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names]
+                content.things += [
+                    _thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names
+                ]
         if len(set(sizes)) > 1:
             raise ObjectError(f"its results are of pictures of {len(set(sizes))} different sizes")
-        return Content(things, list(dict.fromkeys(tags)), sizes[0] if sizes else None, left_out=left_out)
+        content.size = sizes[0] if sizes else None
+        return content
 
 
 def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: int, where: str) -> Thing:
     x_of, y_of = width / 100, height / 100
-
-    def number(name: str, factor: float) -> float:
-        return read_number(value.get(name), f"{where}: {name}") * factor
-
     turn = read_number(value.get("rotation") or 0, f"{where}: rotation")
     if kind == "polygon":
         points = read_points(value.get("points"), f"{where}: points")
@@ -239,21 +225,22 @@ def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: 
         if value.get("format") != "rle":
             raise ObjectError(f"{where}: its format is {ascii(value.get('format'))[:40]}, not 'rle'")
         return Thing(label, shape(brush=read_list(value.get("rle"), f"{where}: rle")))
-    x, y = number("x", x_of), number("y", y_of)
+    sides = ("radiusX", "radiusY") if kind == "ellipse" else ("width", "height")
+    x, y, across, down = read_numbers(value, ("x", "y", *sides), where)
+    x, y, across, down = x * x_of, y * y_of, across * x_of, down * y_of
     if kind == "ellipse":
-        return ellipse(label, x, y, number("radiusX", x_of), number("radiusY", y_of), turn)
+        return ellipse(label, x, y, across, down, turn)
     # A box is turned around its first corner.
-    return rectangle(label, Box(x, y, x + number("width", x_of), y + number("height", y_of)), turn, (x, y))
+    return rectangle(label, Box(x, y, x + across, y + down), turn, (x, y))
 
 
 def _coordinates(value: Mapping[str, Any]) -> list[float]:
     """Returns the numbers of a region that are percents."""
     points = value.get("points")
-    listed = (
-        [number for point in points if isinstance(point, list) for number in point] if isinstance(points, list) else []
-    )
-    found = [*listed, *(value.get(name) for name in ("x", "y", "width", "height", "radiusX", "radiusY"))]
-    return [float(number) for number in found if type(number) in (int, float)]
+    numbers: list[Any] = [value.get(name) for name in ("x", "y", "width", "height", "radiusX", "radiusY")]
+    for point in points if isinstance(points, list) else ():
+        numbers += point if isinstance(point, list) else []
+    return [float(number) for number in numbers if type(number) in (int, float)]
 
 
 def _is_of(part: _Part, result: Mapping[str, Any], where: str) -> bool | None:
@@ -298,13 +285,12 @@ def _tags(annotations: Any) -> Iterator[str]:
 
 def _pictures(data: Mapping[str, Any]) -> dict[str, list[str]]:
     """Returns the members of a task's data that are images: the address, or those of a list of pages."""
-    texts = {member: value if isinstance(value, list) else [value] for member, value in data.items()}
-    return {
-        member: addresses
-        for member, addresses in texts.items()
-        if addresses
-        and all(isinstance(text, str) and (member == _IMAGE or _ending(text) in IMAGE_ENDINGS) for text in addresses)
-    }
+    found = {member: value if isinstance(value, list) else [value] for member, value in data.items()}
+    return {member: texts for member, texts in found.items() if texts and all(_is_image(member, one) for one in texts)}
+
+
+def _is_image(member: str, text: Any) -> bool:
+    return isinstance(text, str) and (member == _IMAGE or posixpath.splitext(text)[1].lower() in IMAGE_ENDINGS)
 
 
 def _names(address: str) -> list[str]:
@@ -316,7 +302,3 @@ def _names(address: str) -> list[str]:
     names = ["/".join(pieces[i:]) for i in range(len(pieces))]
     names.append(_UPLOADED.sub("", pieces[-1], count=1))
     return [name for name in dict.fromkeys(names) if name]
-
-
-def _ending(text: str) -> str:
-    return posixpath.splitext(text)[1].lower()

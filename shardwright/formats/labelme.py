@@ -19,16 +19,17 @@ from typing import Any
 
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
+from shardwright.formats.object_content import Content, Thing, ellipse, polygon, shape, to_json
 from shardwright.formats.object_values import (
     ObjectError,
+    each,
     parse_json,
-    read_list,
     read_mapping,
     read_name,
     read_points,
     read_size,
 )
-from shardwright.formats.objects import Content, ObjectFiles, Thing, ellipse, polygon, shape
+from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
 
 _POLYGONS = ("polygon", "oriented_rectangle")
@@ -36,7 +37,7 @@ _WITHOUT_AREA = {"point": "points", "points": "points", "line": "lines", "linest
 
 
 class LabelMe(ObjectFiles):
-    """See `ObjectFormat`."""
+    """A folder of JSON files."""
 
     format, tool, states_name = "labelme", "LabelMe", True
     folder = "of LabelMe's"
@@ -60,18 +61,17 @@ class LabelMe(ObjectFiles):
     def _other_name(self, number: int, data: bytes) -> str:
         return key_stem(self._files.keys[number])
 
-    def _content(self, raw: Any) -> Content:
+    def _content(self, raw: bytes) -> Content:
         document = read_mapping(parse_json(raw), "the file")
         if "shapes" not in document:
             raise ObjectError("has no `shapes`, so it is not LabelMe's")
         size = read_size(document.get("imageHeight"), document.get("imageWidth"), "image ")
         flags = read_mapping(document.get("flags") or {}, "flags")
-        left_out: Counter[str] = Counter()
-        things: list[Thing] = []
+        content = Content(tags=[name for name, value in flags.items() if value is True], size=size)
+        things = content.things
         groups: dict[tuple[str, int], int] = {}
-        for i, one in enumerate(read_list(document["shapes"], "shapes")):
-            found = _thing(read_mapping(one, f"shapes[{i}]"), f"shapes[{i}]", left_out)
-            group = one.get("group_id")
+        for where, one in each(document["shapes"], "shapes"):
+            found, group = _thing(one, where, content.left_out), one.get("group_id")
             if found is None:
                 continue
             before = groups.setdefault((found.label, group), len(things)) if type(group) is int else len(things)
@@ -80,15 +80,13 @@ class LabelMe(ObjectFiles):
                 things.append(found)
             else:
                 things[before] = joined
-        return Content(things, [name for name, value in flags.items() if value is True], size, left_out=left_out)
+        return content
 
 
 def _join(one: Thing, other: Thing) -> Thing | None:
     """Returns two parts of an object as one; `None` where one is not of polygons or a rectangle."""
     parts = [_outlines(part) for part in (one, other)]
-    if not all(parts):
-        return None
-    return Thing(one.label, json.dumps([outline for part in parts for outline in part], separators=(",", ":")))
+    return Thing(one.label, to_json([*parts[0], *parts[1]])) if all(parts) else None
 
 
 def _outlines(thing: Thing) -> list[list[float]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.image_names import is_text
+from shardwright.images.boxes import Box
 from shardwright.storage import limits, open_table
 from shardwright.untrusted.budget import OverBudget
 from shardwright.untrusted.json_text import parse_untrusted_json
@@ -47,6 +48,21 @@ def read_text_number(value: object, what: str) -> float:
         return read_number(float(str(value)), what)
     except ValueError:
         raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number") from None
+
+
+def read_numbers(
+    found: Mapping[str, Any], names: Sequence[str], where: str, read: Callable[[object, str], float] = read_number
+) -> list[float]:
+    """Returns the numbers of some members; see `read_number`."""
+    return [read(found.get(name), f"{where}: {name}") for name in names]
+
+
+def read_corner_box(value: object, what: str) -> Box:
+    """Returns the box of [x, y, width, height]; see `read_number`."""
+    sides = [read_number(side, what) for side in read_list(value, what)]
+    if len(sides) != 4:
+        raise ObjectError(f"{what} has {len(sides)} numbers, not [x, y, width, height]")
+    return Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3])
 
 
 def check_fraction(number: float, where: str) -> None:
@@ -170,6 +186,13 @@ def read_list(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a list")
     return value
+
+
+def each(value: object, what: str, one: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the objects of a JSON list, each after its place: `what[0]`, or `one 1`; see `read_mapping`."""
+    for i, entry in enumerate(read_list(value, what)):
+        where = f"{one} {i + 1}" if one else f"{what}[{i}]"
+        yield where, read_mapping(entry, where)
 
 
 def read_name(value: object, what: str) -> str:

@@ -13,11 +13,10 @@ An image with several classes, or with none where others have some, makes the se
 from __future__ import annotations
 
 import json
-import math
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -43,11 +42,11 @@ from shardwright.formats.base import (
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.listed_boxes import misread
-from shardwright.formats.mask_values import have_ids
+from shardwright.formats.object_content import Content, Entry, Thing, corners, fractions, polygon
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
 from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
 from shardwright.masks.coco_segmentation import CocoMasks, mask_text
-from shardwright.masks.drawn import DrawnMasks, ellipse_box
+from shardwright.masks.drawn import DrawnMasks
 from shardwright.running.progress import counted
 from shardwright.storage import Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import TooLarge
@@ -83,6 +82,7 @@ class ObjectFormat(AnnotationFormat):
     declared: Sequence[str] = ()
     ids: Mapping[str, str] = MappingProxyType({})
     dialect: CocoMasks
+    _attached: Listing | None = None
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
@@ -198,11 +198,15 @@ class ObjectFormat(AnnotationFormat):
                 else:
                     yield Annotation(position, label, text, row, stated_size=size)
 
+    def attachments(self) -> Listing | None:
+        return self._attached
+
     def _try(self, raw: Any) -> Content | AnnotationError:
         try:
             if isinstance(raw, AnnotationError):
                 raise raw
             content = self._content(raw)
+            content.tags = list(dict.fromkeys(content.tags))
             for label in {*content.tags, *(thing.label for thing in content.things)}:
                 if not label.strip() or not is_text(label):
                     raise ObjectError(f"an object or a tag has no class, but {ascii(label)[:_SHOWN]}")
@@ -272,29 +276,19 @@ class ObjectFormat(AnnotationFormat):
         boxed = len([1 for _, one in self._kept for thing in one.things if thing.shape is None and not thing.file])
         outlines = things - boxed
         tags = [len(content.tags) for _, content in self._kept]
-        held = (
-            f"{counted(things, 'object')} ({outlines} with an outline), "
-            f"{counted(sum(tags), 'tag of an image', 'tags of images')}"
-        )
-        boxes = {"task": "classification", "input.labels.boxes": True}
+        tagged = counted(sum(tags), "tag of an image", "tags of images")
+        held = f"{counted(things, 'object')} ({outlines} with an outline), {tagged}"
+        boxes = Reading("the boxes of images", {"task": "classification", "input.labels.boxes": True})
         if self._masks:
-            if self._kept and not outlines and (things or any(tags)):
-                problem = f"{self._path}: holds {held}, so there are no masks. "
-                if things:
-                    raise UsageError(
-                        f"{problem}Use task: classification with input.labels.boxes: true to ingest boxes."
-                    ).with_readings(Reading("the boxes of images", boxes))
-                raise UsageError(f"{problem}Use task: classification.").with_readings(
-                    Reading("the classes of images", {"task": "classification"})
-                )
-            drawn = [
-                f"{counted(boxed, 'box is drawn as a mask', 'boxes are drawn as masks')}, since "
-                f"{counted(outlines, 'other object has', 'other objects have')} an outline"
-            ]
-            more = [
-                f"left out: {counted(sum(tags), 'tag of an image', 'tags of images')}, which task: classification reads"
-            ]
-            return (drawn if boxed else []) + (more if any(tags) else [])
+            if not outlines and (things or any(tags)):
+                fix = " with input.labels.boxes: true to ingest boxes" if things else ""
+                reading = boxes if things else Reading("the classes of images", {"task": "classification"})
+                problem = f"{self._path}: holds {held}, so there are no masks. Use task: classification{fix}."
+                raise UsageError(problem).with_readings(reading)
+            drawn = counted(boxed, "box is drawn as a mask", "boxes are drawn as masks")
+            others = counted(outlines, "other object has", "other objects have")
+            notes = [f"{drawn}, since {others} an outline"] if boxed else []
+            return notes + ([f"left out: {tagged}, which task: classification reads"] if any(tags) else [])
         if self._boxes:
             survey.labels = MULTI
             return []
@@ -302,7 +296,7 @@ class ObjectFormat(AnnotationFormat):
             fix = "Use task: segmentation, or input.labels.boxes: true for boxes without masks."
             error = UsageError(f"{self._path}: holds {held}, and task is classification. {fix}")
             readings = [Reading("the masks of images", {"task": "segmentation"})] if outlines else []
-            raise error.with_readings(*readings, Reading("the boxes of images", boxes)) if things else error
+            raise error.with_readings(*readings, boxes) if things else error
         survey.labels = SINGLE if max(tags, default=0) <= 1 else MULTI
         if survey.labels == SINGLE:
             # An image without its one class is not annotated; `input.unlisted_images` decides what happens to it.
@@ -323,10 +317,6 @@ class ObjectFormat(AnnotationFormat):
         if unused:
             notes.append(f"without annotations: {shorten(unused, SHOWN_CLASSES)}; input.classes leaves them out")
         return ClassMap(tuple(declared), {name: i for i, name in enumerate(declared)}, tuple(notes))
-
-    def _has_ids(self) -> bool:
-        """Returns whether `input.classes` gives the numbers of classes."""
-        return self._classes is not None and have_ids(self._classes)
 
     def _check_boxes(self, survey: Survey) -> None:
         for position, content in self._kept:
@@ -360,23 +350,15 @@ class ObjectFormat(AnnotationFormat):
         """Returns the features of an object's box."""
         size = content.boxes_in or content.size or self._images.size_of(position)
         if size is None:
-            raise AnnotationError(
-                "the size of the image is unknown: it is not stated, and the image cannot be read", BAD_BOX
-            )
+            unknown = "the size of the image is unknown: it is not stated, and the image cannot be read"
+            raise AnnotationError(unknown, BAD_BOX)
         if thing.box is None and thing.file:
             raise AnnotationError("its mask is in a file, and there is no box", BAD_BOX)
         box = thing.box or self._around(thing, size, content)
         index = self._map.index[thing.label]
-        flags = {name: thing.flags.get(name, 0) for name in self.flags}
-        return box_values(
-            box,
-            height=size[0],
-            width=size[1],
-            label=index,
-            text=self._map.names[index],
-            flags=flags,
-            clip=self._clip,
-        )
+        flags, text = {name: thing.flags.get(name, 0) for name in self.flags}, self._map.names[index]
+        height, width = size
+        return box_values(box, height=height, width=width, label=index, text=text, flags=flags, clip=self._clip)
 
     def _around(self, thing: Thing, size: tuple[int, int], content: Content) -> Box:
         """Returns the box around an outline."""
@@ -432,12 +414,10 @@ class ObjectFiles(ObjectFormat):
     def __init__(self, given: ObjectInput, files: Listing | None = None) -> None:
         super().__init__(given)
         self._files = ending_with(list_inputs(given.path), self.ending) if files is None else files
+        self._attached = self._files
         if files is None and not self._files.keys:
             kind = self.ending.strip(".").upper()
             raise UsageError(f"input.labels.path: {given.path} contains no {kind} file. Give the folder {self.folder}.")
-
-    def attachments(self) -> Listing | None:
-        return self._files
 
     @abstractmethod
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
@@ -481,63 +461,6 @@ class ObjectInput(FormatInput):
     options: LabelsConfig
     masks: bool
     content: bytes | None = None
-
-
-class Entry(NamedTuple):
-    """The annotations of one image, not read yet.
-
-    Attributes:
-        names: what may be the name of its image; the first that is one counts.
-        where: place in the annotations, for messages.
-        raw: what `_content` takes, or what is wrong with the entry.
-        other: the name of its image by another rule, such as the name of its own file; see `_Images`.
-    """
-
-    names: Sequence[str]
-    where: str
-    raw: Any
-    other: str = ""
-
-
-@dataclass(frozen=True)
-class Content:
-    """The annotations of an image.
-
-    Attributes:
-        things: its objects.
-        tags: its own classes.
-        size: height and width that the tool states.
-        boxes_in: height and width that boxes are in; by default those of the image, in pixels.
-        split: the split that the tool states, or empty.
-        left_out: what else is there and is not read -> how many.
-    """
-
-    things: Sequence[Thing] = ()
-    tags: Sequence[str] = ()
-    size: tuple[int, int] | None = None
-    boxes_in: tuple[int, int] | None = None
-    split: str = ""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-
-
-class Thing(NamedTuple):
-    """One object of an image.
-
-    Attributes:
-        label: its class, as the tool writes it.
-        shape: its outline as JSON, see `shardwright.masks.drawn`; `None` where it is only a box.
-        box: its box, in the units of `Content.boxes_in`; `None` to take the one around the outline.
-        flags: name of a flag -> 0 or 1.
-        file: name of a file of its mask, from the root of the attachments on, or empty.
-        row: its position in the list of all objects of the file; `NO_ROW` where there is none.
-    """
-
-    label: str
-    shape: str | None
-    box: Box | None = None
-    flags: Mapping[str, int] = MappingProxyType({})
-    file: str = ""
-    row: int = NO_ROW
 
 
 class _Kept(NamedTuple):
@@ -598,50 +521,6 @@ def _without_repeats(content: Content) -> tuple[Content, int]:
     return replace(content, things=list(things.values())), len(content.things) - len(things)
 
 
-def polygon(points: Iterable[tuple[float, float]]) -> str:
-    """Returns one polygon in pixels as a shape."""
-    return _json([[number for point in points for number in point]])
-
-
-def fractions(points: Iterable[tuple[float, float]]) -> str:
-    """Returns one polygon in fractions of the image as a shape."""
-    return _json({"fractions": [[number for point in points for number in point]]})
-
-
-def shape(**parts: Any) -> str:
-    """Returns a shape of other parts; see `shardwright.masks.drawn`."""
-    return _json(parts)
-
-
-def ellipse(label: str, x: float, y: float, rx: float, ry: float, degrees: float = 0) -> Thing:
-    """Returns an object that is an ellipse in pixels, turned clockwise around its center."""
-    return Thing(label, shape(ellipse=[x, y, rx, ry, degrees]), ellipse_box(x, y, rx, ry, degrees))
-
-
-def rectangle(label: str, box: Box, degrees: float = 0, around: tuple[float, float] | None = None) -> Thing:
-    """Returns an object that is a box in pixels; turned, by default around its middle, it is a polygon."""
-    if degrees % 360 == 0:
-        return Thing(label, None, box)
-    middle = ((box.xmin + box.xmax) / 2, (box.ymin + box.ymax) / 2)
-    return Thing(label, polygon(_turned(box, degrees, around or middle)))
-
-
-def _corners(box: Box) -> list[tuple[float, float]]:
-    """Returns the corners of a box, clockwise."""
-    return [(box.xmin, box.ymin), (box.xmax, box.ymin), (box.xmax, box.ymax), (box.xmin, box.ymax)]
-
-
-def _turned(box: Box, degrees: float, around: tuple[float, float]) -> list[tuple[float, float]]:
-    """Returns the corners of a box that is turned clockwise around a point."""
-    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    moved = [(x - around[0], y - around[1]) for x, y in _corners(box)]
-    return [(around[0] + x * cos - y * sin, around[1] + x * sin + y * cos) for x, y in moved]
-
-
 def _rectangle(thing: Thing, content: Content) -> str:
     assert thing.box is not None, "an object has an outline or a box"
-    return fractions(_corners(thing.box)) if content.boxes_in == (1, 1) else polygon(_corners(thing.box))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return fractions(corners(thing.box)) if content.boxes_in == (1, 1) else polygon(corners(thing.box))

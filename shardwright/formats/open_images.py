@@ -15,21 +15,19 @@ from __future__ import annotations
 
 import csv
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
-from shardwright.formats.mask_values import FetchedFiles, MaskFiles
-from shardwright.formats.object_values import ObjectError, read_text_number
-from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
+from shardwright.formats.mask_values import MaskFiles
+from shardwright.formats.object_content import Content, Entry, Thing
+from shardwright.formats.object_values import ObjectError, read_numbers, read_text_number
+from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.panoptic import FileMasks
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
-from shardwright.masks.drawn import DrawnMasks
-from shardwright.masks.rle import Runs
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, open_table
 from shardwright.storage.limits import MOST_LIST_BYTES
 
@@ -50,38 +48,8 @@ _FIFTYONE_FOLDER, _FIFTYONE_CLASSES = "metadata", "classes.csv"
 _FRACTIONS = (1, 1)
 
 
-def _is_table(header: Sequence[str]) -> bool:
-    """Returns whether a CSV has the columns of Open Images."""
-    return {IMAGE, CLASS} <= set(header) and bool({CONFIDENCE, MASK, EDGES[0]} & set(header))
-
-
-@dataclass(frozen=True)
-class OpenImagesMasks(DrawnMasks):
-    """Reads masks that are files, and draws boxes.
-
-    Attributes:
-        files: reads the files.
-    """
-
-    files: MaskFiles = field(default_factory=lambda: MaskFiles("", {}, 0))
-
-    def size(self, text: str) -> tuple[int, int] | None:
-        return super().size(text) if text.startswith("[") else self.files.size(text)
-
-    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
-        if text.startswith("["):
-            return super().masks(label, text, height=height, width=width)
-        return list(self.files.masks(label, text, height=height, width=width))
-
-    def file_of(self, text: str) -> str | None:
-        return None if text.startswith("[") else text
-
-    def with_fetched(self, fetched: FetchedFiles) -> OpenImagesMasks:
-        return replace(self, files=self.files.with_fetched(fetched))
-
-
 class OpenImages(ObjectTable):
-    """See `ObjectFormat`."""
+    """Boxes, classes of images, or masks, a row each."""
 
     format, tool, flags = "open_images", "Open Images", tuple(_FLAGS.values())
 
@@ -96,20 +64,17 @@ class OpenImages(ObjectTable):
             raise UsageError(f"{given.path}: has no columns {IMAGE} and {CLASS}. Give a CSV of Open Images.")
         folder = os.path.dirname(given.path)
         self._described = _descriptions(folder)
-        self._files: Listing | None = None
         self._ends = FileEnds((), folder)
         if MASK in self._table.header:
-            self._files = _masks(folder, given.images.root) or _masks(os.path.dirname(folder), given.images.root)
-            if self._files is None:
+            files = _masks(folder, given.images.root) or _masks(os.path.dirname(folder), given.images.root)
+            if files is None:
                 raise UsageError(
                     f"{given.path}: no PNG file of a mask is below {folder} or next to it. Put them there."
                 )
-            self._ends = FileEnds(self._files.names, self._files.root)
-            files = MaskFiles(self._files.root, {}, given.images.max_pixels)
-            self.dialect = OpenImagesMasks(self.dialect.centers, self.dialect.clip, files=files)
-
-    def attachments(self) -> Listing | None:
-        return self._files
+            self._attached = files
+            self._ends = FileEnds(files.names, files.root)
+            masks = MaskFiles(files.root, {}, given.images.max_pixels)
+            self.dialect = FileMasks(self.dialect.centers, self.dialect.clip, files=masks)
 
     def _entries(self) -> Iterator[Entry]:
         rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
@@ -123,9 +88,7 @@ class OpenImages(ObjectTable):
             yield Entry([name] if name else [], f"{self.name}, row {found[0][0]}", found)
 
     def _content(self, raw: Any) -> Content:
-        things: list[Thing] = []
-        tags: list[str] = []
-        left_out: Counter[str] = Counter()
+        content = Content(boxes_in=_FRACTIONS)
         for line, fields in raw:
             where = f"row {line}"
             if not fields:
@@ -133,22 +96,33 @@ class OpenImages(ObjectTable):
             label = fields[CLASS].strip()
             label = self._described.get(label, label)
             if MASK in fields:
-                things.append(self._mask(label, fields, where))
+                content.things.append(self._mask(label, fields, where))
             elif EDGES[0] in fields:
-                flags = {flag: fields.get(column, "0").strip() == "1" for column, flag in _FLAGS.items()}
-                things.append(Thing(label, None, _box(fields, EDGES, where), {k: int(v) for k, v in flags.items()}))
+                flags = {flag: int(fields.get(column, "0").strip() == "1") for column, flag in _FLAGS.items()}
+                content.things.append(
+                    Thing(label, None, Box(*read_numbers(fields, EDGES, where, read_text_number)), flags)
+                )
             elif read_text_number(fields[CONFIDENCE], f"{where}: {CONFIDENCE}") == 1:
-                tags.append(label)
+                content.tags.append(label)
             else:
-                left_out["classes of images with a confidence below 1"] += 1
-        return Content(things, list(dict.fromkeys(tags)), boxes_in=_FRACTIONS, left_out=left_out)
+                content.left_out["classes of images with a confidence below 1"] += 1
+        return content
 
     def _mask(self, label: str, fields: Mapping[str, str], where: str) -> Thing:
         name = self._ends.find(fields[MASK])
         if name is None:
             raise ObjectError(f"{where}: there is no file {ascii(fields[MASK])[:80]} near {self.name}")
-        edges = _box(fields, _MASK_EDGES, where) if fields.get(_MASK_EDGES[0], "").strip() else None
+        edges = (
+            Box(*read_numbers(fields, _MASK_EDGES, where, read_text_number))
+            if fields.get(_MASK_EDGES[0], "").strip()
+            else None
+        )
         return Thing(label, None, edges, file=name)
+
+
+def _is_table(header: Sequence[str]) -> bool:
+    """Returns whether a CSV has the columns of Open Images."""
+    return {IMAGE, CLASS} <= set(header) and bool({CONFIDENCE, MASK, EDGES[0]} & set(header))
 
 
 def _masks(folder: str, images: str) -> Listing | None:
@@ -163,15 +137,11 @@ def _masks(folder: str, images: str) -> Listing | None:
     return listing.part(chosen) if chosen else None
 
 
-def _box(fields: Mapping[str, str], names: Sequence[str], where: str) -> Box:
-    return Box(*(read_text_number(fields.get(name), f"{where}: {name}") for name in names))
-
-
 def _descriptions(folder: str) -> dict[str, str]:
     """Returns the names of the classes by their identifiers, from a file in the folder."""
-    found = [name for name in list_names(folder) if _DESCRIPTIONS in name.lower() and name.lower().endswith(".csv")]
-    path = os.path.join(folder, found[0]) if found else ""
-    if not found:
+    named = (name for name in list_names(folder) if _DESCRIPTIONS in name.lower() and name.lower().endswith(".csv"))
+    path = os.path.join(folder, next(named, ""))
+    if path.endswith("/"):
         near = os.path.join(os.path.dirname(folder), _FIFTYONE_FOLDER)
         if not is_folder(near) or _FIFTYONE_CLASSES not in list_names(near):
             return {}

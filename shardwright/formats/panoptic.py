@@ -19,78 +19,30 @@ from shardwright.formats.coco import CROWD, CocoTable
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
+from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import (
     ObjectError,
+    each,
+    read_corner_box,
     read_id,
-    read_list,
     read_mapping,
     read_name,
-    read_number,
     read_size,
 )
-from shardwright.formats.objects import Content, Entry, ObjectInput, Thing
-from shardwright.images.boxes import Box
+from shardwright.formats.objects import ObjectInput
 from shardwright.images.colors import COLOR
 from shardwright.masks.drawn import DrawnMasks
 from shardwright.masks.mask_pixels import MaskFileError, value_runs
 from shardwright.masks.rle import Runs, normalize
-from shardwright.storage import Listing, list_inputs
+from shardwright.storage import list_inputs
 
 _MOST_ID = 256**3
 # Between the id of a segment and the name of its file; no file's name holds a NUL.
 _MARK = "\0"
 
 
-@dataclass(frozen=True)
-class PanopticMasks(DrawnMasks):
-    """Reads the segments of PNG files.
-
-    Attributes:
-        files: reads the files.
-    """
-
-    files: MaskFiles = field(default_factory=lambda: MaskFiles("", {}, 0))
-
-    def size(self, text: str) -> tuple[int, int] | None:
-        return self.files.size(text.partition(_MARK)[2])
-
-    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
-        segment, _, name = text.partition(_MARK)
-        (rows, columns), runs = _segments(self.files.root, self.files.max_pixels, name, self.files.fetched)
-        check_size(self.files.shown(name), "the mask", (rows, columns), height, width)
-        if int(segment) not in runs:
-            raise MaskFileError(f"{self.files.shown(name)}: has no pixel of the segment {segment}")
-        return [(label, runs[int(segment)])]
-
-    def file_of(self, text: str) -> str:
-        return text.partition(_MARK)[2]
-
-    def with_fetched(self, fetched: FetchedFiles) -> PanopticMasks:
-        return replace(self, files=self.files.with_fetched(fetched))
-
-
-@lru_cache(maxsize=1)
-def _segments(
-    root: str, max_pixels: int, text: str, fetched: FetchedFiles | None
-) -> tuple[tuple[int, int], dict[int, Runs]]:
-    """Returns the size and the runs of each segment of a file. Segments are read one after the other."""
-    # With a color as a value, colors of equal parts are not taken for gray.
-    files = MaskFiles(root, {COLOR: None}, max_pixels, fetched=fetched)
-    mask = files.read(text)
-    if not mask.colored:
-        raise MaskFileError(f"{files.shown(text)}: is not a PNG of RGB colors, which are the ids of segments")
-    rows, columns = mask.values.shape
-    values, runs = value_runs(mask.values)
-    found = {}
-    for value in np.unique(values).tolist():
-        color = int(value) - COLOR
-        number = color >> 16 | color & 0xFF00 | (color & 0xFF) << 16
-        found[number] = normalize(runs[values == value])
-    return (rows, columns), found
-
-
 class Panoptic(CocoTable):
-    """See `ObjectFormat`."""
+    """Segments of the colors of PNG files."""
 
     format = "panoptic"
 
@@ -105,13 +57,10 @@ class Panoptic(CocoTable):
         inside = os.path.splitext(name)[0] + "/"
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(".png")]
         near = [i for i in chosen if listing.keys[i].startswith(inside)] or chosen
-        self._files = listing.part(near)
-        self._ends = FileEnds(self._files.names, folder)
+        self._attached = listing.part(near)
+        self._ends = FileEnds(self._attached.names, folder)
         files = MaskFiles(listing.root, {}, given.images.max_pixels)
-        self.dialect = PanopticMasks(self.dialect.centers, self.dialect.clip, files=files)
-
-    def attachments(self) -> Listing:
-        return self._files
+        self.dialect = FileMasks(self.dialect.centers, self.dialect.clip, files=files)
 
     def _entries(self) -> Iterator[Entry]:
         document = self._load()
@@ -131,12 +80,8 @@ class Panoptic(CocoTable):
         if file is None:
             raise ObjectError(f"there is no file {ascii(name)[:80]} next to {self.name}")
         size = read_size(image.get("height"), image.get("width"), "")
-        segments = read_list(annotation.get("segments_info"), "segments_info")
-        things = [
-            self._segment(read_mapping(one, f"segment {i + 1}"), f"segment {i + 1}", file)
-            for i, one in enumerate(segments)
-        ]
-        return Content(things, size=size)
+        segments = each(annotation.get("segments_info"), "segments_info", "segment")
+        return Content([self._segment(one, where, file) for where, one in segments], size=size)
 
     def _segment(self, one: Mapping[str, Any], where: str, file: str) -> Thing:
         number, category = one.get("id"), read_id(one.get("category_id"))
@@ -144,11 +89,63 @@ class Panoptic(CocoTable):
             raise ObjectError(f"{where}: the id is {ascii(number)[:40]}, not a color as a number")
         if category not in self._labels:
             raise ObjectError(f"{where}: the category id {ascii(one.get('category_id'))[:40]} is not in categories")
-        box = None
-        if one.get("bbox") is not None:
-            sides = [read_number(side, f"{where}: bbox") for side in read_list(one["bbox"], f"{where}: bbox")]
-            if len(sides) != 4:
-                raise ObjectError(f"{where}: bbox has {len(sides)} numbers, not [x, y, width, height]")
-            box = Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3])
+        box = None if one.get("bbox") is None else read_corner_box(one["bbox"], f"{where}: bbox")
         flags = {CROWD: int(one.get("iscrowd") in (1, True))}
         return Thing(self._labels[category], None, box, flags, f"{number}{_MARK}{file}")
+
+
+@dataclass(frozen=True)
+class FileMasks(DrawnMasks):
+    """Reads masks in files: whole ones, or a segment of the colors of one. Other texts are shapes.
+
+    Attributes:
+        files: reads the files.
+    """
+
+    files: MaskFiles = field(default_factory=lambda: MaskFiles("", {}, 0))
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        name = self.file_of(text)
+        return super().size(text) if name is None else self.files.size(name)
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
+        name = self.file_of(text)
+        if name is None:
+            return super().masks(label, text, height=height, width=width)
+        if name == text:
+            return list(self.files.masks(label, text, height=height, width=width))
+        segment = text.partition(_MARK)[0]
+        (rows, columns), runs = _segments(self.files.root, self.files.max_pixels, name, self.files.fetched)
+        check_size(self.files.shown(name), "the mask", (rows, columns), height, width)
+        if int(segment) not in runs:
+            raise MaskFileError(f"{self.files.shown(name)}: has no pixel of the segment {segment}")
+        return [(label, runs[int(segment)])]
+
+    def file_of(self, text: str) -> str | None:
+        if text.startswith("["):
+            return None
+        segment, _, name = text.partition(_MARK)
+        return name if segment.isdecimal() else text
+
+    def with_fetched(self, fetched: FetchedFiles) -> FileMasks:
+        return replace(self, files=self.files.with_fetched(fetched))
+
+
+@lru_cache(maxsize=1)
+def _segments(
+    root: str, max_pixels: int, text: str, fetched: FetchedFiles | None
+) -> tuple[tuple[int, int], dict[int, Runs]]:
+    """Returns the size and the runs of each segment of a file. Segments are read one after the other."""
+    # With a color as a value, colors of equal parts are not taken for gray.
+    files = MaskFiles(root, {COLOR: None}, max_pixels, fetched=fetched)
+    mask = files.read(text)
+    if not mask.colored:
+        raise MaskFileError(f"{files.shown(text)}: is not a PNG of RGB colors, which are the ids of segments")
+    values, runs = value_runs(mask.values)
+    found = {}
+    for value in np.unique(values).tolist():
+        color = int(value) - COLOR
+        number = color >> 16 | color & 0xFF00 | (color & 0xFF) << 16
+        found[number] = normalize(runs[values == value])
+    rows, columns = mask.values.shape
+    return (rows, columns), found

@@ -28,15 +28,16 @@ from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
 from shardwright.formats.classes import ClassMap, map_classes, names_by_line
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import NameIndex
+from shardwright.formats.image_names import NameIndex, base_stem
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
-from shardwright.formats.objects import Entry, ObjectInput
+from shardwright.formats.object_content import Entry
+from shardwright.formats.objects import ObjectInput, ending_with
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.images.colors import COLOR
-from shardwright.masks.mask_pixels import MaskFileError
+from shardwright.masks.mask_pixels import MaskFileError, MaskImage
 from shardwright.running.progress import counted
 from shardwright.storage import (
     EmptyListing,
@@ -51,7 +52,6 @@ from shardwright.storage import (
 )
 from shardwright.storage.limits import MOST_LIST_BYTES
 
-_VOC_CLASSES = 20
 _BORDER = 255
 MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
@@ -66,48 +66,9 @@ _LABEL_MAP = "labelmap.txt"
 _NAMES_FILES = ("class_names.txt", "classes.txt")
 _LABEL_LINE = re.compile(r"([^:#]+):(?:(\d{1,3}),(\d{1,3}),(\d{1,3}))?:[^:]*:[^:]*")
 _BACKGROUND = "background"
+# How a mask has colors.
+_OTHER, _IN_TABLE, _OWN = range(3)
 _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
-
-
-def palette_color(value: int) -> int:
-    """Returns the color of an index: its bits from the lowest on go round red, green and blue, from the highest on."""
-    red = green = blue = 0
-    for bit in range(8):
-        red |= (value >> (3 * bit) & 1) << (7 - bit)
-        green |= (value >> (3 * bit + 1) & 1) << (7 - bit)
-        blue |= (value >> (3 * bit + 2) & 1) << (7 - bit)
-    return COLOR + (red << 16 | green << 8 | blue)
-
-
-_COLORS = {palette_color(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
-
-
-def without_palette(files: MaskFiles, names: Sequence[str]) -> tuple[list[str], int]:
-    """Looks for the palette of VOC in masks: as a PNG's palette, or as the colors of all pixels.
-
-    Args:
-        files: reads the masks.
-        names: the masks.
-
-    Returns:
-        The masks that have another palette or none, and how many masks could be read.
-    """
-    looked = list(map_threads(lambda name: _has_palette(files, name), names, readers(files.root)))
-    known = [(name, found) for name, found in zip(names, looked, strict=True) if found is not None]
-    return [name for name, found in known if not found], len(known)
-
-
-def _has_palette(files: MaskFiles, name: str) -> bool | None:
-    """Returns whether a mask has it; `None` where the mask cannot be read, which the ledger states."""
-    try:
-        mask = files.read(name)
-    except MaskFileError:
-        return None
-    if mask.colored:
-        return set(np.unique(mask.values).tolist()) <= _COLORS
-    # It begins as VOC's does, with the background and one class at least.
-    colors = mask.palette[: _VOC_CLASSES + 1]
-    return len(colors) > 1 and all(found == palette_color(value) for value, found in enumerate(colors))
 
 
 class PascalVoc(AnnotationFormat):
@@ -139,9 +100,9 @@ class PascalVoc(AnnotationFormat):
         self.name = os.path.basename(folder.rstrip("/"))
         self.dialect = MaskFiles(folder, {}, given.images.max_pixels, options.unlisted_values, values=options.values)
         self._stems = ImageStems(given.images.keys, given.images.skip)
-        self._masks = _within(folder, MASKS, list_masks(os.path.join(folder, MASKS)))
-        self._xml = _within(folder, _BOXES, _list(folder, _BOXES, ".xml"))
-        self._lists = _within(folder, _LISTS, _list(folder, _LISTS, ".txt"))
+        self._masks = _part(folder, MASKS, list_masks)
+        self._xml = _part(folder, _BOXES, lambda path: _list(path, ".xml"))
+        self._lists = _part(folder, _LISTS, lambda path: _list(path, ".txt"))
         self._annotations: list[Annotation] = []
 
     def survey(self) -> Survey:
@@ -193,7 +154,7 @@ class PascalVoc(AnnotationFormat):
         return Listing.joined(self._masks.root, [(part, i) for part in parts for i in range(len(part.keys))])
 
     def _find(self, name: str) -> int | None:
-        stem = os.path.splitext(name.rpartition("/")[2])[0]
+        stem = base_stem(name)
         position = self._stems.find(stem, bare=True)
         if position is not None and position < 0:
             raise self._stems.ambiguous(name, stem)
@@ -201,29 +162,29 @@ class PascalVoc(AnnotationFormat):
 
     def _map(self, used: Mapping[str, str], masks: list[str]) -> ValueMap:
         """Returns the meaning of values. `used` are the names of boxes, each with its first file."""
-        note = ""
+        root, note = self.dialect.root, ""
         if self._classes is not None and have_ids(self._classes):
             mapped = self._checked(self._classes, masks)
         elif self._classes is not None:
             ids, note = listed_ids(tuple(self._classes))
             mapped = self._checked(ids, masks)
-        elif labels := _label_map(self.dialect.root):
+        elif labels := _label_map(root):
             table = {COLOR, *(color for _, color in labels.values())}
-            looked = list(
-                map_threads(lambda name: _in_colors(self.dialect, name, table), masks, readers(self.dialect.root))
-            )
-            colored = any(rgb for rgb, _ in looked) or (bool(looked) and all(known for _, known in looked))
-            ids = {name: color if colored else value for name, (value, color) in labels.items()}
-            return map_ids(ids)._replace(notes=(f"classes: those of {_LABEL_MAP}; input.classes names others",))
-        elif named := _class_names(self.dialect.root):
-            ids, note = listed_ids(named)
+            kinds = self._look(masks, lambda name: _color_kind(self.dialect.decode(name), table)).values()
+            by_color = _OWN in kinds or (bool(kinds) and _OTHER not in kinds)
+            values = {name: color if by_color else value for name, (value, color) in labels.items()}
+            return map_ids(values)._replace(notes=(f"classes: those of {_LABEL_MAP}; input.classes names others",))
+        elif file := next((name for name in _NAMES_FILES if name in list_names(root)), ""):
+            path = os.path.join(root, file)
+            with open_table(path, MOST_LIST_BYTES) as opened:
+                ids, note = listed_ids(named := names_by_line(opened.read(), path))
             ids.pop(named[0] if ids[named[0]] == 0 else "", None)
             mapped = self._checked(ids, masks)
-            note = f"{note}; the names are those of {_names_file(self.dialect.root)}"
+            note = f"{note}; the names are those of {file}"
         else:
-            others, read = without_palette(self.dialect, masks)
-            if others:
-                return self._plain_values(used, masks, others, read)
+            looked = self._look(masks, lambda name: _has_palette(self.dialect.read(name)))
+            if not all(looked.values()):
+                return self._plain_values(used, masks, looked)
             other = next((name for name in used if name not in VOC_CLASSES), None)
             if other is not None:
                 problem = f"missing, and {used[other]} names {other!r}, which is not one of Pascal VOC's twenty classes"
@@ -234,22 +195,36 @@ class PascalVoc(AnnotationFormat):
         colors = {palette_color(value): label for value, label in mapped.labels.items() if value < COLOR}
         return ValueMap(mapped.names, {**colors, **mapped.labels}, (note,) if note else ())
 
+    def _look(self, masks: Sequence[str], look: Callable[[str], int]) -> dict[str, int]:
+        """Returns what a function says of each mask, without those that cannot be read, which the ledger states."""
+
+        def try_to(name: str) -> int | None:
+            try:
+                return look(name)
+            except MaskFileError:
+                return None
+
+        looked = zip(masks, map_threads(try_to, masks, readers(self.dialect.root)), strict=True)
+        return {name: known for name, known in looked if known is not None}
+
     def _checked(self, ids: Mapping[str, int | None], masks: list[str]) -> ValueMap:
         """Returns the meaning of stated values; masks without the palette of VOC are looked into.
 
         Raises:
             UsageError: they contradict it; with the readings.
         """
-        others, _ = without_palette(self.dialect, masks)
-        if not others or any(self.dialect.decode(name).colored for name in others[:1]):
+        looked = self._look(masks, lambda name: _has_palette(self.dialect.read(name)))
+        other = next((name for name, has in looked.items() if not has), None)
+        if other is None or self.dialect.decode(other).colored:
             return map_ids(ids)
         border = {} if _BORDER in ids.values() else {IGNORED: _BORDER}
         return detect_values(self.dialect, masks, "", {**border, **ids})
 
-    def _plain_values(self, used: Mapping[str, str], masks: list[str], others: list[str], read: int) -> ValueMap:
+    def _plain_values(self, used: Mapping[str, str], masks: list[str], looked: Mapping[str, int]) -> ValueMap:
         """Returns values as their own names, where masks do not have VOC's palette."""
-        if len(others) < read:
-            count = f"{len(others)} of {read} masks"
+        others = [name for name, has in looked.items() if not has]
+        if len(others) < len(looked):
+            count = f"{len(others)} of {len(looked)} masks"
             problem = f"missing, and {count} do not have Pascal VOC's palette, e.g. {others[0]}"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
         if used:
@@ -265,7 +240,7 @@ class PascalVoc(AnnotationFormat):
         """Splits by list; returns notes."""
         several: dict[int, tuple[str, str]] = {}
         for i, key in enumerate(self._lists.keys):
-            name = os.path.splitext(key.rpartition("/")[2])[0]
+            name = base_stem(key)
             if name == _UNION:
                 continue
             try:
@@ -274,9 +249,8 @@ class PascalVoc(AnnotationFormat):
                 raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Save it in UTF-8.") from None
             except OSError:
                 raise UsageError(f"{self._lists.path(i)}: cannot be read. Check its permissions.") from None
-            stems = [line.split()[0] for line in re.split("[\r\n]+", text) if line.strip()]
-            for stem in stems:
-                position = self._find(f"{stem}.")
+            for line in filter(str.strip, re.split("[\r\n]+", text)):
+                position = self._find(f"{line.split()[0]}.")
                 if position is not None and survey.splits.setdefault(position, name) != name:
                     several.setdefault(position, (survey.splits[position], name))
         for position in several:
@@ -347,45 +321,45 @@ def _label_map(folder: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _names_file(folder: str) -> str:
-    there = list_names(folder)
-    return next((name for name in _NAMES_FILES if name in there), "")
+def _color_kind(mask: MaskImage, table: set[int]) -> int:
+    """Returns whether a mask has colors of its own, a palette of colors that are all in a table, or neither."""
+    if mask.colored:
+        return _OWN
+    return _IN_TABLE if mask.palette and set(np.unique(mask.as_colors().values).tolist()) <= table else _OTHER
 
 
-def _class_names(folder: str) -> tuple[str, ...]:
-    """Returns the classes in the order of the values, from a file in the folder; nothing where there is none."""
-    name = _names_file(folder)
-    if not name:
-        return ()
-    path = os.path.join(folder, name)
-    with open_table(path, MOST_LIST_BYTES) as file:
-        return names_by_line(file.read(), path)
+def _has_palette(mask: MaskImage) -> bool:
+    """Returns whether a mask has the palette of VOC: as a PNG's palette, or as the colors of all pixels."""
+    if mask.colored:
+        known = {palette_color(value) for value in (*range(len(VOC_CLASSES) + 1), _BORDER)}
+        return set(np.unique(mask.values).tolist()) <= known
+    # It begins as VOC's does, with the background and one class at least.
+    colors = mask.palette[: len(VOC_CLASSES) + 1]
+    return len(colors) > 1 and all(found == palette_color(value) for value, found in enumerate(colors))
 
 
-def _in_colors(files: MaskFiles, name: str, table: set[int]) -> tuple[bool, bool]:
-    """Returns whether a mask has colors of its own, and whether all colors of its palette are in a table."""
-    try:
-        mask = files.decode(name)
-    except MaskFileError:
-        return False, True  # The ledger states why, when the image is due.
-    if mask.colored or not mask.palette:
-        return mask.colored, False
-    return False, set(np.unique(mask.as_colors().values).tolist()) <= table
+def palette_color(value: int) -> int:
+    """Returns the color of an index: its bits from the lowest on go round red, green and blue, from the highest on."""
+    red = green = blue = 0
+    for bit in range(8):
+        red |= (value >> (3 * bit) & 1) << (7 - bit)
+        green |= (value >> (3 * bit + 1) & 1) << (7 - bit)
+        blue |= (value >> (3 * bit + 2) & 1) << (7 - bit)
+    return COLOR + (red << 16 | green << 8 | blue)
 
 
-def _list(folder: str, part: str, ending: str) -> Listing:
+def _list(path: str, ending: str) -> Listing:
     """Returns the files of a part of the tree, which may be missing."""
-    path = os.path.join(folder, part)
     try:
         listing = list_inputs(path)
     except EmptyListing:
         return Listing(path, [], [], [], [])
-    kept = [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)]
-    return dataclasses.replace(listing.part(kept), refused=listing.refused)
+    return dataclasses.replace(ending_with(listing, ending), refused=listing.refused)
 
 
-def _within(folder: str, part: str, listing: Listing) -> Listing:
-    """Returns the same files, named from the folder."""
+def _part(folder: str, part: str, list_files: Callable[[str], Listing]) -> Listing:
+    """Returns the files of a part of the tree, named from the folder."""
+    listing = list_files(os.path.join(folder, part))
     return dataclasses.replace(
         listing,
         root=folder,

@@ -1,12 +1,13 @@
 """Which format the files are of: the readers of `shardwright.config.label_formats`, each asked about the same head.
 
 Files of annotations that are not read are known as well: a message about missing columns does not help who has KITTI's
-text files. `FOREIGN` names them, with what to do instead.
+text files. `_FOREIGN` names them, with what to do instead.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
@@ -17,105 +18,57 @@ from shardwright.formats.base import AnnotationFormat
 from shardwright.formats.head import NUMBER, Head
 
 _BOXES_ELSEWHERE = "Write the boxes as a CSV with the header image,xmin,ymin,xmax,ymax,label, or as COCO JSON."
-# What is not read: its name, and a sentence on what to do instead.
-FOREIGN = {
-    "Parquet with the images in it": (
-        "Give the file as input.images, without annotations; or write the images as files."
-    ),
-    "Cityscapes' polygons": "Read the masks of the same name, *_gtFine_labelIds.png, by giving their folder.",
-    "an export of Labelbox from before its JSON lines": "Export JSON lines (export v2) from Labelbox.",
-    "an import file of Labelbox": "Export JSON lines (export v2) from Labelbox.",
-    "Label Studio JSON-MIN": "Export 'JSON' from Label Studio.",
-    "VoTT JSON": "Export CSV from VoTT.",
-    "BDD100K JSON": _BOXES_ELSEWHERE,
-    "CreateML JSON": "Export COCO from the tool that wrote it.",
-    "KITTI text files of boxes": _BOXES_ELSEWHERE,
-    "DOTA text files of boxes": _BOXES_ELSEWHERE,
-    "VisDrone text files of boxes": _BOXES_ELSEWHERE,
-    "an import CSV of Vertex AI or AutoML, without a header": (
-        "Export JSON lines from Vertex AI, or write a table with the header image,label."
-    ),
-}
-# Members of their JSON, and first lines of their other files; the first that fits counts.
-_MEMBERS = {
-    ("imgHeight", "imgWidth", "objects"): "Cityscapes' polygons",
-    ("Labeled Data", "DataRow ID"): "an export of Labelbox from before its JSON lines",
-    ("uuid", "dataRow"): "an import file of Labelbox",
-    ("annotation_id", "annotator"): "Label Studio JSON-MIN",
-    ("videoSettings", "tags"): "VoTT JSON",
-    ("name", "labels", "attributes"): "BDD100K JSON",
-    ("image", "annotations"): "CreateML JSON",
-}
-_LINES = {
-    (".txt", rf"[A-Za-z_]+(?:\s+{NUMBER}){{14,15}}$"): "KITTI text files of boxes",
-    (".txt", rf"imagesource:|(?:{NUMBER}\s+){{8}}[A-Za-z][\w-]*(?:\s+\d)?$"): "DOTA text files of boxes",
-    (".txt", r"(?:-?\d+,){7}-?\d+,?$"): "VisDrone text files of boxes",
-    (".csv", r"(?i:(?:(?:train|training|validation|validate|test|unassigned),)?gs://)"): (
-        "an import CSV of Vertex AI or AutoML, without a header"
-    ),
-}
-
-
-class Recognized(NamedTuple):
-    """What files are by what only one format writes.
-
-    Attributes:
-        called: the name of the format or the tool, for messages.
-        row: the format that reads them; `None` where none does.
-    """
-
-    called: str
-    row: LabelFormat | None
-
-    def check_read(self, path: str) -> LabelFormat:
-        """Returns the format that reads the files.
-
-        Raises:
-            UsageError: none does; with what to export instead.
-        """
-        if self.row is None:
-            fix = FOREIGN[self.called]
-            raise UsageError(f"input.labels.path: {path}: holds {self.called}, which is not read. {fix}")
-        return self.row
-
-
-@cache
-def reader_of(row: LabelFormat) -> type[AnnotationFormat]:
-    """Returns the class that reads a format."""
-    module, _, name = row.reader.partition(":")
-    reader: type[AnnotationFormat] = getattr(import_module(f"shardwright.formats.{module}"), name)
-    return reader
-
-
-def recognize(head: Head) -> Recognized | None:
-    """Returns what a file, or most files of a folder, can only be; `None` where the content or the options decide."""
-    for row in FORMATS:
-        if called := reader_of(row).sniff(head):
-            return Recognized(called, row)
-    if head.folder:
-        inside = [recognize(one) for one in head.inside]
-        best = max(inside, key=inside.count, default=None)
-        return best if 2 * inside.count(best) > len(inside) else None
-    if head.parquet is not None and any(column.image for column in head.parquet.columns):
-        return Recognized("Parquet with the images in it", None)
-    found = (called for names, called in _MEMBERS.items() if head.has(*names))
-    lines = (called for (ending, line), called in _LINES.items() if head.ending == ending and re.match(line, head.line))
-    foreign = next(found, None) or next(lines, None)
-    return None if foreign is None else Recognized(foreign, None)
 
 
 class Decision(NamedTuple):
     """The format of annotations.
 
     Attributes:
-        row: the format; `None` for a table whose columns decide.
+        row: the format; `None` for a table whose columns decide, and for files that are not read.
         reason: why, for the user.
-        called: what the files were recognized as, or empty.
+        called: the name of the format or the tool that the files were recognized by, or empty.
+        fix: what to do with files that are not read.
     """
 
     row: LabelFormat | None
-    reason: str
+    reason: str = ""
     called: str = ""
+    fix: str = ""
+
+
+_PARQUET = Decision(
+    None,
+    called="Parquet with the images in it",
+    fix="Give the file as input.images, without annotations; or write the images as files.",
+)
+# What is not read, by the members of its JSON, or the ending and the first line of its other files.
+_FOREIGN: Mapping[tuple[str, ...], tuple[str, str]] = {
+    ("imgHeight", "imgWidth", "objects"): (
+        "Cityscapes' polygons",
+        "Read the masks of the same name, *_gtFine_labelIds.png, by giving their folder.",
+    ),
+    ("Labeled Data", "DataRow ID"): (
+        "an export of Labelbox from before its JSON lines",
+        "Export JSON lines (export v2) from Labelbox.",
+    ),
+    ("uuid", "dataRow"): ("an import file of Labelbox", "Export JSON lines (export v2) from Labelbox."),
+    ("annotation_id", "annotator"): ("Label Studio JSON-MIN", "Export 'JSON' from Label Studio."),
+    ("videoSettings", "tags"): ("VoTT JSON", "Export CSV from VoTT."),
+    ("name", "labels", "attributes"): ("BDD100K JSON", _BOXES_ELSEWHERE),
+    ("image", "annotations"): ("CreateML JSON", "Export COCO from the tool that wrote it."),
+}
+_FOREIGN_LINES = {
+    (".txt", rf"[A-Za-z_]+(?:\s+{NUMBER}){{14,15}}$"): ("KITTI text files of boxes", _BOXES_ELSEWHERE),
+    (".txt", rf"imagesource:|(?:{NUMBER}\s+){{8}}[A-Za-z][\w-]*(?:\s+\d)?$"): (
+        "DOTA text files of boxes",
+        _BOXES_ELSEWHERE,
+    ),
+    (".txt", r"(?:-?\d+,){7}-?\d+,?$"): ("VisDrone text files of boxes", _BOXES_ELSEWHERE),
+    (".csv", r"(?i:(?:(?:train|training|validation|validate|test|unassigned),)?gs://)"): (
+        "an import CSV of Vertex AI or AutoML, without a header",
+        "Export JSON lines from Vertex AI, or write a table with the header image,label.",
+    ),
+}
 
 
 def decide(label_format: str, head: Head) -> Decision:
@@ -129,21 +82,49 @@ def decide(label_format: str, head: Head) -> Decision:
         UsageError: the files are known, and not read.
     """
     if label_format != AUTO:
-        row, called = BY_NAME[label_format], ""
-        if not head.folder:
-            called = reader_of(row).sniff(head)
-        return Decision(row, "input.labels.format is set", called)
+        row = BY_NAME[label_format]
+        return Decision(row, "input.labels.format is set", "" if head.folder else reader_of(row).sniff(head))
     found = recognize(head)
-    if found is not None:
-        row = found.check_read(head.path)
-        folder = f"{head.name} is a folder that holds " if row.name == "pascal_voc" else f"{head.name} holds "
-        return Decision(row, folder + found.called, found.called)
+    if found is not None and found.row is None:
+        problem = f"{head.path}: holds {found.called}, which is not read. {found.fix}"
+        raise UsageError(f"input.labels.path: {problem}")
+    if found is not None and found.row is not None:
+        folder = f"{head.name} is a folder that holds " if found.row.name == "pascal_voc" else f"{head.name} holds "
+        return found._replace(reason=folder + found.called)
     if head.folder:
         return Decision(BY_NAME["mask_images"], f"{head.name} is a folder")
     if head.why_lines(several=True):
         return Decision(None, head.why_lines(several=True))
     if head.ending == ".json":
         return Decision(BY_NAME["coco_json"], f"{head.name} ends with .json")
-    if head.text[:1] == "{":
-        return Decision(BY_NAME["coco_json"], f"{head.name} begins with a brace")
-    return Decision(None, "")
+    return (
+        Decision(BY_NAME["coco_json"], f"{head.name} begins with a brace") if head.text[:1] == "{" else Decision(None)
+    )
+
+
+def recognize(head: Head) -> Decision | None:
+    """Returns what a file, or most files of a folder, can only be; `None` where the content or the options decide."""
+    for row in FORMATS:
+        if called := reader_of(row).sniff(head):
+            return Decision(row, called=called)
+    if head.folder:
+        inside = [recognize(one) for one in head.inside]
+        best = max(inside, key=inside.count, default=None)
+        return best if 2 * inside.count(best) > len(inside) else None
+    if head.parquet is not None and any(column.image for column in head.parquet.columns):
+        return _PARQUET
+    known = [foreign for members, foreign in _FOREIGN.items() if head.has(*members)]
+    known += [
+        foreign
+        for (ending, line), foreign in _FOREIGN_LINES.items()
+        if head.ending == ending and re.match(line, head.line)
+    ]
+    return Decision(None, called=known[0][0], fix=known[0][1]) if known else None
+
+
+@cache
+def reader_of(row: LabelFormat) -> type[AnnotationFormat]:
+    """Returns the class that reads a format."""
+    module, _, name = row.reader.partition(":")
+    reader: type[AnnotationFormat] = getattr(import_module(f"shardwright.formats.{module}"), name)
+    return reader

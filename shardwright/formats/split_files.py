@@ -78,7 +78,7 @@ def find_files(folder: str, files: Mapping[str, str]) -> list[SplitFile]:
 
 
 class SplitFiles(AnnotationFormat):
-    """See `shardwright.formats.base.AnnotationFormat`.
+    """Annotations in several files.
 
     Args:
         given: see `FormatInput`.
@@ -111,32 +111,34 @@ class SplitFiles(AnnotationFormat):
         self.name = ", ".join(file.key for file in files)
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         surveys = [source.survey() for source in self._sources]
         classes = tuple(dict.fromkeys(name for one in surveys for name in one.classes))
         if self._classes is None and any(one.classes != classes for one in surveys):
             self._sources = [self._opened(file, dict.fromkeys(classes)) for file in self._files]
             surveys = [source.survey() for source in self._sources]
-        self._check_dialects()
+        self.dialect = self._sources[0].dialect
+        for file, source in zip(self._files, self._sources, strict=True):
+            if source.dialect != self.dialect:
+                raise UsageError(
+                    f"input.labels.path: masks in {self._files[0].key} and in {file.key} are written in different "
+                    "ways. Set input.labels.rle, or write one way."
+                )
         joined = surveys[0]
-        splits = [file.split for file in self._files]
         for number, one in enumerate(surveys[1:], 1):
             self._join(joined, one, surveys[:number])
-        for one, split in zip(surveys, splits, strict=True):
-            for position in (i for i, listed in enumerate(one.listed) if listed and split):
-                joined.splits.setdefault(position, split)
+        for one, file in zip(surveys, self._files, strict=True):
+            for position in (i for i, listed in enumerate(one.listed) if listed and file.split):
+                joined.splits.setdefault(position, file.split)
         shown = [f"{file.key} ({file.split})" if file.split else file.key for file in self._files]
         joined.notes = (*self._notes, f"labels: {len(shown)} files: {', '.join(shown)}", *joined.notes)
         listed = bytearray(map(max, *(one.listed for one in surveys))) if len(surveys) > 1 else joined.listed
         return dataclasses.replace(joined, listed=listed)
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         for source in self._sources:
             yield from source.annotations()
 
     def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
         attached = [one for one in self._attached() if one is not None]
         if not attached:
             return None
@@ -149,7 +151,6 @@ class SplitFiles(AnnotationFormat):
         return [source.attachments() for source in self._sources]
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         return self._sources[0].resolved(options)
 
     def _opened(self, file: SplitFile, classes: Mapping[str, int | None] | None) -> AnnotationFormat:
@@ -160,15 +161,6 @@ class SplitFiles(AnnotationFormat):
         if near.startswith(images.root.rstrip("/") + "/"):
             first.insert(0, near.removeprefix(images.root.rstrip("/") + "/"))
         return self._open(Opening(file.path, classes, dataclasses.replace(images, first=tuple(first))))
-
-    def _check_dialects(self) -> None:
-        self.dialect = self._sources[0].dialect
-        for file, source in zip(self._files, self._sources, strict=True):
-            if source.dialect != self.dialect:
-                raise UsageError(
-                    f"input.labels.path: masks in {self._files[0].key} and in {file.key} are written in different "
-                    "ways. Set input.labels.rle, or write one way."
-                )
 
     def _join(self, joined: Survey, one: Survey, before: Sequence[Survey]) -> None:
         """Adds the result of reading a further file."""

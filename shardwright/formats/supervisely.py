@@ -24,8 +24,10 @@ from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.head import Head
+from shardwright.formats.object_content import Content, Thing, polygon, shape
 from shardwright.formats.object_values import (
     ObjectError,
+    each,
     parse_json,
     read_list,
     read_mapping,
@@ -33,7 +35,7 @@ from shardwright.formats.object_values import (
     read_points,
     read_size,
 )
-from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, polygon, shape
+from shardwright.formats.objects import ObjectFiles, ObjectInput
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, list_inputs, list_names, read_bytes
 from shardwright.untrusted.budget import Budget, OverBudget
@@ -49,7 +51,7 @@ _KNOWN_WITHOUT_AREA = {"point": "points", "line": "lines"}
 
 
 class Supervisely(ObjectFiles):
-    """See `ObjectFormat`."""
+    """A project, or a folder in it."""
 
     format, tool = "supervisely", "Supervisely"
 
@@ -65,11 +67,8 @@ class Supervisely(ObjectFiles):
         if not files:
             raise UsageError(f"input.labels.path: {given.path} contains no JSON file. Give the folder of the project.")
         super().__init__(given, listing.part([i for i, key in enumerate(listing.keys) if key in files]))
-        self._all = listing.part([i for i, key in enumerate(listing.keys) if key in files or key == _META])
-        self.declared = _titles(self._all) if _META in self._all.keys else []
-
-    def attachments(self) -> Listing:
-        return self._all
+        self._attached = listing.part([i for i, key in enumerate(listing.keys) if key in files or key == _META])
+        self.declared = _titles(self._attached) if _META in self._attached.keys else []
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         del data
@@ -80,29 +79,26 @@ class Supervisely(ObjectFiles):
         inside = [whole.removeprefix(root)] if whole.startswith(root) else []
         return [*inside, "/".join([*at, parts[-1]]), parts[-1]]
 
-    def _content(self, raw: Any) -> Content:
+    def _content(self, raw: bytes) -> Content:
         document = read_mapping(parse_json(raw), "the file")
         if "objects" not in document:
             raise ObjectError("has no `objects`, so it is not Supervisely's")
         stated = read_mapping(document.get("size"), "size")
-        size = read_size(stated.get("height"), stated.get("width"), "size: ")
-        left_out: Counter[str] = Counter()
-        things = []
+        content = Content(size=read_size(stated.get("height"), stated.get("width"), "size: "))
         unpacked = 0
-        for i, one in enumerate(read_list(document["objects"], "objects")):
-            found = _thing(read_mapping(one, f"objects[{i}]"), f"objects[{i}]", left_out)
+        for where, one in each(document["objects"], "objects"):
+            found = _thing(one, where, content.left_out)
             if found is not None:
-                things.append(found)
+                content.things.append(found)
                 unpacked += len(found.shape or "")
                 try:
                     BUDGET.check_unpacked(unpacked, len(raw))
                 except OverBudget as error:
                     raise ObjectError(str(error)) from None
-        tags = [
-            _tag(read_mapping(one, f"tags[{i}]"), f"tags[{i}]")
-            for i, one in enumerate(read_list(document.get("tags") or [], "tags"))
-        ]
-        return Content(things, list(dict.fromkeys(tags)), size, left_out=left_out)
+        for where, one in each(document.get("tags") or [], "tags"):
+            name, value = read_name(one.get("name"), f"{where}: name"), one.get("value")
+            content.tags.append(name if value is None else f"{name}={value}")
+        return content
 
 
 def _project(path: str) -> tuple[str, str]:
@@ -120,15 +116,9 @@ def _titles(files: Listing) -> list[str]:
     problem = f"{files.path(number)}: is not the meta.json of Supervisely. Export the project again."
     try:
         meta = read_mapping(parse_json(read_bytes(files.path(number), files.pin(number), _MOST_PNG_BYTES)), _META)
-        classes = read_list(meta.get("classes"), "classes")
-        return [read_name(read_mapping(one, "a class").get("title"), "title") for one in classes]
+        return [read_name(one.get("title"), "title") for _, one in each(meta.get("classes"), "classes")]
     except (OSError, ObjectError) as error:
         raise UsageError(f"{problem} ({error})") from None
-
-
-def _tag(one: Mapping[str, Any], where: str) -> str:
-    name, value = read_name(one.get("name"), f"{where}: name"), one.get("value")
-    return name if value is None else f"{name}={value}"
 
 
 def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:

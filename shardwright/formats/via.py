@@ -19,8 +19,18 @@ from typing import Any
 from shardwright.errors import UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.head import Head
-from shardwright.formats.object_values import ObjectError, load_json, read_list, read_mapping, read_number, read_points
-from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, rectangle
+from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle
+from shardwright.formats.object_values import (
+    ObjectError,
+    each,
+    load_json,
+    read_list,
+    read_mapping,
+    read_number,
+    read_numbers,
+    read_points,
+)
+from shardwright.formats.objects import ObjectInput, ObjectTable
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
 from shardwright.untrusted.json_text import parse_untrusted_json
@@ -35,7 +45,7 @@ _REGION_COLUMNS = {"region_shape_attributes": "shape_attributes", "region_attrib
 
 
 class ViaJson(ObjectTable):
-    """See `ObjectFormat`."""
+    """The file, JSON or CSV."""
 
     format, tool = "via_json", "VIA"
 
@@ -98,27 +108,22 @@ class ViaJson(ObjectTable):
         return found[0]
 
     def _content(self, raw: Mapping[str, Any]) -> Content:
-        things: list[Thing] = []
-        left_out: Counter[str] = Counter()
-        for i, region in enumerate(_regions(raw)):
-            where = f"region {i + 1}"
-            region = read_mapping(region, where)
+        content = Content()
+        for where, region in each(_regions(raw), "regions", "region"):
             attributes = read_mapping(region.get("region_attributes", {}), f"{where}: region_attributes")
             drawn = read_mapping(region.get("shape_attributes"), f"{where}: shape_attributes")
-            others = sum(name != self._attribute for name in attributes)
-            left_out.update({"further attributes of regions": others} if others else {})
+            content.left_out["further attributes of regions"] += sum(name != self._attribute for name in attributes)
             kind = str(drawn.get("name"))
             if kind in _WITHOUT_AREA:
-                left_out[_WITHOUT_AREA[kind]] += 1
+                content.left_out[_WITHOUT_AREA[kind]] += 1
                 continue
-            things += [_thing(kind, label, drawn, where) for label in self._labels(attributes, where)]
-        tags: list[str] = []
+            content.things += [_thing(kind, label, drawn, where) for label in self._labels(attributes, where)]
         for name, value in read_mapping(raw.get("file_attributes") or {}, "file_attributes").items():
             if name.lower() in _CLASS_NAMES:
-                tags += _values(value)
+                content.tags += _values(value)
             elif value:
-                left_out["further attributes of files"] += 1
-        return Content(things, list(dict.fromkeys(tags)), left_out=left_out)
+                content.left_out["further attributes of files"] += 1
+        return content
 
     def _labels(self, attributes: Mapping[str, Any], where: str) -> list[str]:
         if self._attribute is None:
@@ -173,20 +178,17 @@ def _values(value: object) -> list[str]:
 
 
 def _thing(kind: str, label: str, drawn: Mapping[str, Any], where: str) -> Thing:
-    def number(name: str) -> float:
-        return read_number(drawn.get(name), f"{where}: {name}")
-
     if kind == "polygon":
         columns, rows = (read_list(drawn.get(f"all_points_{axis}"), f"{where}: all_points_{axis}") for axis in "xy")
         if len(columns) != len(rows):
             raise ObjectError(f"{where}: has {len(columns)} x and {len(rows)} y")
         return Thing(label, polygon(read_points(list(zip(columns, rows, strict=True)), f"{where}: all_points")))
     if kind == "rect":
-        x, y = number("x"), number("y")
-        return rectangle(label, Box(x, y, x + number("width"), y + number("height")))
-    if kind == "circle":
-        return ellipse(label, number("cx"), number("cy"), number("r"), number("r"))
-    if kind == "ellipse":
-        turn = math.degrees(read_number(drawn.get("theta", 0), f"{where}: theta"))
-        return ellipse(label, number("cx"), number("cy"), number("rx"), number("ry"), turn)
-    raise ObjectError(f"{where}: {ascii(kind)[:40]} is not a shape of VIA")
+        x, y, width, height = read_numbers(drawn, ("x", "y", "width", "height"), where)
+        return rectangle(label, Box(x, y, x + width, y + height))
+    if kind not in ("circle", "ellipse"):
+        raise ObjectError(f"{where}: {ascii(kind)[:40]} is not a shape of VIA")
+    x, y = read_numbers(drawn, ("cx", "cy"), where)
+    across, down = read_numbers(drawn, ("r", "r") if kind == "circle" else ("rx", "ry"), where)
+    turn = 0 if kind == "circle" else read_number(drawn.get("theta", 0), f"{where}: theta")
+    return ellipse(label, x, y, across, down, math.degrees(turn))

@@ -19,8 +19,9 @@ from shardwright.errors import AnnotationError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
-from shardwright.formats.object_values import read_name, read_text_number, read_text_size
-from shardwright.formats.objects import Content, ObjectFiles, Thing
+from shardwright.formats.object_content import Content, Thing
+from shardwright.formats.object_values import read_name, read_numbers, read_text_number, read_text_size
+from shardwright.formats.objects import ObjectFiles
 from shardwright.formats.safe_xml import BAD_XML, parse_xml
 from shardwright.images.boxes import Box
 from shardwright.running.progress import counted
@@ -109,6 +110,6 @@ class _Reader:
 
 def _thing(fields: dict[str, str], where: str) -> Thing:
     name = read_name(fields.get("name"), f"{where}: name")
-    xmin, ymin, xmax, ymax = (read_text_number(fields.get(edge), f"{where}: {edge}") for edge in _EDGES)
+    xmin, ymin, xmax, ymax = read_numbers(fields, _EDGES, where, read_text_number)
     flags = {flag: int(fields.get(flag, "0") in ("1", "true", "True")) for flag in _FLAGS}
     return Thing(name, None, Box(xmin - 1, ymin - 1, xmax, ymax), flags)

@@ -25,8 +25,10 @@ from shardwright.formats.base import Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
+from shardwright.formats.mask_values import have_ids
+from shardwright.formats.object_content import Content, Entry, Thing, fractions
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
-from shardwright.formats.objects import Content, Entry, ObjectFiles, ObjectInput, Thing, fractions
+from shardwright.formats.objects import ObjectFiles, ObjectInput
 from shardwright.images.boxes import Box
 from shardwright.running.progress import counted
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
@@ -53,7 +55,7 @@ class _NoLabels(ObjectError):
 
 
 class Yolo(ObjectFiles):
-    """See `ObjectFormat`."""
+    """The text files of a set."""
 
     format, tool, unlisted = "yolo", "YOLO's names", "empty"
 
@@ -85,17 +87,14 @@ class Yolo(ObjectFiles):
         super().__init__(given, listing.part(texts))
         named = [i for i, key in enumerate(listing.keys) if _base(key) in _NAME_LISTS and key.startswith(self._below)]
         extra = [i for i, key in enumerate(listing.keys) if key == described]
-        self._all = listing.part(sorted([*texts, *named, *extra]))
+        self._attached = listing.part(sorted([*texts, *named, *extra]))
         self._points = "kpt_shape" in data
         self._about_none: list[str] = []
-        if not self._has_ids():
+        if not have_ids(given.classes):
             file = os.path.join(folder, described)
             stated = {file: _names(data["names"], file)} if "names" in data else {}
             self.declared = _agreed(stated | _read_lists(listing, named))
         self.counted_by = "" if self.declared else self.format.upper()
-
-    def attachments(self) -> Listing:
-        return self._all
 
     def survey(self) -> Survey:
         self._about_none.clear()
@@ -147,16 +146,16 @@ class Yolo(ObjectFiles):
             raise ObjectError(str(error)) from None
         except UnicodeDecodeError:
             raise ObjectError("it is not text in UTF-8") from None
-        things, points = [], 0
+        content = Content(boxes_in=_FRACTIONS)
         for i, line in enumerate(text.splitlines()):
             fields = line.split()
             if fields:
                 try:
-                    things.append(self._thing(fields, f"line {i + 1}"))
+                    content.things.append(self._thing(fields, f"line {i + 1}"))
                 except ObjectError as error:
                     raise (_NoLabels(str(error)) if _WORD.search(text) else error) from None
-                points += self._points
-        return Content(things, boxes_in=_FRACTIONS, left_out={"sets of key points": points} if points else {})
+                content.left_out["sets of key points"] += self._points
+        return content
 
     def _thing(self, fields: list[str], where: str) -> Thing:
         if not fields[0].isdecimal() or not fields[0].isascii() or len(fields[0]) > 9:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import AnnotationError
-from shardwright.formats.objects import Thing
+from shardwright.formats.object_content import Thing
 from shardwright.formats.voc_xml import read_voc
 from shardwright.images.boxes import Box
 
