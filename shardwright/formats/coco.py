@@ -208,7 +208,8 @@ class CocoJson(CocoTable):
 
     def _slim_with(self, sizes: _OutlineSizes) -> Callable[[dict[str, Any]], Any]:
         """Returns what reduces an object as soon as it is read, so that the numbers of a polygon are freed."""
-        masks, boxes = self._masks, self._boxes
+        # Without either, the message about the task counts what has an outline.
+        masks, boxes = self._masks or not self._boxes, self._boxes
         seen = 0
 
         def slim(entry: dict[str, Any]) -> object:

@@ -14,7 +14,7 @@ format (docs.cvat.ai, formats/format-cvat).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.head import Head
@@ -28,6 +28,8 @@ from shardwright.storage import check_table, open_file
 _CHUNK = 1 << 20
 _IMAGE = ("annotations", "image")
 _WITHOUT_AREA = {"polyline": "polylines", "points": "sets of points", "skeleton": "skeletons", "cuboid": "cuboids"}
+_SHAPES = ("box", "ellipse", "polygon", "mask")
+_SIDES = ("left", "top", "width", "height")
 _NO_SUBSET = ("", "default")
 
 _Elements = list[tuple[str, Mapping[str, str]]]
@@ -72,9 +74,9 @@ class Cvat(ObjectTable):
             elif kind in _WITHOUT_AREA:
                 content.left_out[_WITHOUT_AREA[kind]] += 1
             elif kind == "tag":
-                content.tags.append(_label(given, where))
+                content.tags.append(read_name(given.get("label"), f"{where}: label"))
             elif kind in _SHAPES:
-                content.things.append(_SHAPES[kind](given, where))
+                content.things.append(_thing(kind, given, where))
             else:
                 raise ObjectError(f"{where}: is not a shape of CVAT for images 1.1")
         return content
@@ -108,51 +110,30 @@ class _Images:
             self.labels.pop()
 
 
-def _label(given: Mapping[str, str], where: str) -> str:
-    return read_name(given.get("label"), f"{where}: label")
-
-
-def _whole(given: Mapping[str, str], name: str, where: str) -> int:
-    text = given.get(name, "")
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise ObjectError(f"{where}: {name} is {ascii(text)[:40]}, not a whole number")
-    return int(text)
-
-
-def _turn(given: Mapping[str, str], where: str) -> float:
-    return read_text_number(given.get("rotation", "0"), f"{where}: rotation")
-
-
-def _box(given: Mapping[str, str], where: str) -> Thing:
-    edges = read_numbers(given, ("xtl", "ytl", "xbr", "ybr"), where, read_text_number)
-    return rectangle(_label(given, where), Box(*edges), _turn(given, where))
-
-
-def _ellipse(given: Mapping[str, str], where: str) -> Thing:
-    x, y, rx, ry = read_numbers(given, ("cx", "cy", "rx", "ry"), where, read_text_number)
-    return ellipse(_label(given, where), x, y, rx, ry, _turn(given, where))
-
-
-def _polygon(given: Mapping[str, str], where: str) -> Thing:
+def _thing(kind: str, given: Mapping[str, str], where: str) -> Thing:
+    label = read_name(given.get("label"), f"{where}: label")
+    turn = read_text_number(given.get("rotation", "0"), f"{where}: rotation")
+    if kind == "box":
+        edges = read_numbers(given, ("xtl", "ytl", "xbr", "ybr"), where, read_text_number)
+        return rectangle(label, Box(*edges), turn)
+    if kind == "ellipse":
+        x, y, rx, ry = read_numbers(given, ("cx", "cy", "rx", "ry"), where, read_text_number)
+        return ellipse(label, x, y, rx, ry, turn)
+    if kind == "mask":
+        left, top, width, height = (_whole(given.get(side, ""), side, where) for side in _SIDES)
+        counts = [_whole(text.strip(), "rle", where) for text in given.get("rle", "").split(",")]
+        text = shape(rows=counts, box=[left, top, width, height])
+        return Thing(label, text, Box(left, top, left + width, top + height))
     points = []
     for text in given.get("points", "").split(";"):
         numbers = [read_text_number(number, f"{where}: points") for number in text.split(",")]
         if len(numbers) != 2:
             raise ObjectError(f"{where}: the point {ascii(text)[:40]} is not x,y")
         points.append((numbers[0], numbers[1]))
-    return Thing(_label(given, where), polygon(points))
+    return Thing(label, polygon(points))
 
 
-def _mask(given: Mapping[str, str], where: str) -> Thing:
-    left, top, width, height = (_whole(given, name, where) for name in ("left", "top", "width", "height"))
-    counts = [_whole({"rle": text.strip()}, "rle", where) for text in given.get("rle", "").split(",")]
-    text = shape(rows=counts, box=[left, top, width, height])
-    return Thing(_label(given, where), text, Box(left, top, left + width, top + height))
-
-
-_SHAPES: Mapping[str, Callable[[Mapping[str, str], str], Thing]] = {
-    "box": _box,
-    "ellipse": _ellipse,
-    "polygon": _polygon,
-    "mask": _mask,
-}
+def _whole(text: str, name: str, where: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise ObjectError(f"{where}: {name} is {ascii(text)[:40]}, not a whole number")
+    return int(text)

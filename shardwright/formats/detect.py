@@ -74,83 +74,6 @@ def open_source(
     return Exported(request.given(), _open(request, labels, head), export)
 
 
-def _open(request: Request, path: str | None, head: Head | None) -> AnnotationFormat:
-    options, images = request.options, request.images
-    if request.record is not None and request.record.labels == NONE and options.format == AUTO:
-        return Unlabeled(request.given())
-    if path is None:
-        try:
-            return _open_keys(request)
-        except UsageError:
-            _check_next_to_images(request)
-            raise
-    head = head or Head.read(path, images.root, images.keys)
-    decision = decide(options.format, head)
-    row = decision.row
-    if row is None or row.reads == TABLE:
-        return open_table(request, head, decision)
-    request.check_one_file(path, row)
-    return (_open_masks if row.reads == MASKS else _open_objects)(request, head, decision)
-
-
-def _check_next_to_images(request: Request) -> None:
-    """Checks that no files of an annotation tool are next to images whose names and folders state no class.
-
-    Raises:
-        UsageError: there are some; with the lines that read them.
-    """
-    root = request.images.root
-    found = recognize(Head.read(root, root, request.images.keys)) if root and request.options.format == AUTO else None
-    if found is not None and found.row is not None and found.row.reads == FILES:
-        raise UsageError(
-            f"input.labels.path: missing, and {root} holds {found.called} next to the images. To read them, write "
-            f"input.labels: {{path: {quoted(root)}, format: {found.row.name}}}."
-        )
-
-
-def _open_objects(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
-    row, path, masks = decision.row, head.path, request.task == SEGMENTATION
-    assert row is not None
-    if row.reads == FILES and not head.folder and head.ending not in YAML_ENDINGS:
-        held = decision.called or row.name
-        raise UsageError(f"input.labels.path: {path}: holds {held}. Give the folder of these files.")
-    if row.name == "coco_json" and not masks and not request.options.boxes:
-        raise UsageError(
-            f"{path}: holds masks (coco_json, since {decision.reason}), and task is classification. Use task: "
-            "segmentation, or input.labels.boxes: true for boxes without masks."
-        )
-    request.check_options(row, decision.reason)
-    return reader_of(row)(
-        ObjectInput(
-            images=request.images,
-            classes=request.classes,
-            notes=request.note(row.name, decision.reason),
-            path=path,
-            names=request.names(),
-            options=request.options,
-            masks=masks,
-            content=head.content,
-        )
-    )
-
-
-def _open_masks(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
-    row = decision.row
-    assert row is not None
-    if request.task == CLASSIFICATION:
-        if not decision.called and request.options.format == AUTO:
-            list_masks(head.path)  # Reports what else is in the folder.
-        raise UsageError(
-            f"{head.path}: holds masks ({decision.reason}), and task is classification. Use task: segmentation, or "
-            "give a file of labels. Class folders are read from input.images."
-        )
-    request.check_options(row, decision.reason)
-    given = request.given(request.note(row.name, decision.reason))
-    if reader_of(row) is PascalVoc:
-        return PascalVoc(given, head.path, request.options)
-    return MaskImages(given, head.path, request.options, request.record)
-
-
 def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys: Sequence[str] = ()) -> tuple[str, str]:
     """Detects the task that annotations are for.
 
@@ -190,6 +113,78 @@ def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys:
     raise UsageError(problem).with_readings(
         Reading("it has masks", {"task": SEGMENTATION}), Reading("it has numbers", {"task": CLASSIFICATION})
     )
+
+
+def _open(request: Request, path: str | None, head: Head | None) -> AnnotationFormat:
+    options, images = request.options, request.images
+    if request.record is not None and request.record.labels == NONE and options.format == AUTO:
+        return Unlabeled(request.given())
+    if path is None:
+        try:
+            return _open_keys(request)
+        except UsageError:
+            _check_next_to_images(request)
+            raise
+    head = head or Head.read(path, images.root, images.keys)
+    decision = decide(options.format, head)
+    row = decision.row
+    if row is None or row.reads == TABLE:
+        return open_table(request, head, decision)
+    request.check_one_file(path, row)
+    return (_open_masks if row.reads == MASKS else _open_objects)(request, head, decision)
+
+
+def _check_next_to_images(request: Request) -> None:
+    """Checks that no files of an annotation tool are next to images whose names and folders state no class.
+
+    Raises:
+        UsageError: there are some; with the lines that read them.
+    """
+    root = request.images.root
+    found = recognize(Head.read(root, root, request.images.keys)) if root and request.options.format == AUTO else None
+    if found is not None and found.row is not None and found.row.reads == FILES:
+        raise UsageError(
+            f"input.labels.path: missing, and {root} holds {found.called} next to the images. To read them, write "
+            f"input.labels: {{path: {quoted(root)}, format: {found.row.name}}}."
+        )
+
+
+def _open_objects(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
+    row = decision.row
+    assert row is not None
+    if row.reads == FILES and not head.folder and head.ending not in YAML_ENDINGS:
+        held = decision.called or row.name
+        raise UsageError(f"input.labels.path: {head.path}: holds {held}. Give the folder of these files.")
+    request.check_options(row, decision.reason)
+    return reader_of(row)(
+        ObjectInput(
+            images=request.images,
+            classes=request.classes,
+            notes=request.note(row.name, decision.reason),
+            path=head.path,
+            names=request.names(),
+            options=request.options,
+            masks=request.task == SEGMENTATION,
+            content=head.content,
+        )
+    )
+
+
+def _open_masks(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
+    row = decision.row
+    assert row is not None
+    if request.task == CLASSIFICATION:
+        if not decision.called and request.options.format == AUTO:
+            list_masks(head.path)  # Reports what else is in the folder.
+        raise UsageError(
+            f"{head.path}: holds masks ({decision.reason}), and task is classification. Use task: segmentation, or "
+            "give a file of labels. Class folders are read from input.images."
+        )
+    request.check_options(row, decision.reason)
+    given = request.given(request.note(row.name, decision.reason))
+    if reader_of(row) is PascalVoc:
+        return PascalVoc(given, head.path, request.options)
+    return MaskImages(given, head.path, request.options, request.record)
 
 
 def _open_keys(request: Request) -> AnnotationFormat:

@@ -55,26 +55,6 @@ _IMAGE = "image"
 _COORDINATES = {"x", "y", "points", "rle"}
 
 
-class _Part(NamedTuple):
-    """The annotations of a task that may be of one of its images.
-
-    Attributes:
-        annotations: the task's annotations.
-        tag: `to_name` of the image's results; empty where the task has one image.
-        tags: `to_name` of the results of all images.
-        page: position of the image in a list of pages; `None` where it is not in a list.
-        pages: length of the list.
-        first: whether this is the task's first image, which counts what is left out of no image.
-    """
-
-    annotations: list[Any]
-    tag: str = ""
-    tags: frozenset[str] = frozenset()
-    page: int | None = None
-    pages: int = 1
-    first: bool = True
-
-
 class LabelStudio(ObjectTable):
     """The tasks of a project."""
 
@@ -213,6 +193,26 @@ class LabelStudio(ObjectTable):
             raise ObjectError(f"its results are of pictures of {len(set(sizes))} different sizes")
         content.size = sizes[0] if sizes else None
         return content
+
+
+class _Part(NamedTuple):
+    """The annotations of a task that may be of one of its images.
+
+    Attributes:
+        annotations: the task's annotations.
+        tag: `to_name` of the image's results; empty where the task has one image.
+        tags: `to_name` of the results of all images.
+        page: position of the image in a list of pages; `None` where it is not in a list.
+        pages: length of the list.
+        first: whether this is the task's first image, which counts what is left out of no image.
+    """
+
+    annotations: list[Any]
+    tag: str = ""
+    tags: frozenset[str] = frozenset()
+    page: int | None = None
+    pages: int = 1
+    first: bool = True
 
 
 def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: int, where: str) -> Thing:

@@ -419,6 +419,11 @@ class ObjectFiles(ObjectFormat):
             kind = self.ending.strip(".").upper()
             raise UsageError(f"input.labels.path: {given.path} contains no {kind} file. Give the folder {self.folder}.")
 
+    def _below_images(self, parts: Sequence[str]) -> list[str]:
+        """Returns a path below the folder of the files as one below that of the images; nothing where it is not."""
+        root, whole = self._images.root.rstrip("/") + "/", "/".join([self._files.root.rstrip("/"), *parts])
+        return [whole.removeprefix(root)] if whole.startswith(root) else []
+
     @abstractmethod
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         """Names that the image of a file may have."""
@@ -433,15 +438,15 @@ class ObjectFiles(ObjectFormat):
         yield from map_threads(self._read_file, range(len(memory)), readers(self._files.root), memory.__getitem__)
 
     def _read_file(self, number: int) -> tuple[Entry, Content | AnnotationError]:
-        key = self._files.keys[number]
+        data, problem = b"", ""
         try:
             data = read_bytes(self._files.path(number), self._files.pin(number), MOST_FILE_BYTES)
         except TooLarge as error:
-            return Entry(self._names_in(number, b""), key, None), ObjectError(str(error.strerror))
+            problem = str(error.strerror)
         except OSError:
-            problem = ObjectError("the file cannot be read; check its permissions")
-            return Entry(self._names_in(number, b""), key, None), problem
-        return Entry(self._names_in(number, data), key, None, self._other_name(number, data)), self._try(data)
+            problem = "the file cannot be read; check its permissions"
+        entry = Entry(self._names_in(number, data), self._files.keys[number], None, self._other_name(number, data))
+        return entry, ObjectError(problem) if problem else self._try(data)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,26 +20,9 @@ from shardwright.label_formats import AUTO, BY_NAME, FORMATS, LabelFormat
 _BOXES_ELSEWHERE = "Write the boxes as a CSV with the header image,xmin,ymin,xmax,ymax,label, or as COCO JSON."
 
 
-class Decision(NamedTuple):
-    """The format of annotations.
-
-    Attributes:
-        row: the format; `None` for a table whose columns decide, and for files that are not read.
-        reason: why, for the user.
-        called: the name of the format or the tool that the files were recognized by, or empty.
-        fix: what to do with files that are not read.
-    """
-
-    row: LabelFormat | None
-    reason: str = ""
-    called: str = ""
-    fix: str = ""
-
-
-_PARQUET = Decision(
-    None,
-    called="Parquet with the images in it",
-    fix="Give the file as input.images, without annotations; or write the images as files.",
+_PARQUET = (
+    "Parquet with the images in it",
+    "Give the file as input.images, without annotations; or write the images as files.",
 )
 # What is not read, by the members of its JSON, or the ending and the first line of its other files.
 _FOREIGN: Mapping[tuple[str, ...], tuple[str, str]] = {
@@ -69,6 +52,22 @@ _FOREIGN_LINES = {
         "Export JSON lines from Vertex AI, or write a table with the header image,label.",
     ),
 }
+
+
+class Decision(NamedTuple):
+    """The format of annotations.
+
+    Attributes:
+        row: the format; `None` for a table whose columns decide, and for files that are not read.
+        reason: why, for the user.
+        called: the name of the format or the tool that the files were recognized by, or empty.
+        fix: what to do with files that are not read.
+    """
+
+    row: LabelFormat | None
+    reason: str = ""
+    called: str = ""
+    fix: str = ""
 
 
 def decide(label_format: str, head: Head) -> Decision:
@@ -111,14 +110,10 @@ def recognize(head: Head) -> Decision | None:
         inside = [recognize(one) for one in head.inside]
         best = max(inside, key=inside.count, default=None)
         return best if 2 * inside.count(best) > len(inside) else None
-    if head.parquet is not None and any(column.image for column in head.parquet.columns):
-        return _PARQUET
-    known = [foreign for members, foreign in _FOREIGN.items() if head.has(*members)]
-    known += [
-        foreign
-        for (ending, line), foreign in _FOREIGN_LINES.items()
-        if head.ending == ending and re.match(line, head.line)
-    ]
+    known = [_PARQUET] if head.parquet is not None and any(column.image for column in head.parquet.columns) else []
+    known += [foreign for members, foreign in _FOREIGN.items() if head.has(*members)]
+    for (ending, line), foreign in _FOREIGN_LINES.items():
+        known += [foreign] if head.ending == ending and re.match(line, head.line) else []
     return Decision(None, called=known[0][0], fix=known[0][1]) if known else None
 
 

@@ -71,13 +71,10 @@ class Supervisely(ObjectFiles):
         self.declared = _titles(self._attached) if _META in self._attached.keys else []
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
-        del data
         key = self._files.keys[number][: -len(self.ending)]
         parts = key.split("/")
         at = [_IMAGES if part == _ANNOTATIONS else part for part in parts[:-1]]
-        whole, root = "/".join([self._files.root.rstrip("/"), *at, parts[-1]]), self._images.root.rstrip("/") + "/"
-        inside = [whole.removeprefix(root)] if whole.startswith(root) else []
-        return [*inside, "/".join([*at, parts[-1]]), parts[-1]]
+        return [*self._below_images([*at, parts[-1]]), "/".join([*at, parts[-1]]), parts[-1]]
 
     def _content(self, raw: bytes) -> Content:
         document = read_mapping(parse_json(raw), "the file")

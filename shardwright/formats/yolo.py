@@ -50,10 +50,6 @@ _LINE = re.compile(rf"\d+(?:\s+{NUMBER}){{4,}}$")
 _WORD = re.compile(r"[^\W\d_]{2}")
 
 
-class _NoLabels(ObjectError):
-    """A file is text with words: of an image, it is a broken one; of none, it is not about images."""
-
-
 class Yolo(ObjectFiles):
     """The text files of a set."""
 
@@ -179,6 +175,10 @@ class Yolo(ObjectFiles):
         if number >= len(self.declared):
             raise ObjectError(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0")
         return self.declared[number]
+
+
+class _NoLabels(ObjectError):
+    """A file is text with words: of an image, it is a broken one; of none, it is not about images."""
 
 
 def _yaml_in(folder: str) -> str:

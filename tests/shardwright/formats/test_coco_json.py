@@ -231,7 +231,7 @@ CARS = [{"id": 3, "name": "car"}]
             {"classes": {"car": 18, "dog": 3}},
             "'car' has the id 18, but in .* that is 'dog', and 'car' has 3",
         ),
-        (document(), {"task": "classification"}, "holds masks .coco_json, since .* task is classification"),
+        (document(), {"task": "classification"}, "holds 0 objects .* and task is classification"),
         (document(), {"columns": {"image": "x"}}, r"input\.labels\.columns\.image: not used by coco_json"),
         (document(), {"code": {"rle": RleConfig(order="row")}}, r"input\.labels\.rle\.order: not used by coco_json"),
     ],
