@@ -18,6 +18,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ class CocoJson(CocoTable):
         sizes.check(self._path)
         if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
             self._notes += ("left out: key points of annotations",)
-        images: dict[str, _Image] = {}
+        images: dict[str | int, _Image] = {}
         by_id: dict[str, _Image] = {}
         for i, entry in enumerate(document["images"]):
             found = entry if isinstance(entry, dict) else {}
@@ -144,7 +145,10 @@ class CocoJson(CocoTable):
                     f"{self._path}, images[{i}]: the id {number} is also that of {by_id[number].name!r}. "
                     "Give every image its own id."
                 )
-            by_id[number] = images.setdefault(name, _Image(name, i, found, []))
+            # Two entries may be of one image, in two spellings of its name.
+            position = self._names.find(name)
+            by_id[number] = images.setdefault(name if position is None else position, _Image(name, i, [], []))
+            by_id[number].entries.append(found)
         annotations = document["annotations"]
         unknown: set[str] = set()
         for i, one in enumerate(annotations):
@@ -166,7 +170,7 @@ class CocoJson(CocoTable):
         for image in images.values():
             yield Entry((image.name,), f"{self.name}, images[{image.number}]", image)
 
-    def _problem(self, number: int, one: Any, image: _Image | None) -> AnnotationError | None:
+    def _problem(self, position: int, one: Any, image: _Image | None) -> AnnotationError | None:
         """Returns what is wrong with an annotation that is incomplete; what is of no class needs no box.
 
         Raises:
@@ -184,7 +188,7 @@ class CocoJson(CocoTable):
         if category not in self._labels:
             shown = shorten([f"{name} ({number})" for number, name in self._names_by_id.items()], SHOWN_CLASSES)
             raise UsageError(
-                f"{self._path}, annotations[{number}]: the category id {category!a} is not in categories. Known are: "
+                f"{self._path}, annotations[{position}]: the category id {category!a} is not in categories. Known are: "
                 f"{shown}. Add it or fix the annotation."
             )
         if self._boxes and special_label(self._labels[category], self._classes) is None:
@@ -194,11 +198,14 @@ class CocoJson(CocoTable):
         return SegmentationError(f"the segmentation is {one.segmentation}; write polygons [[x, y, ...]] or run lengths")
 
     def _content(self, raw: _Image) -> Content:
-        try:
-            size = read_text_size(str(raw.entry.get("height")), str(raw.entry.get("width")), "")
-        except ObjectError:
-            size = None
-        return Content(raw.things, size=size)
+        sizes: set[tuple[int, int]] = set()
+        for entry in raw.entries:
+            with suppress(ObjectError):
+                size = read_text_size(str(entry.get("height")), str(entry.get("width")), "")
+                sizes |= {size} if size is not None else set()
+        if len(sizes) > 1:
+            raise ObjectError(f"its entries state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
+        return Content(raw.things, size=sizes.pop() if sizes else None)
 
     def _check_boxes(self, survey: Survey) -> None:
         super()._check_boxes(survey)
@@ -235,11 +242,11 @@ class CocoJson(CocoTable):
 
 
 class _Image(NamedTuple):
-    """An image of the file, with its position there and the objects of all entries of its name."""
+    """An image of the file, with the position of its first entry there, and the objects of all its entries."""
 
     name: str
     number: int
-    entry: dict[str, Any]
+    entries: list[dict[str, Any]]
     things: list[Thing]
 
 

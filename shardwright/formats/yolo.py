@@ -73,7 +73,9 @@ class Yolo(ObjectFiles):
                 described, self._below, folder = above, os.path.basename(folder) + "/", os.path.dirname(folder)
         listing = list_inputs(folder)
         data = _read_yaml(os.path.join(folder, described)) if described else {}
-        lists = {_base(text) for key in ("train", "val", "test") for text in _texts(data.get(key))}
+        stated = [data.get(key) for key in ("train", "val", "test")]
+        paths = [path for value in stated for path in (value if isinstance(value, list) else [value])]
+        lists = {_base(path) for path in paths if isinstance(path, str)}
         texts = [i for i, key in enumerate(listing.keys) if self._is_text(key) and _base(key) not in lists]
         if not texts:
             raise UsageError(
@@ -88,8 +90,8 @@ class Yolo(ObjectFiles):
         self._about_none: list[str] = []
         if not have_ids(given.classes):
             file = os.path.join(folder, described)
-            stated = {file: _names(data["names"], file)} if "names" in data else {}
-            self.declared = _agreed(stated | _read_lists(listing, named))
+            names = {file: _names(data["names"], file)} if "names" in data else {}
+            self.declared = _agreed(names | _read_lists(listing, named))
         self.counted_by = "" if self.declared else self.format.upper()
 
     def survey(self) -> Survey:
@@ -253,12 +255,6 @@ def _agreed(lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
                     "list that is wrong, or set input.classes to {name: number}."
                 )
     return names
-
-
-def _texts(value: object) -> Iterator[str]:
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, str) and one.endswith(".txt"):
-            yield one
 
 
 def _like(written: str, name: str) -> str:

@@ -114,6 +114,18 @@ def test_ids_may_be_whole_floats_as_tables_write_them(write):
     assert survey.refused == []
 
 
+def test_two_entries_may_be_of_one_image(write):
+    """As files are after two were joined."""
+    images = [{"id": 1, "file_name": "a.jpg"}, {"id": 2, "file_name": "./a.jpg"}, {"id": 3, "file_name": "a.jpg"}]
+    survey, annotations = read(write(document([annotation(number, 3) for number in (3, 1, 2)], images)))
+    assert [(a.image, a.row) for a in annotations] == [(0, 0), (0, 1), (0, 2)]
+    assert survey.rejected == {}
+    images = [{**image, "height": height, "width": 5} for image, height in zip(images, (4, 4, 6), strict=True)]
+    images.append({"id": 4, "file_name": "b.jpg"})
+    survey, _ = read(write(document([annotation(1, 3), annotation(4, 3)], images)))
+    assert "several sizes of the image: (4, 5) and (6, 5)" in survey.rejected[0].reason
+
+
 def test_images_may_have_a_further_member_image_id(write):
     images = [{"id": 10, "image_id": 10, "file_name": "a.jpg", "height": 4, "width": 6}]
     # Some annotations have the name of their image.
