@@ -9,8 +9,8 @@ detection-datasets/fashionpedia (edges).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from shardwright.formats.object_values import BoxUnit, ObjectError, read_list, read_mapping, read_name, read_number
@@ -80,36 +80,29 @@ def read_class(value: object) -> str:
 
 
 @dataclass
-class BoxForm:
+class BoxForm(BoxUnit):
     """The meaning of four numbers, by all boxes of a set.
 
     Attributes:
         boxes: how many boxes were added.
         shrinking: how many cannot be edges: one of the last two numbers is below the one of the first two.
         beyond: how many would end beyond their image if the last two numbers were a size.
-        unit: whether they are pixels.
     """
 
     boxes: int = 0
     shrinking: int = 0
     beyond: int = 0
-    unit: BoxUnit = field(default_factory=BoxUnit)
 
-    def add(self, numbers: tuple[float, float, float, float]) -> None:
+    def add(self, numbers: Sequence[float]) -> None:
         """Counts a box."""
         self.boxes += 1
         self.shrinking += numbers[2] < numbers[0] or numbers[3] < numbers[1]
-        self.unit.add(numbers)
+        super().add(numbers)
 
     def compare(self, numbers: tuple[float, float, float, float], *, height: int, width: int) -> None:
         """Compares a box with the size of its image."""
         left, top, right, bottom = numbers
         self.beyond += left + right > width + _BEYOND or top + bottom > height + _BEYOND
-
-    @property
-    def fractions(self) -> bool:
-        """Returns whether the numbers are fractions of the image."""
-        return self.unit.fractions
 
     @property
     def may_be_edges(self) -> bool:
