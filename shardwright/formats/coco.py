@@ -58,7 +58,7 @@ class CocoTable(ObjectTable):
         Raises:
             UsageError: it is not COCO's, or categories contradict each other or `input.classes`.
         """
-        document = load_json(self._path, "the tool that wrote it", hook)
+        document = load_json(self._path, "the tool that wrote it", self._bytes, hook)
         found = document if isinstance(document, dict) else {}
         missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
         if missing:

@@ -46,10 +46,13 @@ class Cvat(ObjectTable):
 
     def _entries(self) -> Iterator[Entry]:
         found = _Images()
-        check_table(self._path)
         try:
-            with open_file(self._path) as file:
-                parse_xml(iter(lambda: file.read(_CHUNK), b""), found)
+            if self._bytes is not None:
+                parse_xml([self._bytes], found)
+            else:
+                check_table(self._path)
+                with open_file(self._path) as file:
+                    parse_xml(iter(lambda: file.read(_CHUNK), b""), found)
         except AnnotationError as error:
             raise UsageError(f"{self._path}: {error}. Export 'CVAT for images 1.1' again.") from None
         except OSError as error:

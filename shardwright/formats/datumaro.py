@@ -51,7 +51,7 @@ class Datumaro(ObjectTable):
         return "Datumaro JSON" if head.has("items", "categories") else ""
 
     def _entries(self) -> Iterator[Entry]:
-        document = load_json(self._path, "Datumaro")
+        document = load_json(self._path, "Datumaro", self._bytes)
         try:
             found = read_mapping(document, "the file")
             items = read_list(found.get("items"), "items")

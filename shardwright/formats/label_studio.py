@@ -79,7 +79,7 @@ class LabelStudio(ObjectTable):
         return survey
 
     def _entries(self) -> Iterator[Entry]:
-        tasks = load_json(self._path, self.tool)
+        tasks = load_json(self._path, self.tool, self._bytes)
         if not isinstance(tasks, list):
             raise UsageError(f"{self._path}: is not a list of tasks. Export 'JSON' from Label Studio.")
         skipped = 0

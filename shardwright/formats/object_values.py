@@ -214,18 +214,23 @@ def read_id(value: object) -> str:
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
 
 
-def load_json(path: str, tool: str, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+def load_json(
+    path: str, tool: str, data: bytes | None, object_hook: Callable[[dict[str, Any]], Any] | None = None
+) -> Any:
     """Reads a file of a tool whole.
 
     Args:
         path: the file.
         tool: what wrote it.
+        data: its bytes, where they were read already.
         object_hook: see `json.loads`.
 
     Raises:
         UsageError: it is too large, or not JSON.
     """
     try:
+        if data is not None:
+            return parse_untrusted_json(data.decode("utf-8-sig"), object_hook=object_hook)
         with open_table(path, limits.MOST_JSON_BYTES) as file:
             return parse_untrusted_json(file.read(), object_hook=object_hook)
     except ValueError as error:

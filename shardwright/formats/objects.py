@@ -90,6 +90,7 @@ class ObjectFormat(AnnotationFormat):
         self._clip = given.options.beyond_image == CLIP
         self.dialect = DrawnMasks(centers=given.options.polygons == CENTER_RULE, clip=self._clip)
         self._path = given.path
+        self._bytes = given.content
         self._names = given.names
         self._masks = given.masks
         self._boxes = given.options.boxes

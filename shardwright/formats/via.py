@@ -67,15 +67,14 @@ class ViaJson(ObjectTable):
         super().__init__(given)
         self._asked = given.options.columns.get("label")
         self._attribute: str | None = None
-        self._table = given.content
         names = list(given.classes or ())
         self._only = names[0] if len(names) == 1 else _OBJECT
 
     def _entries(self) -> Iterator[Entry]:
         if self._path.lower().endswith(".csv"):
-            entries: Any = _read_table(Table.open(self._path, self._table))
+            entries: Any = _read_table(Table.open(self._path, self._bytes))
         else:
-            document = load_json(self._path, self.tool)
+            document = load_json(self._path, self.tool, self._bytes)
             entries = document.get(_PROJECT, document) if isinstance(document, dict) else None
         if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
             raise UsageError(f"{self._path}: is not VIA's. Export 'Annotations as json' from VIA 2.")

@@ -1,5 +1,6 @@
 """A pass reads a file once: how often an ingest opens its table."""
 
+import json
 import os
 import sys
 
@@ -7,6 +8,7 @@ import layouts
 import pytest
 import tool_files
 from ingesting import run
+from PIL import Image
 
 from shardwright.formats import head
 from shardwright.storage import limits
@@ -56,6 +58,24 @@ def tables(root):
 def test_a_table_is_opened_twice_to_read_it_and_to_see_that_it_has_not_changed(tmp_path, opens):
     counts = {name: opens(raw, table, tmp_path / f"out-{name}") for name, raw, table in tables(tmp_path)}
     assert counts == dict.fromkeys(("rle", "label", "box", "oi"), 2)
+
+
+def coco(root):
+    Image.new("RGB", (8, 8)).save(root / "a.png")
+    boxes = [{"image_id": 1, "category_id": 2, "segmentation": [[1, 1, 5, 1, 5, 5]]}]
+    images, categories = [{"id": 1, "file_name": "a.png"}], [{"id": 2, "name": "car"}]
+    (root / "coco.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
+
+
+@pytest.mark.parametrize("tool", ["COCO", "CVAT", "Datumaro", "Label Studio", "VIA", "COCO panoptic"])
+def test_a_file_of_a_tool_is_opened_as_often(tmp_path, opens, tool):
+    root = tmp_path / "data"
+    root.mkdir()
+    (coco if tool == "COCO" else tool_files.TOOLS[tool][0])(root)
+    (file,) = [*root.rglob("*.json"), *root.rglob("*.xml")]
+    images = root / "images" if (root / "images").is_dir() else root
+    raw = {"task": "segmentation", "input": {"images": str(images), "labels": {"path": str(file)}}}
+    assert opens(raw, file, tmp_path / "out") == 2
 
 
 def test_a_table_that_is_not_kept_is_read_in_passes_with_the_same_result(tmp_path, opens, monkeypatch):
