@@ -18,11 +18,11 @@ import mmap
 import os
 import uuid
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from shardwright.dataset.shard_names import shard_name
 from shardwright.fingerprint import canonical_json, fingerprint
-from shardwright.formats.base import NO_LABEL, Annotation, ImageSample, Mask, Values
+from shardwright.formats.base import NO_LABEL, Annotation, Values
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.ingest.known_files import FileHashes, ProbeRow
 from shardwright.ingest.ranges import Bounds
@@ -216,7 +216,7 @@ def share_tasks(staging: Staging, shards: Iterable[PlannedShard], bounds: Sequen
 
 
 class ImageRow(NamedTuple):
-    """An image of a shard, without its annotations.
+    """The file of an image of a shard, as the plan knows it.
 
     Attributes:
         key: its key.
@@ -233,16 +233,16 @@ class ImageRow(NamedTuple):
     key: str
     path: str
     size: int
-    content_id: str
-    crc32c: int
-    listed: str
-    pin: str
-    probed: dict[str, Any]
+    content_id: str = ""
+    crc32c: int = 0
+    listed: str = ""
+    pin: str = ""
+    probed: Values = MappingProxyType({})
     copied: Sequence[int] = ()
 
 
 class Stored(NamedTuple):
-    """An image as it is stored."""
+    """An image as it is stored: its bytes, their header, and how annotations get to its pixels."""
 
     data: bytes
     header: ImageHeader
@@ -255,7 +255,10 @@ class Job:
 
     Attributes:
         file: the file of the image; its content ID and CRC-32C are known from the step `identify` on.
-        sample: the image and its annotations; its values contain what probing or `measure` has measured.
+        annotations: its classes and masks, in the order of the table, as their format has read them.
+        values: further features: name -> numbers or texts; the lists of its annotations are joined, and what probing or
+            `measure` has measured is added.
+        stated_size: see `Annotation.stated_size`.
         masks: the files of its masks by their names, where they were fetched for the first time.
         data: the bytes of the file; `None` where it cannot be read, or `stored` is known without them.
         stored: what is stored.
@@ -266,7 +269,9 @@ class Job:
     """
 
     file: ImageRow
-    sample: ImageSample
+    annotations: list[Annotation] = field(default_factory=list)
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    stated_size: tuple[int, int] | None = None
     masks: Mapping[str, bytes] | None = None
     data: bytes | None = None
     stored: Stored | None = None
@@ -275,11 +280,17 @@ class Job:
     copied: bool = False
     damaged: bool = False
 
+    def add(self, annotation: Annotation) -> None:
+        """Adds an annotation of the image, after those before it in the table."""
+        if annotation.label != NO_LABEL or annotation.text is not None:
+            self.annotations.append(annotation)
+        for name, listed in annotation.values.items():
+            self.values.setdefault(name, []).extend(listed)
+        self.stated_size = annotation.stated_size or self.stated_size
 
-def read_tasks(
-    staging: Staging, planned: PlannedShard, begin: int, *, root: str, name: str, task: str, ordered: bool = False
-) -> Iterator[Job]:
-    """Yields the images of a range with their annotations, in the order of the records.
+
+def read_tasks(staging: Staging, planned: PlannedShard, begin: int, *, root: str, name: str) -> list[Job]:
+    """Returns the images of a range with their annotations, in the order of the records.
 
     Args:
         staging: staging folder of the plan. Another machine reads the file from the bucket.
@@ -287,69 +298,25 @@ def read_tasks(
         begin: the first image of the range.
         root: folder that the file names start from.
         name: of `tasks_folder`.
-        task: `segmentation` or `classification`.
-        ordered: whether order and repeats of an image's classes count; see `Survey.ordered`.
     """
     file = f"{name}/{_file(planned, begin)}"
     there = staging.path(file)
     data = there.read_bytes() if staging.mirror is None or there.exists() else staging.mirror.read(file)
     head, _, lines = data.partition(b"\n")
     keys, names, *columns = json.loads(head)
-    annotated = Annotated()
-    for index, label, row, text, *further in _parsed(lines):
-        values = further[0] if further else {}
-        size = tuple(further[1]) if len(further) > 1 else None
-        annotated.add(Annotation(index, label, text, row, values, size))
-    paths = (os.path.join(root, name) for name in names or keys)
-    for index, row in enumerate(map(ImageRow, keys, paths, *columns)):
-        yield Job(row, annotated.pop_sample(index, row, task, ordered=ordered))
-
-
-def _parsed(lines: bytes) -> Iterator[list[Any]]:
-    """Yields the values of lines of JSON; short ones are parsed together, in half the time."""
-    begin = 0
-    while begin < len(lines):
-        end = lines.find(b"\n", begin + _TOGETHER - 1)
+    jobs = [Job(row) for row in map(ImageRow, keys, (os.path.join(root, name) for name in names or keys), *columns)]
+    at = 0
+    while at < len(lines):
+        # Short lines are parsed together, in half the time.
+        end = lines.find(b"\n", at + _TOGETHER - 1)
         end = len(lines) - 1 if end < 0 else end
-        yield from json.loads(b"[%b]" % lines[begin:end].replace(b"\n", b","))
-        begin = end + 1
-
-
-class Annotated:
-    """The annotations of some images, gathered from the rows."""
-
-    def __init__(self) -> None:
-        self._masks: dict[int, list[Mask]] = defaultdict(list)
-        self._values: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-        self._sizes: dict[int, tuple[int, int]] = {}
-
-    def add(self, annotation: Annotation) -> None:
-        """Adds a row. `image` may be any number that identifies the image here."""
-        image, label, text, row, values, stated_size = annotation
-        if label != NO_LABEL or text is not None:
-            self._masks[image].append(Mask(label, text or "", row))
-        for name, listed in values.items():
-            self._values[image][name] += listed
-        if stated_size is not None:
-            self._sizes[image] = stated_size
-
-    def pop_sample(self, image: int, row: ImageRow, task: str, *, ordered: bool) -> ImageSample:
-        """Removes the annotations of an image, and returns the image with them.
-
-        Args:
-            image: its number.
-            row: its file, and what probing measured.
-            task: `segmentation` or `classification`.
-            ordered: see `read_tasks`.
-        """
-        masks = self._masks.pop(image, [])
-        values = {**self._values.pop(image, {}), **row.probed}
-        labels = None
-        if task != "segmentation":
-            listed, masks = [mask.label for mask in masks], []
-            labels = tuple(listed if ordered else sorted(set(listed)))
-        size = self._sizes.pop(image, None)
-        return ImageSample(row.key, row.path, row.size, labels, tuple(masks), values, size)
+        for index, label, row, text, *further in json.loads(b"[%b]" % lines[at:end].replace(b"\n", b",")):
+            values, size = (*further, None, None)[:2]
+            jobs[index].add(Annotation(index, label, text, row, values or {}, tuple(size) if size else None))
+        at = end + 1
+    for job in jobs:
+        job.values.update(job.file.probed)
+    return jobs
 
 
 def _file(planned: PlannedShard, begin: int) -> str:
