@@ -51,9 +51,15 @@ class SameDataset:
         state = self._now()
         if state is None and self._state is not None:
             raise DatasetError(f"{self._root}: the dataset was deleted while it was read. Create and load it again.")
-        if state != self._state:
-            self._compare()
-            self._state = state
+        if state == self._state:
+            return
+        try:
+            now = {shard.path: shard.checksum for shard in ImageDataset.open(self._root).manifest.shards}
+        except DatasetError as error:
+            raise DatasetError(f"{self._root}: has changed since it was loaded ({error})") from None
+        if any(now.get(shard.path) != shard.checksum for shard in self._shards):
+            raise DatasetError(f"{self._root}: contains another dataset now than when it was loaded. Load it again.")
+        self._state = state
 
     def _now(self) -> _State | None:
         """Returns what changes with every new manifest; nothing where there is none: copied shards never have one."""
@@ -66,11 +72,3 @@ class SameDataset:
         except OSError:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
-
-    def _compare(self) -> None:
-        try:
-            now = {shard.path: shard.checksum for shard in ImageDataset.open(self._root).manifest.shards}
-        except DatasetError as error:
-            raise DatasetError(f"{self._root}: has changed since it was loaded ({error})") from None
-        if any(now.get(shard.path) != shard.checksum for shard in self._shards):
-            raise DatasetError(f"{self._root}: contains another dataset now than when it was loaded. Load it again.")

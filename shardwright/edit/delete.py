@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -236,13 +237,9 @@ def _reports_of(datasets: Sequence[Artifact]) -> list[str]:
     places = [one.place for one in datasets if not is_remote(one.place)]
     folders = {os.path.dirname(place) for place in places} | set(filter(None, map(run_root_of, places)))
     digests = [one.digest.encode() for one in datasets]
-    pages = sorted(page for folder in folders for page in Path(folder).glob("*.html"))
-    return [str(page) for page in pages if _mentions(page, digests)]
-
-
-def _mentions(page: Path, digests: Iterable[bytes]) -> bool:
-    try:
-        data = read_bytes(str(page))
-    except OSError:
-        return False
-    return any(digest in data for digest in digests)
+    pages = []
+    for page in sorted(page for folder in folders for page in Path(folder).glob("*.html")):
+        with suppress(OSError):
+            data = read_bytes(str(page))
+            pages += [str(page)] if any(digest in data for digest in digests) else []
+    return pages

@@ -16,9 +16,10 @@ import os
 import posixpath
 import re
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby, islice, pairwise
 from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
@@ -32,7 +33,7 @@ from shardwright.dataset.manifest import BUILD_FILE, IMAGE_FOLDER, Manifest
 from shardwright.dataset.random_access import read_record_at, records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import ShardNames
-from shardwright.dataset.sharding import shard_bounds, shard_count
+from shardwright.dataset.sharding import shard_bounds, shards_of
 from shardwright.dataset.statistics import STATISTICS_FILE, derived_statistics
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint, text_number
@@ -208,24 +209,18 @@ class Derived(NamedTuple):
     further_rows: Sequence[LedgerRow] = ()
 
 
-def _build(sources: Sequence[ImageDataset], how: Derived) -> dict[str, Any]:
-    return {"runner": how.operation, IMAGE_FOLDER: folder_of_images(sources[0])}
-
-
 def folder_of_images(dataset: ImageDataset) -> str:
     """Returns the folder that the images of an ingest were in; empty where `build.json` does not state it."""
     try:
         build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
-        found = build[IMAGE_FOLDER] if IMAGE_FOLDER in build else _configured_folder(build["config"])
+        if IMAGE_FOLDER in build:
+            found = build[IMAGE_FOLDER]
+        else:  # Of an older version, which stated the configuration alone.
+            found = posixpath.join(build["config"].get("base", ""), build["config"]["input"]["images"])
+            found = found[: mark.start()].rpartition("/")[0] if (mark := _MARK.search(found)) else found
     except (OSError, ValueError, TypeError, KeyError):
         return ""
     return found if isinstance(found, str) else ""
-
-
-def _configured_folder(config: Mapping[str, Any]) -> str:
-    """Returns the folder of the configuration, where an older version did not state that of the images."""
-    path = posixpath.join(config.get("base", ""), config["input"]["images"])
-    return path[: mark.start()].rpartition("/")[0] if (mark := _MARK.search(path)) else path
 
 
 def check_sources(sources: Sequence[ImageDataset]) -> None:
@@ -269,23 +264,32 @@ def derive(
     if not any(len(lengths) for lengths in sizes.values()):
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
+    names = ShardNames(shards.filename_template)
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
     rows = _rows(sources, how, keys)
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
-    if (done := _open_if_made(out, plan.fingerprint)) is not None:
+    if (done := open_if_committed(out, plan.fingerprint)) is not None:
+        _tidy(out)  # A run that was killed may have published it and not cleaned up.
         return done
     kept = _kept_files(sources, plan.inputs - len(rows))
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked(_NO_ROOM):
-        _write_files(staging, rows, kept)
+        if rows:
+            staging.write_rows(_NOT_WRITTEN, rows)
+        for name, text in kept.items():
+            write_text(staging.path(name), text)
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:
                 for split in sorted(sizes):
                     cuts = [shard for shard in planned if shard.split == split]
                     selected = select_records(sources, split, how.choose, how.digests)
                     records = (how.outcome(key, payload) for key, payload in selected)
-                    for shard, count in _counts(cuts, len(sizes[split])):
-                        _write(staging, plan, shard, records, count, ShardNames(shards.filename_template))
+                    bounds = shard_bounds(len(sizes[split]), len(cuts))
+                    for shard, (begin, end) in zip(cuts, pairwise(bounds), strict=True):
+                        own = islice(records, end - begin)
+                        staging.write_shard(shard, own, names, facts=plan.facts(shard))
+                        # A shard that an earlier run has finished is not written again; its records are skipped.
+                        deque(own, maxlen=0)
                         shown.advance()
                     # The last shard of a source is compared with its hash at the end of the iteration.
                     next(records, None)
@@ -294,7 +298,8 @@ def derive(
             staging.remove()
             _tidy(out)
             raise
-        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, _build(sources, how))
+        build = {"runner": how.operation, IMAGE_FOLDER: folder_of_images(sources[0])}
+        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, build)
     _tidy(out)
     return manifest
 
@@ -310,7 +315,8 @@ def _plan(
     """Returns the plan of a derived dataset, of `images` records and `rows` inputs that were not written."""
     first = sources[0].manifest
     parents = [source.manifest.digest for source in sources]
-    derived = {"operation": how.operation, "shards": _cut(shards), **how.options}
+    cut = {name: value for name, value in vars(shards).items() if value is not None}
+    derived = {"operation": how.operation, "shards": cut, **how.options}
     recipe = {**first.recipe, **largest_limit(sources), "derived": derived}
     plan = DatasetPlan(
         kind=first.kind,
@@ -339,46 +345,9 @@ def _kept_files(sources: Sequence[ImageDataset], images: int) -> dict[str, str]:
     return {} if statistics is None else {STATISTICS_FILE: statistics}
 
 
-def _write_files(staging: Staging, rows: Sequence[LedgerRow], kept: Mapping[str, str]) -> None:
-    """Stages the rows of inputs that were not written, and further files."""
-    if rows:
-        staging.write_rows(_NOT_WRITTEN, rows)
-    for name, text in kept.items():
-        write_text(staging.path(name), text)
-
-
-def _open_if_made(out: str | os.PathLike[str], expected: str) -> Manifest | None:
-    """Opens the dataset if it is there; a run that was killed may have published it and not cleaned up."""
-    done = open_if_committed(out, expected)
-    if done is not None:
-        _tidy(out)
-    return done
-
-
 def _tidy(out: str | os.PathLike[str]) -> None:
     if not is_remote(str(out)):
         remove_staged(staging_next_to(out), out)
-
-
-def _write(
-    staging: Staging,
-    plan: DatasetPlan,
-    shard: PlannedShard,
-    records: Iterator[RecordResult],
-    count: int,
-    names: ShardNames,
-) -> None:
-    taken = [0]
-
-    def outcomes() -> Iterator[RecordResult]:
-        while taken[0] < count:
-            taken[0] += 1
-            yield next(records)
-
-    staging.write_shard(shard, outcomes(), names, facts=plan.facts(shard))
-    # A shard that an earlier run has finished is not written again; its records are skipped.
-    for _ in outcomes():
-        continue
 
 
 def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[str, array[int]], list[array[int]]]:
@@ -397,28 +366,15 @@ def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[s
 
 
 def _planned(split: str, lengths: array[int], shards: ShardsConfig) -> list[PlannedShard]:
-    count = shard_count(
-        len(lengths),
-        sum(lengths),
-        target_size=shards.target_size,
-        count=shards.count,
-        records_per_shard=shards.records,
-        hosts=shards.hosts,
-    )
+    count = shards_of(shards, len(lengths), sum(lengths))
     return [PlannedShard(split, number, count) for number in range(count)]
 
 
-def _counts(shards: Sequence[PlannedShard], records: int) -> Iterator[tuple[PlannedShard, int]]:
-    """Yields the shards of a split with the number of records of each."""
-    return zip(shards, np.diff(shard_bounds(records, len(shards))).tolist(), strict=True)
-
-
-def _cut(shards: ShardsConfig) -> dict[str, Any]:
-    return {name: value for name, value in vars(shards).items() if value is not None}
-
-
 def _rows(sources: Sequence[ImageDataset], how: Derived, written: Iterable[array[int]]) -> list[LedgerRow]:
-    """Returns the rows of inputs that no source has written, changed by the operation, and those that it adds."""
+    """Returns the rows of inputs that no source has written, changed by the operation, and those that it adds.
+
+    If several sources have one of a key, the first row counts.
+    """
     rows, added = list(how.further_rows), {row.key for row in how.further_rows}
     for source in sources:
         if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
@@ -428,15 +384,11 @@ def _rows(sources: Sequence[ImageDataset], how: Derived, written: Iterable[array
                 kept = how.row(bare) if row.status != WRITTEN and row.key not in added else None
                 if kept is not None:
                     rows.append(kept)
-    return rows if len(sources) == 1 else _one_for_each_key(rows, written)
-
-
-def _one_for_each_key(rows: Sequence[LedgerRow], written: Iterable[array[int]]) -> list[LedgerRow]:
-    """Returns the rows of inputs that no source has written; if several sources have one of a key, the first row."""
+    if len(sources) == 1:
+        return rows
     left = {text_number(row.key): row for row in reversed(rows)}
-    for numbers in written if left else ():
-        for number in numbers:
-            left.pop(number, None)
+    for number in chain.from_iterable(written) if left else ():
+        left.pop(number, None)
     return list(left.values())
 
 

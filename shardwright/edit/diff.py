@@ -21,6 +21,7 @@ from shardwright.dataset.same_dataset import SameDataset
 from shardwright.display.html import card, code, document, isolate, join, more, paragraph, section, stats, table
 from shardwright.display.numbers import number, number_of
 from shardwright.edit.compared_features import ComparedFeatures
+from shardwright.edit.derive import every, selected_frames
 from shardwright.errors import DatasetError
 from shardwright.masks.rle import Runs, area, union
 from shardwright.progress import SILENT, Progress
@@ -114,7 +115,10 @@ class _Comparison:
 
     def __init__(self, one: ImageDataset, other: ImageDataset) -> None:
         self._features = ComparedFeatures(one.manifest, other.manifest)
-        self.found = Differences((0, 0, 0), only=self._features.only, classes=_other_classes(one, other))
+        classes = [*one.manifest.classes], [*other.manifest.classes]
+        self.found = Differences((0, 0, 0), only=self._features.only)
+        if classes[0] != classes[1]:
+            self.found.classes = classes
         self._kept: Counter[str] = Counter()
         self._overlaps: list[float] = []
 
@@ -168,7 +172,11 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
         DatasetError: one of them is damaged, or is replaced meanwhile.
     """
     shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
-    held = {key: _Location(shards[0][frame[0]].split, frame) for key, frame in _frames(one, shards[0])}
+    held = {
+        key: _Location(shard.split, (position, offset, length))
+        for position, shard in enumerate(shards[0])
+        for key, offset, length in selected_frames(one, shard, every)
+    }
     new: dict[str, _Location] = {}
     counts = len(held), sum(shard.records for shard in shards[1])
     readers = ExampleReader(one.manifest), ExampleReader(other.manifest)
@@ -255,23 +263,6 @@ def _renamed(
     waiting = {content: iter(sorted(keys)) for content, keys in former.items()}
     pairs = ((key, next(waiting.get(new[key], iter(())), None)) for key in sorted(new))
     return {key: former_key for key, former_key in pairs if former_key is not None}
-
-
-def _other_classes(one: ImageDataset, other: ImageDataset) -> tuple[list[str], list[str]]:
-    classes = one.manifest.classes, other.manifest.classes
-    return ([], []) if classes[0] == classes[1] else ([*classes[0]], [*classes[1]])
-
-
-def _frames(dataset: ImageDataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yields key, and number of the shard, offset and length of the frame, of every record, by the indexes."""
-    for position, shard in enumerate(shards):
-        before: tuple[str, int] | None = None
-        for key, offset in dataset.entries(shard):
-            if before is not None:
-                yield before[0], (position, before[1], offset - before[1])
-            before = key, offset
-        if before is not None:
-            yield before[0], (position, before[1], shard.bytes - before[1])
 
 
 def _record(

@@ -285,8 +285,13 @@ class _Writer:
                 table = csv.writer(file, lineterminator="\n")
                 table.writerow(options.head if self._masked else _LABEL_HEAD[: 1 if self._labels == NONE else 2])
             features = stack.enter_context(open(self._folder / FEATURES_FILE, "w", encoding="utf-8"))
-            for view, names in self._records(shown):
-                name = view.key if options.layout == BY_KEY else self._in_class(view.key, names)
+            for _, view, _ in _chosen(self._dataset, options, shown):
+                names = [view.reader.classes[label] for label in view.labels]
+                name = view.key
+                if options.layout == BY_CLASS:
+                    # A folder of that name in the key itself is not repeated.
+                    folder = self._folders[names[0]] if names else UNLABELED
+                    name = name if name.startswith(f"{folder}/") else f"{folder}/{name}"
                 _new_file(self._folder / IMAGES, name).write_bytes(view.encoded)
                 counts["images"] += 1
                 rows = [self._quoted(row, counts) for row in self._rows(name, view, names)] if table is not None else []
@@ -302,11 +307,6 @@ class _Writer:
         if not counts["features"]:
             (self._folder / FEATURES_FILE).unlink()
         return {**counts, "left_out": sorted(self._further.left_out), **self._record().to_dict()}
-
-    def _records(self, shown: Progress) -> Iterator[tuple[ExampleView, list[str]]]:
-        """Yields the records to export, and the names of their classes."""
-        for _, view, _ in _chosen(self._dataset, self._options, shown):
-            yield view, [view.reader.classes[label] for label in view.labels]
 
     def _record(self) -> ExportRecord:
         manifest, options = self._dataset.manifest, self._options
@@ -326,11 +326,6 @@ class _Writer:
             unlisted=blank if self._blank else "fail",
             features=dict(sorted(self._further.kinds.items())),
         )
-
-    def _in_class(self, key: str, names: list[str]) -> str:
-        """Returns a key below the folder of its class; a folder of that name in the key itself is not repeated."""
-        folder = self._folders[names[0]] if names else UNLABELED
-        return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
 
     def _masks(self, view: ExampleView) -> Iterator[tuple[str, Runs]]:
         """Yields name and runs of every class, and of the ignored pixels."""

@@ -6,17 +6,11 @@ from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
 from shardwright.dataset.features import StoredFeatures, common_features
 from shardwright.dataset.manifest import AREA, IGNORED, MASKS, mask_feature
-from shardwright.duplicates.hashes import ImageHashes
 from shardwright.formats.base import Survey
-from shardwright.images.quality import Quality
+from shardwright.ingest.known_files import PROBE_FEATURES
 from shardwright.ingest.recipe import IngestRecipe
 
 _DEFAULT = ImagesConfig()
-# Features of every image with `images.verify: full`. An int64 contains the 64 bits of a hash.
-PROBE_FEATURES = {
-    **{f"image/hash/{name}": "int64" for name in ImageHashes._fields},
-    **{f"image/quality/{name}": "float32" for name in Quality._fields},
-}
 
 
 def example_features(task: str, survey: Survey, images: ImagesConfig = _DEFAULT) -> dict[str, str]:

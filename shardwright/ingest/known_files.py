@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from shardwright.checksum import DIGEST_BYTES
-from shardwright.duplicates.hashes import ImageHashes, hashes_of
+from shardwright.duplicates.hashes import ImageHashes, as_int64, hashes_of
 from shardwright.errors import StorageError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import convert, decode
@@ -42,6 +42,11 @@ from shardwright.storage.own_names import check_own_database, is_own
 
 # Version of everything that makes a row of an image's bytes: raised whenever one part gives other values.
 ALGORITHM = 2
+# Features of every image with `images.verify: full`. An int64 contains the 64 bits of a hash.
+PROBE_FEATURES = {
+    **{f"image/hash/{name}": "int64" for name in ImageHashes._fields},
+    **{f"image/quality/{name}": "float32" for name in Quality._fields},
+}
 # Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
 # picture directly after another one takes a third less time.
 _MOST_DECODED, _MOST_AREA = 16, 1 << 20
@@ -69,6 +74,23 @@ class ProbeRow:
     pixels: bytes | None = None
     code: str = ""
     reason: str = ""
+
+    def values(self) -> dict[str, list[Any]]:
+        """Returns the features of the image; empty where its pixels cannot be decoded."""
+        numbers = (*map(as_int64, self.hashes or ()), *(self.quality or ()))
+        return {name: [number] for name, number in zip(PROBE_FEATURES, numbers, strict=False)}
+
+    def to_json(self) -> list[Any] | None:
+        """Returns the row as plain values; `None` where the pixels cannot be decoded."""
+        if self.hashes is None or self.quality is None:
+            return None
+        return [list(self.hashes), list(self.quality), self.pixels.hex() if self.pixels else None]
+
+    @staticmethod
+    def from_json(values: Sequence[Any]) -> ProbeRow:
+        """Reads what `to_json` made."""
+        hashes, quality, pixels = values
+        return ProbeRow(ImageHashes(*hashes), Quality(*quality), bytes.fromhex(pixels) if pixels else None)
 
     def to_text(self, digest: bytes) -> str:
         """Returns the row as text: a checksum, which covers the content's digest too, and JSON."""
@@ -274,6 +296,14 @@ class KnownFiles:
             np.zeros((rows, len(Quality._fields))),
             np.zeros((rows if pixels else 0, DIGEST_BYTES), np.uint8),
         )
+
+    def row(self, position: int) -> ProbeRow | None:
+        """Returns the probe results of the file at a position; `None` where they are not known."""
+        if not len(self.hashes) or not self.sound[position]:
+            return None
+        pixels = self.pixels[position].tobytes() if len(self.pixels) else None
+        hashes, quality = self.hashes[position].tolist(), self.quality[position].tolist()
+        return ProbeRow(ImageHashes(*hashes), Quality(*quality), pixels)
 
     def add_row(self, position: int, row: ProbeRow) -> None:
         """Sets the probe results of the file at a position, if they are complete."""

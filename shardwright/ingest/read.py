@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from shardwright.config.images import FULL
-from shardwright.duplicates.hashes import ImageHashes, as_int64
-from shardwright.formats.base import Values
-from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.ingest.identify import HashedInput, hash_input
-from shardwright.ingest.known_files import KnownFiles, ProbeCache, ProbeRow
+from shardwright.ingest.known_files import KnownFiles, ProbeCache
 from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.probe import ProbeOptions, Spread, probe_input
 from shardwright.ingest.recipe import IngestRecipe
@@ -26,35 +20,6 @@ from shardwright.progress import progress
 # Code and reason of a file that cannot be read.
 UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
 _ROWS_AT_ONCE = 4096
-_ALL_BITS = (1 << 64) - 1
-
-
-def probe_values(probed: KnownFiles | None, position: int) -> Values:
-    """Returns the probe features of one image, empty where they are not known yet."""
-    if probed is None or not len(probed.hashes) or not probed.sound[position]:
-        return MappingProxyType({})
-    return _values(probed.hashes[position].tolist(), probed.quality[position].tolist())
-
-
-def row_values(row: ProbeRow) -> Values:
-    """Returns the probe features of an image that was decoded."""
-    assert row.hashes is not None
-    assert row.quality is not None
-    return _values(row.hashes, row.quality)
-
-
-def _values(hashes: Iterable[int], measures: Iterable[float]) -> Values:
-    numbers = (*map(as_int64, hashes), *measures)
-    return {name: [number] for name, number in zip(PROBE_FEATURES, numbers, strict=True)}
-
-
-def probe_of_values(values: Values) -> list[Any] | None:
-    """Returns the probe results that features contain, as `probe_json` does; `None` where there are none."""
-    if not values:
-        return None
-    numbers = [values[name][0] for name in PROBE_FEATURES]
-    count = len(ImageHashes._fields)
-    return [[int(number) & _ALL_BITS for number in numbers[:count]], numbers[count:], None]
 
 
 def read_input(

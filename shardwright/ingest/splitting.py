@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from shardwright.config import ShardsConfig, SplitConfig
 from shardwright.config.split import FAIL, PREDEFINED
-from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
+from shardwright.dataset.sharding import deal_classes, shard_bounds, shards_of
 from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode, shorten
@@ -57,14 +57,7 @@ def cut_shards(
 def _cut_split(
     images: Positions, sizes: Positions, options: ShardsConfig, classes: ClassSets | None
 ) -> list[Positions]:
-    count = shard_count(
-        len(images),
-        int(sizes[images].sum()),
-        target_size=options.target_size,
-        count=options.count,
-        records_per_shard=options.records,
-        hosts=options.hosts,
-    )
+    count = shards_of(options, len(images), int(sizes[images].sum()))
     if classes is not None:
         return [images[dealt] for dealt in deal_classes([classes[i] for i in images.tolist()], count)]
     bounds = shard_bounds(len(images), count)

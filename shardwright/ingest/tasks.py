@@ -19,20 +19,20 @@ import os
 import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.dataset.shard_names import shard_name
-from shardwright.fingerprint import canonical_json, fingerprint
-from shardwright.formats.base import NO_LABEL, Annotation, Values
+from shardwright.fingerprint import canonical_json
+from shardwright.formats.base import NO_LABEL, Annotation
 from shardwright.images.header import ImageError, ImageHeader
-from shardwright.ingest.known_files import FileHashes, ProbeRow
+from shardwright.ingest.known_files import FileHashes, KnownFiles, ProbeRow
 from shardwright.ingest.ranges import Bounds
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.staging.staging import PlannedShard, Staging
@@ -86,8 +86,6 @@ class PartitionedWriter:
                         out.write(lines[ends[index - 1] if index else 0 : ends[index]])
 
 
-_FOLDER = "tasks"
-_DIGITS = 16
 _NUMBERS = b"0123456789 "
 # Bytes of annotations that are parsed together.
 _TOGETHER = 1 << 20
@@ -95,26 +93,13 @@ _TOGETHER = 1 << 20
 Shards = Mapping[PlannedShard, npt.NDArray[np.int64]]
 
 
-def tasks_folder(bounds: Sequence[Bounds], previous: str = "") -> str:
-    """Returns the name of the folder of task files: another one for other ranges, or for images copied from elsewhere.
-
-    Args:
-        bounds: of the ranges of each shard.
-        previous: digest of the dataset that images are copied from, if there is one.
-    """
-    return f"{_FOLDER}-{fingerprint([bounds, previous])[:_DIGITS]}"
-
-
-def tasks_are_written(staging_root: str, name: str = _FOLDER) -> bool:
-    """Returns whether a previous attempt has partitioned this plan. `name` is that of `tasks_folder`."""
-    return Path(staging_root, name).is_dir()
-
-
-def new_tasks(staging_root: str, name: str = _FOLDER) -> Path:
-    """Creates a folder for task files, which `publish_tasks` gives its name."""
+@contextmanager
+def new_tasks(staging_root: str, name: str) -> Iterator[Path]:
+    """Yields a folder for task files, which gets its name, with all that is in it, when the block ends."""
     folder = Path(staging_root, f"{name}.{uuid.uuid4().hex}")
     folder.mkdir()
-    return folder
+    yield folder
+    durable.rename_folder(folder, Path(staging_root, name))
 
 
 def write_images(
@@ -123,7 +108,7 @@ def write_images(
     bounds: Sequence[Bounds],
     listing: Listing,
     contents: FileHashes,
-    probed: Callable[[int], Values],
+    probed: KnownFiles | None = None,
     copied: Callable[[int], list[int]] | None = None,
 ) -> None:
     """Writes which images each range contains.
@@ -134,26 +119,25 @@ def write_images(
         bounds: of the ranges of each shard.
         listing: the files.
         contents: their hashes; those of an object may be unknown, and it is then compared with the listed checksum.
-        probed: position -> features that probing measured.
+        probed: what probing has measured, if it has.
         copied: position -> shard, offset and length of its record in the previous dataset; empty where there is none.
     """
-
-    def columns(images: Sequence[int]) -> Iterator[list[Any]]:
+    for name, positions in _ranges(shards, bounds):
+        images = positions.tolist()
         hashes = [contents.get(i) for i in images]
-        yield [listing.keys[i] for i in images]
-        yield [] if listing.names is listing.keys else [listing.names[i] for i in images]
-        yield [listing.sizes[i] for i in images]
-        yield ["" if one is None else one.content_id.hex() for one in hashes]
-        yield [0 if one is None else one.crc32c for one in hashes]
-        yield [listing.checksum(i) for i in images]
-        yield [listing.pin(i) if one is None else "" for i, one in zip(images, hashes, strict=True)]
-        yield [dict(probed(i)) for i in images]
-        yield [[] if copied is None else copied(i) for i in images]
-
-    for (planned, positions), cuts in zip(shards.items(), bounds, strict=True):
-        for begin, end in pairwise(cuts):
-            line = canonical_json(list(columns(positions[begin:end].tolist()))) + "\n"
-            (folder / _file(planned, begin)).write_text(line, encoding="utf-8", newline="\n")
+        rows = [None if probed is None else probed.row(i) for i in images]
+        columns: list[list[Any]] = [
+            [listing.keys[i] for i in images],
+            [] if listing.names is listing.keys else [listing.names[i] for i in images],
+            [listing.sizes[i] for i in images],
+            ["" if known is None else known.content_id.hex() for known in hashes],
+            [0 if known is None else known.crc32c for known in hashes],
+            [listing.checksum(i) for i in images],
+            [listing.pin(i) if known is None else "" for i, known in zip(images, hashes, strict=True)],
+            [[] if copied is None else copied(i) for i in images],
+            [None if row is None else row.to_json() for row in rows],
+        ]
+        (folder / name).write_text(canonical_json(columns) + "\n", encoding="utf-8", newline="\n")
 
 
 def write_labels(
@@ -170,17 +154,29 @@ def write_labels(
     """
     range_of, index_of = np.full(images, -1, dtype=np.int32), np.zeros(images, dtype=np.int32)
     files: list[Path] = []
-    for (planned, positions), cuts in zip(shards.items(), bounds, strict=True):
-        for begin, end in pairwise(cuts):
-            range_of[positions[begin:end]] = len(files)
-            index_of[positions[begin:end]] = np.arange(end - begin)
-            files.append(folder / _file(planned, begin))
+    for name, positions in _ranges(shards, bounds):
+        range_of[positions] = len(files)
+        index_of[positions] = np.arange(len(positions))
+        files.append(folder / name)
     written = PartitionedWriter(files)
     for annotation in annotations:
         number = int(range_of[annotation.image])
         if number >= 0:
             written.add(number, _label_line(int(index_of[annotation.image]), annotation))
     written.flush()
+
+
+def share_tasks(staging: Staging, shards: Shards, bounds: Sequence[Bounds], name: str) -> None:
+    """Copies the task files in a folder to the bucket where staging is on one, for writers on other machines."""
+    if staging.mirror is not None:
+        staging.mirror.push(Path(staging.root), [f"{name}/{file}" for file, _ in _ranges(shards, bounds)])
+
+
+def _ranges(shards: Shards, bounds: Sequence[Bounds]) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Yields the name of each task file, and the positions of its images."""
+    for (planned, positions), cuts in zip(shards.items(), bounds, strict=True):
+        for begin, end in pairwise(cuts):
+            yield _file(planned, begin), positions[begin:end]
 
 
 def _label_line(index: int, annotation: Annotation) -> bytes:
@@ -196,25 +192,6 @@ def _label_line(index: int, annotation: Annotation) -> bytes:
     return canonical_json([index, label, row, text, *further]).encode("utf-8") + b"\n"
 
 
-def publish_tasks(staging_root: str, folder: Path) -> None:
-    """Publishes the task files, all together, under the name that they were made for."""
-    durable.rename_folder(folder, Path(staging_root, folder.stem))
-
-
-def share_tasks(staging: Staging, shards: Iterable[PlannedShard], bounds: Sequence[Bounds], name: str) -> None:
-    """Copies the task files to the bucket where staging is on one, for writers on other machines.
-
-    Args:
-        staging: where they are.
-        shards: every shard.
-        bounds: of the ranges of each.
-        name: of `tasks_folder`.
-    """
-    if staging.mirror is not None:
-        files = (_file(planned, begin) for planned, cuts in zip(shards, bounds, strict=True) for begin in cuts[:-1])
-        staging.mirror.push(Path(staging.root), [f"{name}/{file}" for file in files])
-
-
 class ImageRow(NamedTuple):
     """The file of an image of a shard, as the plan knows it.
 
@@ -226,7 +203,6 @@ class ImageRow(NamedTuple):
         crc32c: of the file.
         listed: the checksum that the store lists; empty for a local file.
         pin: the version of an object that was not read yet.
-        probed: features that probing measured.
         copied: shard, offset and length of its record in the previous dataset; empty where there is none.
     """
 
@@ -237,7 +213,6 @@ class ImageRow(NamedTuple):
     crc32c: int = 0
     listed: str = ""
     pin: str = ""
-    probed: Values = MappingProxyType({})
     copied: Sequence[int] = ()
 
 
@@ -262,7 +237,7 @@ class Job:
         masks: the files of its masks by their names, where they were fetched for the first time.
         data: the bytes of the file; `None` where it cannot be read, or `stored` is known without them.
         stored: what is stored.
-        row: the results of decoding it, where it was decoded here.
+        row: the results of probing it, by the plan or by `measure`.
         error: why it is rejected, if it is.
         copied: whether it was copied from a previous dataset.
         damaged: whether it was to be copied, and its record was damaged.
@@ -297,14 +272,15 @@ def read_tasks(staging: Staging, planned: PlannedShard, begin: int, *, root: str
         planned: the shard.
         begin: the first image of the range.
         root: folder that the file names start from.
-        name: of `tasks_folder`.
+        name: of the folder of the task files.
     """
     file = f"{name}/{_file(planned, begin)}"
     there = staging.path(file)
     data = there.read_bytes() if staging.mirror is None or there.exists() else staging.mirror.read(file)
     head, _, lines = data.partition(b"\n")
-    keys, names, *columns = json.loads(head)
-    jobs = [Job(row) for row in map(ImageRow, keys, (os.path.join(root, name) for name in names or keys), *columns)]
+    keys, names, *columns, rows = json.loads(head)
+    files = map(ImageRow, keys, (os.path.join(root, name) for name in names or keys), *columns)
+    jobs = [Job(file, row=ProbeRow.from_json(row) if row else None) for file, row in zip(files, rows, strict=True)]
     at = 0
     while at < len(lines):
         # Short lines are parsed together, in half the time.
@@ -315,7 +291,7 @@ def read_tasks(staging: Staging, planned: PlannedShard, begin: int, *, root: str
             jobs[index].add(Annotation(index, label, text, row, values or {}, tuple(size) if size else None))
         at = end + 1
     for job in jobs:
-        job.values.update(job.file.probed)
+        job.values.update({} if job.row is None else job.row.values())
     return jobs
 
 

@@ -29,13 +29,13 @@ from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.boxes import AnnotationError
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
-from shardwright.ingest.copying import INPUTS_FILE, StoredRecord, copy_images, probe_json
+from shardwright.ingest.copying import INPUTS_FILE, StoredRecord, copy_images
 from shardwright.ingest.example import example_values, is_on_displayed
 from shardwright.ingest.inputs import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.ranges import Range
-from shardwright.ingest.read import UNREADABLE, probe_of_values, row_values
+from shardwright.ingest.read import UNREADABLE
 from shardwright.ingest.tasks import Job, Stored, read_tasks
 from shardwright.processes import usable_cores
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
@@ -192,7 +192,7 @@ def decode(job: Job, options: ImagesConfig) -> tuple[Job, Decoded | ProbeRow | N
         return job, None
     data, header, picture = job.data or b"", None, None
     try:
-        if options.verify == FULL and job.data is not None and not job.file.probed:
+        if options.verify == FULL and job.data is not None and job.row is None:
             header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
             picture = decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
             if isinstance(picture, ProbeRow):
@@ -210,7 +210,7 @@ def measure(images: Iterator[tuple[Job, Decoded | ProbeRow | None]]) -> Iterator
         if row is not None and row.hashes is None:
             job.error = ImageError(row.code, row.reason)
         elif row is not None:
-            job.values.update(row_values(row))
+            job.values.update(row.values())
             job.row = row
         yield job
 
@@ -219,7 +219,7 @@ def encode(job: Job, plan: IngestPlan) -> RecordResult:
     """Returns the record of an image, or its ledger row where the image or a mask is broken."""
     spec, file, line = plan.examples, job.file, ""
     if plan.recorded:
-        probe = probe_of_values(file.probed) if job.row is None else probe_json(job.row)
+        probe = None if job.row is None else job.row.to_json()
         masks = sorted((key_of(name)[0], checksum_of(data)) for name, data in (job.masks or {}).items())
         row = InputRow(file.key, file.size, file.content_id, file.crc32c, file.listed, probe, masks=masks)
         line = f"{row.to_json()}\n"

@@ -297,17 +297,17 @@ def test_a_run_that_was_stopped_goes_on_with_another_earlier_dataset_or_none(mon
     raw = raw_of(months / "second")
     run(raw, tmp_path / "full")
     (tmp_path / "two").symlink_to(tmp_path / "full")
-    write_all = module._write_all
+    write_all = module.map_processes
 
     def stop_after_one(*arguments):
         yield next(write_all(*arguments))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_write_all", stop_after_one)
+    monkeypatch.setattr(module, "map_processes", stop_after_one)
     for earlier in (str(months / "one"), None, str(tmp_path / "two")):
         with pytest.raises(KeyboardInterrupt):
             run({**raw, "reuse_from": earlier}, tmp_path / "out")
-    monkeypatch.setattr(module, "_write_all", write_all)
+    monkeypatch.setattr(module, "map_processes", write_all)
     run({**raw, "reuse_from": str(months / "one")}, tmp_path / "out")
     assert tree(tmp_path / "out") == tree(tmp_path / "full")
 

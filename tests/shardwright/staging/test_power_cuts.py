@@ -15,7 +15,7 @@ from shardwright.errors import DatasetError
 from shardwright.evaluation.thresholds import Thresholds, write_thresholds
 from shardwright.fingerprint import checksum_matches
 from shardwright.ingest import ranges
-from shardwright.ingest.tasks import new_tasks, publish_tasks
+from shardwright.ingest.tasks import new_tasks
 from shardwright.lineage.blessing import Blessing, write_blessing
 from shardwright.lineage.record import write_lineage
 from shardwright.report.page import write_page
@@ -139,9 +139,8 @@ def samples(folder):
 
 
 def task_files(folder):
-    made = new_tasks(str(folder), "tasks")
-    (made / "one").write_text("text")
-    publish_tasks(str(folder), made)
+    with new_tasks(str(folder), "tasks") as made:
+        (made / "one").write_text("text")
 
 
 def copied_folder(folder):
