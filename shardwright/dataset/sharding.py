@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.config.dataset import ShardsConfig
+from shardwright.config.shards import ShardsConfig
 from shardwright.errors import ConfigError
 
 # A target of 150 MB then means 100 to 200 MB: on average a shard has at most 4/3 of the target. There are as few shards

@@ -18,17 +18,16 @@ from shardwright.config.images import FULL
 from shardwright.config.split import PREDEFINED
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
-from shardwright.duplicates.decide import DuplicateDecision
+from shardwright.duplicates.decision import DuplicateDecision
 from shardwright.duplicates.find import find_duplicates
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import checksummed_lines, fingerprint
 from shardwright.formats.base import NO_ROW, Annotation
 from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
 from shardwright.ingest.example import ExampleSpec
-from shardwright.ingest.features import further_features, labels_kind, stored_features
 from shardwright.ingest.identify import HashedInput, hash_input
-from shardwright.ingest.inputs import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
+from shardwright.ingest.ingested_features import further_features, labels_kind, stored_features
+from shardwright.ingest.input_records import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.probe import Spread
@@ -38,12 +37,18 @@ from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.split_inputs import moved_notes, resolve_method
 from shardwright.ingest.splitting import Positions, class_sets, cut_shards, split_images
 from shardwright.ingest.survey import SurveyedInput, survey_input
-from shardwright.ingest.tasks import new_tasks, share_tasks, write_images, write_labels
-from shardwright.processes import trim_heap
+from shardwright.ingest.tasks import (
+    new_tasks,
+    share_tasks,
+    write_images,
+    write_labels,
+)
+from shardwright.running.processes import trim_heap
 from shardwright.staging.commit import DatasetPlan, check_known_rejects
 from shardwright.staging.staged import PROBED
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
+from shardwright.storage.fingerprint import checksummed_lines, fingerprint
 from shardwright.storage.mirror import local_folder
 
 _KIND = "ingest"
@@ -66,7 +71,7 @@ class IngestPlan:
         bounds: of the ranges of each shard; writers do not need them.
         tasks: name of the folder of its task files. Ranges of other bounds, and images that are copied from another
             dataset, have another folder.
-        recorded: whether the writers record the files that they read; see `shardwright.ingest.inputs`.
+        recorded: whether the writers record the files that they read; see `shardwright.ingest.input_records`.
         source: the previous dataset that images are copied from.
     """
 

@@ -15,7 +15,7 @@ from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.probe import ProbeOptions, Spread, probe_input
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.progress import progress
+from shardwright.running.progress import progress
 
 # Code and reason of a file that cannot be read.
 UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
