@@ -15,7 +15,7 @@ from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shardwright.config import Config, load_config
-    from shardwright.dataset.epoch_steps import steps_per_epoch
+    from shardwright.dataset.host_sharding import steps_per_epoch
     from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.source import source

@@ -15,9 +15,8 @@ from markupsafe import Markup
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.ledger import WRITTEN
-from shardwright.dataset.random_access import records_at
+from shardwright.dataset.random_access import SameDataset, records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
-from shardwright.dataset.same_dataset import SameDataset
 from shardwright.display.histograms import number, number_of
 from shardwright.display.html import card, code, document, isolate, join, more, paragraph, section, stats, table
 from shardwright.edit.compared_features import ComparedFeatures

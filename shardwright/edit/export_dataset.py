@@ -57,7 +57,7 @@ from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_not_inside, check_replaceable, check_utf8
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import appear, assembling
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER, POLYGONS = "csv", "png", "none", "polygons"

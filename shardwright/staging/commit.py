@@ -35,8 +35,7 @@ from shardwright.storage.checksum import checksum_file
 from shardwright.storage.fingerprint import checksummed_json, fingerprint
 from shardwright.storage.own_names import remove_tree, staging_next_to
 from shardwright.storage.paths import check_replaceable
-from shardwright.storage.whole_files import write_parts, write_text
-from shardwright.storage.whole_folders import appear, assembling, discard
+from shardwright.storage.whole_files import appear, assembling, discard, write_parts, write_text
 from shardwright.text.redaction import published
 from shardwright.untrusted.json_text import inside
 

@@ -16,7 +16,7 @@ from shardwright.errors import DatasetError, UsageError
 from shardwright.lineage.record import LINEAGE_FILE, listed_fingerprint
 from shardwright.storage import durable, is_remote, read_bytes
 from shardwright.storage.fingerprint import checksum_matches
-from shardwright.storage.whole_folders import appear
+from shardwright.storage.whole_files import appear
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 _CHUNK = 1 << 20

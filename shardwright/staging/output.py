@@ -1,6 +1,6 @@
 """Publishes a dataset on an object store, whole or not at all.
 
-On this machine, a folder is assembled next to the output and renamed (`shardwright.storage.whole_folders`). An object
+On this machine, a folder is assembled next to the output and renamed (`shardwright.storage.whole_files`). An object
 store has no rename of folders, so the manifest comes last and makes the dataset. A run first writes a claim
 that names its dataset. Only one run can create it, so objects of two datasets never mix under one name. A killed run
 leaves its claim, and the next run of the same dataset continues there.

@@ -43,9 +43,8 @@ from shardwright.dataset.shard_names import ShardNames
 from shardwright.staging.shard_writer import Part, PlannedShard, RecordResult, ShardResult, ShardWriter, rows_path
 from shardwright.storage import buckets, durable, in_groups, is_remote, map_threads, readers
 from shardwright.storage.fingerprint import canonical_json
-from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import lock_file, locked_folder
-from shardwright.storage.mirror import Mirror, working_folder
+from shardwright.storage.mirror import Mirror, leased, remove_unless_leased, working_folder
 from shardwright.storage.own_names import make_own_folder, make_working_folder, remove_tree, set_aside
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.records import RecordWriter
