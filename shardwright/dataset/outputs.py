@@ -13,7 +13,7 @@ from shardwright.storage import Listing, buckets, is_remote, read_bytes
 from shardwright.storage.listing import Pattern
 from shardwright.storage.paths import real_path
 
-# Files that a dataset of ours has, and a run (`shardwright.lineage.places`).
+# Files that a dataset of ours has, and a run (`shardwright.lineage.ancestry`).
 _OUTPUTS = (frozenset((MANIFEST_FILE, BUILD_FILE)), frozenset(("metadata.sqlite",)))
 _SHOWN = 3
 

@@ -209,6 +209,21 @@ class Derived(NamedTuple):
     further_rows: Sequence[LedgerRow] = ()
 
 
+def _write_split(
+    staging: Staging, plan: DatasetPlan, split: str, count: int, records: Iterator[RecordResult], names: ShardNames
+) -> Iterator[PlannedShard]:
+    """Writes the shards of a split, of `count` records in all; yields each as it is done."""
+    shards = [shard for shard in plan.shards if shard.split == split]
+    for shard, (begin, end) in zip(shards, pairwise(shard_bounds(count, len(shards))), strict=True):
+        own = islice(records, end - begin)
+        staging.write_shard(shard, own, names, facts=plan.facts(shard))
+        # A shard that an earlier run has finished is not written again; its records are skipped.
+        deque(own, maxlen=0)
+        yield shard
+    # The last shard of a source is compared with its hash at the end of the iteration.
+    next(records, None)
+
+
 def folder_of_images(dataset: ImageDataset) -> str:
     """Returns the folder that the images of an ingest were in; empty where `build.json` does not state it."""
     try:
@@ -281,18 +296,10 @@ def derive(
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:
                 for split in sorted(sizes):
-                    cuts = [shard for shard in planned if shard.split == split]
                     selected = select_records(sources, split, how.choose, how.digests)
                     records = (how.outcome(key, payload) for key, payload in selected)
-                    bounds = shard_bounds(len(sizes[split]), len(cuts))
-                    for shard, (begin, end) in zip(cuts, pairwise(bounds), strict=True):
-                        own = islice(records, end - begin)
-                        staging.write_shard(shard, own, names, facts=plan.facts(shard))
-                        # A shard that an earlier run has finished is not written again; its records are skipped.
-                        deque(own, maxlen=0)
+                    for _ in _write_split(staging, plan, split, len(sizes[split]), records, names):
                         shown.advance()
-                    # The last shard of a source is compared with its hash at the end of the iteration.
-                    next(records, None)
         except DatasetError:
             # Finished shards may contain records of a file that is not the manifest's.
             staging.remove()

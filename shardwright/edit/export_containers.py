@@ -15,7 +15,7 @@ from shardwright.dataset.tfds_files import INFO_FILE, tfds_files
 from shardwright.edit.export_writer import (
     BOXES,
     FURTHER,
-    IGNORED,
+    IGNORED_PIXELS,
     ExportedImage,
     NewFile,
     Writer,
@@ -32,7 +32,7 @@ _ROWS = 256
 class WebDataset(Writer):
     """Tar files: for each image the file, `json` with labels and boxes, and a PNG for each mask."""
 
-    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES))
+    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED_PIXELS, BOXES))
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         super().__init__(new_file, manifest, polygons=polygons)
@@ -97,7 +97,7 @@ class _Tar:
 class Parquet(Writer):
     """`data/SPLIT-00000-of-00001.parquet`, with the columns and the description that Hugging Face's `datasets` has."""
 
-    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES))
+    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED_PIXELS, BOXES))
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         super().__init__(new_file, manifest, polygons=polygons)
@@ -163,7 +163,7 @@ class Parquet(Writer):
 class ArrayRecord(Writer):
     """The records in ArrayRecord files, with the description by which TFDS reads them at random."""
 
-    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES, FURTHER))
+    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED_PIXELS, BOXES, FURTHER))
     _TEMPLATE: ClassVar = "{SPLIT}-{SHARD_X_OF_Y}.array_record"
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:

@@ -13,15 +13,15 @@ import numpy as np
 
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.dataset.manifest import MASKS, MULTI, SINGLE, Manifest
-from shardwright.edit.export_annotations import class_folders
 from shardwright.edit.export_writer import (
     BOXES,
-    IGNORED,
+    IGNORED_PIXELS,
     IMAGES,
     ExportedBox,
     ExportedImage,
     NewFile,
     Writer,
+    class_folders,
     extension,
     extent,
     png,
@@ -106,7 +106,7 @@ def _cut(whole: Runs | None, boxes: Sequence[ExportedBox], image: ExportedImage)
 class Voc(Writer):
     """Pascal VOC: `JPEGImages`, `Annotations`, `SegmentationClass`, `ImageSets`."""
 
-    HOLDS = frozenset((MASKS, IGNORED, BOXES))
+    HOLDS = frozenset((MASKS, IGNORED_PIXELS, BOXES))
     DISPLAYED = True
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:

@@ -19,8 +19,7 @@ from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset, contents_of
 from shardwright.dataset.record_facts import ShardFacts
-from shardwright.duplicates.decision import CONFLICTING
-from shardwright.duplicates.find import EXACT_DUPLICATE, SAME_BYTES
+from shardwright.duplicates.find import CONFLICTING, EXACT_DUPLICATE, SAME_BYTES
 from shardwright.edit.derive import Derived, check_sources, derive
 from shardwright.running.progress import counted
 

@@ -20,7 +20,7 @@ from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTE
 from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE, Manifest, mask_feature
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
-from shardwright.duplicates.decision import CONFLICTING
+from shardwright.duplicates.find import CONFLICTING
 from shardwright.edit.derive import Derived, derive, folder_of_images
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Survey, shorten

@@ -1,7 +1,7 @@
 """Images and annotations into a dataset: recipe and location, plan, write, commit."""
 
+from shardwright.ingest.example import example_features, labels_kind
 from shardwright.ingest.identify import hash_input, input_fingerprint
-from shardwright.ingest.ingested_features import example_features, labels_kind
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run_ingest import ingest, write_ranges, written_notes

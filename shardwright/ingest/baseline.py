@@ -26,9 +26,8 @@ from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.lineage.ancestry import Artifact, Family, read_artifact
+from shardwright.lineage.ancestry import ARTIFACTS, PUSHED, Artifact, Family, find_artifacts, read_artifact
 from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, Blessing, read_blessing
-from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.paths import real_path

@@ -1,4 +1,7 @@
-"""One image with its annotations as a serialized `tf.train.Example`; masks and boxes are in the stored frame."""
+"""One image with its annotations as a serialized `tf.train.Example`; masks and boxes are in the stored frame.
+
+The names and kinds of its features are those of TF Model Garden and TFDS.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shardwright.config import ImagesConfig
+from shardwright.config.images import FULL
 from shardwright.config.shards import RLE_TEXT
-from shardwright.dataset.feature_presets import StoredFeatures
-from shardwright.dataset.manifest import AREA, IGNORED, RLE, mask_feature
-from shardwright.formats.base import BACKGROUND, IGNORE, NO_LABEL, NO_ROW, MaskCode
+from shardwright.dataset.feature_presets import StoredFeatures, common_features
+from shardwright.dataset.manifest import AREA, IGNORED, MASKS, RLE, mask_feature
+from shardwright.formats.base import BACKGROUND, IGNORE, NO_LABEL, NO_ROW, MaskCode, Survey
 from shardwright.images.boxes import PREFIX, AnnotationError
 from shardwright.images.orientation import UPRIGHT, transposes
+from shardwright.ingest.known_files import PROBE_FEATURES
+from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.tasks import Job
 from shardwright.masks.coco_segmentation import CocoMasks, check_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
@@ -30,6 +37,7 @@ _MOST_RUNS = 1 << 24
 _JOINED_AT = 1 << 22
 # The code of an image with more of either.
 _TOO_MANY = "too_many_masks"
+_DEFAULT = ImagesConfig()
 
 
 @dataclass(frozen=True)
@@ -259,3 +267,44 @@ def _join(parts: dict[int, tuple[list[Runs], list[Runs]]]) -> int:
             runs[:] = [union(runs)] if runs else []
             count += len(runs[0]) if runs else 0
     return count
+
+
+def example_features(task: str, survey: Survey, images: ImagesConfig = _DEFAULT) -> dict[str, str]:
+    """Returns name and kind (`bytes`, `int64`, `float32`) of every feature that an example may have.
+
+    Args:
+        task: `segmentation` or `classification`.
+        survey: of the input.
+        images: `images`.
+    """
+    features = common_features(images.checksum)
+    if task == "segmentation":
+        for name in (*survey.classes, *([IGNORED] if survey.ignore else [])):
+            features[mask_feature(name)] = "int64"
+            features[mask_feature(name, AREA)] = "int64"
+    return {**features, **further_features(survey, images.verify)}
+
+
+def further_features(survey: Survey, verify: str) -> dict[str, str]:
+    """Returns the features that are neither image nor labels: further annotations and probe results."""
+    return {**survey.features, **(PROBE_FEATURES if verify == FULL else {})}
+
+
+def stored_features(recipe: IngestRecipe, survey: Survey) -> StoredFeatures:
+    """Returns how these features are stored, by the option `features`.
+
+    Raises:
+        ConfigError: see `StoredFeatures.of`.
+    """
+    return StoredFeatures.of(
+        recipe.features.preset,
+        recipe.features.map,
+        example_features(recipe.task, survey, recipe.images),
+        labels=labels_kind(recipe.task, survey),
+        classes=len(survey.classes),
+    )
+
+
+def labels_kind(task: str, survey: Survey) -> str:
+    """Returns the kind of an image's labels; see `Manifest.labels`."""
+    return MASKS if task == "segmentation" else survey.labels

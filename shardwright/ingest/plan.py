@@ -18,26 +18,27 @@ from shardwright.config.images import FULL
 from shardwright.config.split import PREDEFINED
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
-from shardwright.duplicates.decision import DuplicateDecision
-from shardwright.duplicates.find import find_duplicates
+from shardwright.duplicates.find import DuplicateDecision, find_duplicates
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_ROW, Annotation
 from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
-from shardwright.ingest.example import ExampleSpec
+from shardwright.ingest.example import ExampleSpec, further_features, labels_kind, stored_features
 from shardwright.ingest.identify import HashedInput, hash_input
-from shardwright.ingest.ingested_features import further_features, labels_kind, stored_features
 from shardwright.ingest.input_records import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
-from shardwright.ingest.probe import Spread
-from shardwright.ingest.ranges import Bounds, Range, cost_of, cut_ranges, missing_ranges
-from shardwright.ingest.read import UNREADABLE, read_input
+from shardwright.ingest.probe import UNREADABLE, Spread, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.split_inputs import moved_notes, resolve_method
 from shardwright.ingest.splitting import Positions, class_sets, cut_shards, split_images
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.tasks import (
+    Bounds,
+    Range,
+    cost_of,
+    cut_ranges,
+    missing_ranges,
     new_tasks,
     share_tasks,
     write_images,

@@ -22,10 +22,10 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.identify import pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
-from shardwright.ingest.ranges import Range, cost_of, worth_processes
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import becomes_input
 from shardwright.ingest.survey import survey_input
+from shardwright.ingest.tasks import Range, cost_of, worth_processes
 from shardwright.ingest.write_shards import commit_ingest, write_range
 from shardwright.running.processes import map_processes, usable_cores, warm_up
 from shardwright.running.progress import counted, progress

@@ -11,12 +11,11 @@ import numpy.typing as npt
 from shardwright.config import ShardsConfig, SplitConfig
 from shardwright.config.split import FAIL, PREDEFINED
 from shardwright.dataset.sharding import deal_classes, shard_bounds, shards_of
-from shardwright.duplicates.decision import DuplicateDecision
+from shardwright.duplicates.find import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode, shorten
 from shardwright.ingest.known_files import FileHashes
-from shardwright.ingest.previous_splits import PreviousSplits, previous_splits
-from shardwright.ingest.renamed import InputFiles
+from shardwright.ingest.previous_splits import InputFiles, PreviousSplits, previous_splits
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.running.progress import counted

@@ -23,7 +23,7 @@ from shardwright.images.read_header import other_format
 from shardwright.ingest.example import ExampleSpec, image_features
 from shardwright.ingest.known_files import ProbeRow, decode_file
 from shardwright.ingest.plan import example_spec
-from shardwright.ingest.read import UNREADABLE
+from shardwright.ingest.probe import UNREADABLE
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.ingest.tasks import ImageRow, Job, Stored

@@ -33,9 +33,8 @@ from shardwright.ingest.example import example_values, is_on_displayed
 from shardwright.ingest.input_records import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
-from shardwright.ingest.ranges import Range
-from shardwright.ingest.read import UNREADABLE
-from shardwright.ingest.tasks import Job, Stored, read_tasks
+from shardwright.ingest.probe import UNREADABLE
+from shardwright.ingest.tasks import Job, Range, Stored, read_tasks
 from shardwright.running.processes import usable_cores
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, Staging

@@ -372,7 +372,7 @@ def test_bytes_that_only_have_the_right_checksums_are_not_taken(months, tmp_path
 
 
 def test_probe_results_are_not_taken_from_a_damaged_file(months, tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.ingest.read._ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("shardwright.ingest.probe._ROWS_AT_ONCE", 4)
     looking = {"images": {"verify": "full"}}
     run(raw_of(months / "first", **looking), tmp_path / "one")
     file = tmp_path / "one/origins/inputs.jsonl"

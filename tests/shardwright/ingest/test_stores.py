@@ -19,7 +19,8 @@ from shardwright.config import parse_config
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
-from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, ranges, write_range
+from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, write_range
+from shardwright.ingest import tasks as ranges
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, gcs
 

@@ -12,7 +12,7 @@ from shardwright.edit.derive import Derived, derive
 from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.errors import DatasetError
 from shardwright.evaluation.thresholds import Thresholds, write_thresholds
-from shardwright.ingest import ranges
+from shardwright.ingest import tasks as ranges
 from shardwright.ingest.tasks import new_tasks
 from shardwright.lineage.blessing import Blessing, write_blessing
 from shardwright.lineage.record import write_lineage
