@@ -39,7 +39,6 @@ class WebDataset(Writer):
         self._open: dict[str, _Tar] = {}
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         tar = self._open.setdefault(image.split, _Tar(self._new_file, self._split_name(image.split)))
         # A dot ends the name of a sample.
         name = f"{tar.count:08d}"
@@ -58,7 +57,6 @@ class WebDataset(Writer):
         tar.add(name, files)
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for tar in self._open.values():
             tar.close()
         self._write("classes.json", json.dumps(list(self._classes), ensure_ascii=False) + "\n")
@@ -130,7 +128,6 @@ class Parquet(Writer):
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         row: dict[str, Any] = {"image": {"bytes": image.data, "path": image.key}, "key": image.key}
         row |= {"label": image.labels[0] if image.labels else None, "labels": list(image.labels)}
         for label, runs in image.masks.items():
@@ -153,7 +150,6 @@ class Parquet(Writer):
         self._rows[split] = []
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for split, rows in self._rows.items():
             if rows:
                 self._flush(split)
@@ -178,7 +174,6 @@ class ArrayRecord(Writer):
         self._counts: dict[str, list[int]] = {}
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         if image.split not in self._files:
             path = self._new_file(f"{image.split}-00000-of-00001.array_record")
             # Each record can be read without its neighbors.
@@ -189,7 +184,6 @@ class ArrayRecord(Writer):
         self._counts[image.split][1] += len(image.payload)
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for file in self._files.values():
             file.close()
         splits = [

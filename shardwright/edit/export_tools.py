@@ -52,7 +52,6 @@ class Coco(Writer):
         self._annotations: list[dict[str, Any]] = []
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.key}", image.data)
         number = len(self._images) + 1
         shape = {"height": image.height, "width": image.width}
@@ -85,7 +84,6 @@ class Coco(Writer):
         self._annotations.append(row)
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         categories = [{"id": number, "name": name} for name, number in self._ids.items()]
         document = {"images": self._images, "annotations": self._annotations, "categories": categories}
         self._write("annotations.json", json.dumps(document, ensure_ascii=False) + "\n")
@@ -123,7 +121,6 @@ class Voc(Writer):
         self._palette = _voc_palette() if self._classes == VOC_CLASSES else _own_palette(len(self._classes))
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         name = stem(image.key).replace("/", "_")
         self._write(f"JPEGImages/{name}.{extension(image)}", image.data)
         self._lists.setdefault(image.split, []).append(name)
@@ -152,7 +149,6 @@ class Voc(Writer):
         return f"<annotation><filename>{escape(name)}</filename>{size}{objects}</annotation>\n"
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for split, names in self._lists.items():
             folder = "Segmentation" if self._manifest.labels == MASKS else "Main"
             self._write(f"ImageSets/{folder}/{split}.txt", "".join(f"{name}\n" for name in names))
@@ -191,7 +187,6 @@ class Yolo(Writer):
         self._names = dict.fromkeys(self._classes)
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.split}/{image.key}", image.data)
         lines = []
         for label, runs in image.masks.items():
@@ -207,7 +202,6 @@ class Yolo(Writer):
         self._write(f"labels/{image.split}/{stem(image.key)}.txt", "".join(lines))
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         known = {"eval": "val"}
         splits = {known.get(split, split): f"{IMAGES}/{split}" for split in self._manifest.splits}
         names = dict(enumerate(self._names))
@@ -223,7 +217,6 @@ class LabelMe(Writer):
     BOXES_WITH_MASKS = False
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.key}", image.data)
         shapes = []
         boxes = [] if self._manifest.labels == MASKS else image.boxes
@@ -273,7 +266,6 @@ class ImageFolder(Writer):
         self._folders = class_folders(manifest.classes, manifest.ignores)
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         if not image.labels:
             raise CheckFailed(f"{image.key}: has no class, and imagefolder has no place for it. Use --to csv.")
         folder = self._folders[self._classes[image.labels[0]]]

@@ -241,11 +241,9 @@ class Unpacked(io.RawIOBase):
         self._waiting = b""
 
     def readable(self) -> bool:
-        """See `io.RawIOBase`."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """See `io.RawIOBase`."""
         while True:
             if self._engine.eof:
                 self._waiting = self._engine.unused_data or self._file.read(_CHUNK)

@@ -60,7 +60,7 @@ def sound_staged(folder):
             count += 1
             shard = shard_path(*planned)
             assert checksum_file(staging.path(shard)) == result.info.checksum
-            assert checksum_file(staging.path(index_path(shard))) == result.index_checksum
+            assert checksum_file(staging.path(index_path(shard))) == result.files[index_path(shard)][1]
     return count
 
 
