@@ -157,7 +157,9 @@ def _plan(hashes: Hashes, limit: int) -> _Plan:
     """Returns the bands to search, each as its bits and the most bits that may differ in it."""
     if len(hashes) < 2:
         return []
-    bits = _varying_bits(hashes)
+    # Bits that are not the same in all hashes, those first that are set in about half of them.
+    shares = [abs(2 * int((hashes >> np.uint64(bit) & np.uint64(1)).sum()) - len(hashes)) for bit in range(_BITS)]
+    bits = sorted((bit for bit in range(_BITS) if shares[bit] < len(hashes)), key=lambda bit: (shares[bit], bit))
     if len(bits) <= limit:
         return [((), 0)]  # All are near each other.
     plans = []
@@ -173,12 +175,6 @@ def _plan(hashes: Hashes, limit: int) -> _Plan:
     everything: _Plan = [((), 0)]
     plans.append((_band_cost(hashes, (), 0), everything))
     return min(plans, key=lambda priced: priced[0])[1]
-
-
-def _varying_bits(hashes: Hashes) -> list[int]:
-    """Bits that are not the same in all hashes, those first that are set in about half of them."""
-    shares = [abs(2 * int((hashes >> np.uint64(bit) & np.uint64(1)).sum()) - len(hashes)) for bit in range(_BITS)]
-    return sorted((bit for bit in range(_BITS) if shares[bit] < len(hashes)), key=lambda bit: (shares[bit], bit))
 
 
 def _band_cost(hashes: Hashes, band: tuple[int, ...], radius: int) -> float:

@@ -78,11 +78,13 @@ def find_duplicates(
         CheckFailed: there are duplicates or conflicts, and they are not to be.
     """
     found: list[tuple[str, str, Callable[[int, int], str], _Firsts]] = [
-        ("exact", options.exact, _same_bytes, equal_clusters(digests, alive))
+        ("exact", options.exact, lambda *_: SAME_BYTES, equal_clusters(digests, alive))
     ]
     if options.pixels is not None:
         assert probed is not None
-        found.append(("pixel", options.pixels, _same_pixels, equal_clusters(probed.pixels, alive & probed.sound)))
+        found.append(
+            ("pixel", options.pixels, lambda *_: SAME_PIXELS, equal_clusters(probed.pixels, alive & probed.sound))
+        )
     if options.near is not None:
         assert probed is not None
         hashes = probed.hashes[:, ImageHashes._fields.index(options.near.hash)]
@@ -121,16 +123,6 @@ def kept_image_of(reason: str) -> KeptImage | None:
     """Returns the image that the reason of a ledger row names as the same; `None` if it names none."""
     match = _REASON.match(reason)
     return None if match is None else KeptImage(match[2], match[1] is not None)
-
-
-def _same_bytes(image: int, other: int) -> str:
-    del image, other
-    return SAME_BYTES
-
-
-def _same_pixels(image: int, other: int) -> str:
-    del image, other
-    return SAME_PIXELS
 
 
 def _near_looks(name: str, hashes: npt.NDArray[np.uint64]) -> Callable[[int, int], str]:

@@ -118,7 +118,11 @@ class Voc(Writer):
                 "or ignored pixels, so that the class would be lost. Use --to coco."
             )
         # With VOC's palette, readers take the values for VOC's classes.
-        self._palette = _voc_palette() if self._classes == VOC_CLASSES else _own_palette(len(self._classes))
+        colors = [palette_color(value) - COLOR for value in range(256)]
+        if self._classes != VOC_CLASSES:
+            own = [int.from_bytes(bytes(class_color(label)[:3]), "big") for label in range(len(self._classes))]
+            colors = [0, *own, *[0xE0E0C0] * (255 - len(own))]
+        self._palette = [channel for color in colors for channel in color.to_bytes(3, "big")]
 
     def add(self, image: ExportedImage) -> None:
         name = stem(image.key).replace("/", "_")
@@ -154,24 +158,12 @@ class Voc(Writer):
             self._write(f"ImageSets/{folder}/{split}.txt", "".join(f"{name}\n" for name in names))
         # VOC has no list of classes. The background is value 0; without it, readers take names that are numbers for
         # the values, and a class called `void` for value 0.
-        background = (_background(self._classes),) if self._manifest.labels == MASKS else ()
-        self._write("classes.txt", "".join(f"{name}\n" for name in (*background, *self._classes)))
-
-
-def _background(classes: Sequence[str]) -> str:
-    """Returns a name of the background that readers know and no class has; voc has fewer classes than there are."""
-    spellings = product(*zip("_background_", "_BACKGROUND_", strict=True))
-    return next(name for name in map("".join, spellings) if name not in classes)
-
-
-def _voc_palette() -> list[int]:
-    return [channel for value in range(256) for channel in (palette_color(value) - COLOR).to_bytes(3, "big")]
-
-
-def _own_palette(classes: int) -> list[int]:
-    colors = [(0, 0, 0), *(class_color(label)[:3] for label in range(classes))]
-    colors += [(224, 224, 192)] * (256 - len(colors))
-    return [channel for color in colors for channel in color]
+        names = list(self._classes)
+        if self._manifest.labels == MASKS:
+            # A name of the background that readers know and no class has: voc has fewer classes than there are.
+            spellings = map("".join, product(*zip("_background_", "_BACKGROUND_", strict=True)))
+            names.insert(0, next(name for name in spellings if name not in self._classes))
+        self._write("classes.txt", "".join(f"{name}\n" for name in names))
 
 
 class Yolo(Writer):

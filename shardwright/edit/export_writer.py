@@ -229,7 +229,7 @@ class FurtherFeatures:
                     self.left_out.add(name)
                 else:
                     found[name] = plain
-                    self.kinds[name] = _kind(values)
+                    self.kinds[name] = "bytes" if isinstance(values, list) else values.dtype.name
         file_name = view.example.texts(self._file_name) if self._file_name else []
         if file_name and file_name != [image.rpartition("/")[2]]:
             found[FILE_NAME] = file_name
@@ -272,10 +272,6 @@ def class_separator(classes: Sequence[str]) -> str:
 def exported_folders(folders: Mapping[str, str], unlabeled: bool) -> dict[str, str]:
     """Returns folder -> class, as `export.json` has it."""
     return {**{folder: name for name, folder in folders.items()}, **({UNLABELED: ""} if unlabeled else {})}
-
-
-def _kind(values: DecodedFeature) -> str:
-    return "bytes" if isinstance(values, list) else values.dtype.name
 
 
 def _plain(values: DecodedFeature) -> list[Any] | None:

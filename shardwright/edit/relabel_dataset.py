@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from shardwright.config.canonical import recipe_options
@@ -169,10 +169,13 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[li
         CheckFailed: no image has any, or some have none and `way` is `fail`.
     """
     if not any(survey.listed):
-        names = ", ".join(survey.names[:_SHOWN])
+        names, known = ", ".join(survey.names[:_SHOWN]), frozenset(keys)
+        # Folders before a key in one of the names.
+        cuts = ((name, cut + 1) for name in survey.names for cut, character in enumerate(name) if character == "/")
+        found = next((name[:cut] for name, cut in cuts if name[cut:] in known), None)
+        fix = "" if found is None else f" Remove {found!r} from the beginning of the names in the file."
         raise CheckFailed(
-            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}."
-            f"{_prefix_to_remove(survey.names, frozenset(keys))}"
+            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}.{fix}"
         )
     missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
     if missing and way == FAIL:
@@ -184,13 +187,6 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[li
         return missing, []
     where = f"{len(missing)} of {counted(len(keys), 'image')} have no row in {os.path.basename(labels)}"
     return missing, [f"{where}, and are written without annotations (--unlisted-images {way}): {shorten(missing)}"]
-
-
-def _prefix_to_remove(names: Iterable[str], keys: Collection[str]) -> str:
-    """Returns a sentence on folders before a key in one of the names; empty if there are none."""
-    cuts = ((name, cut + 1) for name in names for cut, character in enumerate(name) if character == "/")
-    found = next((name[:cut] for name, cut in cuts if name[cut:] in keys), None)
-    return "" if found is None else f" Remove {found!r} from the beginning of the names in the file."
 
 
 def _open(

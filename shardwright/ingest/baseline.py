@@ -27,7 +27,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.lineage.ancestry import ARTIFACTS, PUSHED, Artifact, Family, find_artifacts, read_artifact
-from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, Blessing, read_blessing
+from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, read_blessing
 from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.paths import real_path
@@ -117,18 +117,15 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
                 f"Restore it (`shardwright lineage {model.place}` shows its digest), or name a dataset by its path.",
             )
         shaping = [path for path in asked if path != COPIED]
-        if shaping and found.data == data and without_previous_splits(found.recipe) == _fresh(config, classes):
+        # The options without a dataset that splits are kept from.
+        fresh = without_previous_splits(IngestRecipe.of(_with(config, None), classes).options())
+        if shaping and found.data == data and without_previous_splits(found.recipe) == fresh:
             before = found.parents.get(PREVIOUS)
             found = None if before is None else _known(family.find(PREVIOUS, before), before, shaping[0], root)
     resolved = _with(config, None if found is None else found.place)
     return (
         replace(resolved, reuse_from=None if last is None else last.place) if config.reuse_from == BLESSED else resolved
     )
-
-
-def _fresh(config: Config, classes: Sequence[str]) -> str:
-    """Returns the options of a configuration without a dataset that its splits are kept from."""
-    return without_previous_splits(IngestRecipe.of(_with(config, None), classes).options())
 
 
 def _dataset_of(model: Artifact, family: Family) -> Artifact | None:
@@ -218,7 +215,7 @@ class BaselineRequest:
             found = read_artifact(path, whole=False)
         except DatasetError as error:
             raise ConfigError(self.options[0], f"{error} It is the dataset of the blessed model", _FIX) from None
-        _check_digest(self.options[0], path, found.digest, _digest(blessing))
+        _check_digest(self.options[0], path, found.digest, blessing.examples.get(DIGEST, ""))
         return found
 
     def copied_from(self, found: Artifact) -> str | None:
@@ -307,10 +304,6 @@ def _kept_from(path: str) -> dict[str, str]:
         return {str(option): _at(path, str(where)) for option, where in given.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise DatasetError(f"{path}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
-
-
-def _digest(blessing: Blessing) -> str:
-    return blessing.examples.get(DIGEST, "")
 
 
 def _digest_at(path: str) -> str:

@@ -193,7 +193,11 @@ def copy_images(source: CopySource, root: str, jobs: Sequence[Job], options: Ima
     """
     copies = examples_at(source, ((job.file.copied, None) for job in jobs if job.file.copied))
     files = read_each(
-        root, (job for job in jobs if not job.file.copied), _path, lambda job: job.file.size, lambda job: job.file.pin
+        root,
+        (job for job in jobs if not job.file.copied),
+        lambda job: job.file.path,
+        lambda job: job.file.size,
+        lambda job: job.file.pin,
     )
     for job in jobs:
         if not job.file.copied:
@@ -205,10 +209,6 @@ def copy_images(source: CopySource, root: str, jobs: Sequence[Job], options: Ima
                 with suppress(OSError):
                     job.data = read_bytes(job.file.path, job.file.pin)
         yield job
-
-
-def _path(job: Job) -> str:
-    return job.file.path
 
 
 def stored_image(source: CopySource, record: LazyExample) -> bytes:
@@ -260,11 +260,7 @@ def examples_at(
     """Reads records; see `records_at`. `None` also for one that is not an Example."""
     files = [os.path.join(source.root, shard) for shard in source.shards]
     for item, payload in records_at(files, locations):
-        yield item, None if payload is None else _example(payload)
-
-
-def _example(payload: bytes) -> LazyExample | None:
-    try:
-        return LazyExample(payload)
-    except RecordError:
-        return None
+        example = None
+        with suppress(RecordError):
+            example = None if payload is None else LazyExample(payload)
+        yield item, example

@@ -149,17 +149,12 @@ def measured(files: Iterable[tuple[_Item, Decoded | _Other]]) -> Iterator[tuple[
 
 
 def _measured(files: Sequence[tuple[_Item, Decoded | _Other]]) -> Iterator[tuple[_Item, ProbeRow | _Other]]:
-    rows = iter(_rows_of([file for _, file in files if isinstance(file, Decoded)]))
+    decoded = [file for _, file in files if isinstance(file, Decoded)]
+    lumas = [file.picture.convert("L") for file in decoded]
+    looked = zip(decoded, lumas, hashes_of(lumas) if lumas else (), strict=True)
+    rows = iter([ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in looked])
     for item, file in files:
         yield item, next(rows) if isinstance(file, Decoded) else file
-
-
-def _rows_of(decoded: Sequence[Decoded]) -> list[ProbeRow]:
-    if not decoded:
-        return []
-    lumas = [one.picture.convert("L") for one in decoded]
-    looked = zip(decoded, lumas, hashes_of(lumas), strict=True)
-    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in looked]
 
 
 def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> Decoded | ProbeRow:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
@@ -103,7 +104,8 @@ def read_artifact(place: str, *, whole: bool = True) -> Artifact:
     row = _lineage_row(place, problems)
     manifest = _manifest(place, problems)
     if row is None and manifest is None:
-        raise DatasetError(f"{place}: has no {LINEAGE_FILE}, so its sources are unknown.{_sentence(problems)}")
+        found = f" {'; '.join(problems)}." if problems else ""
+        raise DatasetError(f"{place}: has no {LINEAGE_FILE}, so its sources are unknown.{found}")
     if row is None:
         assert manifest is not None
         parents = {} if manifest.parent is None else {INPUT: manifest.parent}
@@ -279,7 +281,10 @@ def _disagreements(row: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
 
 
 def _changed_files(place: str, files: str) -> Iterator[str]:
-    if files and files != files_digest(_served(place)):
+    # A Trainer's has the files of the model one folder below.
+    below = f"{place}/{_SERVED}"
+    served = below if contains(below, LINEAGE_FILE) else place
+    if files and files != files_digest(served):
         yield "its files are not those that it was made with"
     folder, name = os.path.split(place)
     if is_remote(place):
@@ -291,16 +296,6 @@ def _changed_files(place: str, files: str) -> Iterator[str]:
         return
     if wrong:
         yield f"its files are not those that {BLESSING_FILE} blessed"
-
-
-def _served(place: str) -> str:
-    """Returns the folder with the files of a model: a Trainer's has them one folder below."""
-    below = f"{place}/{_SERVED}"
-    return below if contains(below, LINEAGE_FILE) else place
-
-
-def _sentence(problems: list[str]) -> str:
-    return f" {'; '.join(problems)}." if problems else ""
 
 
 def run_root_of(place: str) -> str | None:
@@ -330,7 +325,11 @@ def known_places(place: str, search: Iterable[str] = ()) -> Iterator[str]:
     else:
         parent = place.rpartition("/")[0]
         siblings = [f"{parent}/{name}" for name in list_names(parent)]
-        yield from (one for one in map_threads(_artifact_or_none, siblings, readers(place)) if one)
+
+        def is_artifact(folder: str) -> bool:
+            return contains(folder, LINEAGE_FILE) or contains(folder, MANIFEST_FILE)
+
+        yield from compress(siblings, map_threads(is_artifact, siblings, readers(place)))
     for folder in search:
         folder = folder.rstrip("/") if is_remote(folder) else os.path.abspath(folder)
         if not is_folder(folder):
@@ -369,7 +368,3 @@ def contains(place: str, name: str) -> bool:
     """Returns whether a file is in a folder or below a URL."""
     file = f"{place}/{name}"
     return buckets.stat(file) is not None if is_remote(file) else os.path.isfile(file)
-
-
-def _artifact_or_none(place: str) -> str | None:
-    return place if contains(place, LINEAGE_FILE) or contains(place, MANIFEST_FILE) else None

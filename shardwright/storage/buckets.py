@@ -200,7 +200,7 @@ def create(url: str, data: bytes) -> bool:
     try:
         return _call(url, attempt)
     except Missing:
-        raise _no_bucket(url) from None
+        raise UsageError(f"{'/'.join(url.split('/')[:3])}: there is no such bucket. Check the name.") from None
 
 
 def upload(url: str, path: str) -> None:
@@ -320,11 +320,6 @@ os.register_at_fork(after_in_child=_store.cache_clear)
 
 def _not_as_listed(url: str) -> CheckFailed:
     return CheckFailed(f"{url}: has been changed or deleted since the run listed it. Run it again.")
-
-
-def _no_bucket(url: str) -> UsageError:
-    scheme, bucket, _ = split_url(url)
-    return UsageError(f"{scheme}://{bucket}: there is no such bucket. Check the name.")
 
 
 @dataclass(eq=False)

@@ -178,7 +178,7 @@ class _Listed:
 
     def _take(self, pattern: Pattern, name: str, info: ObjectInfo) -> None:
         parts = name.split("/")
-        if any(is_hidden(part) and part not in (".", "..") for part in parts) or not _takes(pattern, parts):
+        if any(is_hidden(part) and part not in (".", "..") for part in parts) or not pattern.matches(name):
             return
         key, problem = key_of(name)
         problem = problem or _problem_of(name, info)
@@ -198,14 +198,6 @@ def _updated(info: ObjectInfo) -> float:
 def _literal(segment: str) -> str:
     """Returns the part of a pattern's segment before its first wildcard."""
     return segment[: next((i for i in range(len(segment)) if has_wildcard(segment[: i + 1])), len(segment))]
-
-
-def _takes(pattern: Pattern, parts: Iterable[str]) -> bool:
-    *folders, name = parts
-    states = pattern.start()
-    for folder in folders:
-        states = pattern.into_folder(states, folder)
-    return pattern.takes_file(states, name)
 
 
 def _problem_of(name: str, info: ObjectInfo) -> tuple[str, str] | None:

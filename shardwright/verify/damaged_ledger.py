@@ -11,28 +11,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from shardwright.dataset import ledger
 from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.ledger import STATUSES, WRITTEN, LedgerRow
-from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.manifest import IndexRow, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.storage import open_file, read_bytes
 from shardwright.storage.checksum import checksum_of, new_checksum
 from shardwright.storage.fingerprint import canonical_json
-from shardwright.untrusted.json_text import parse_untrusted_json
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding
-
-
-class IndexRow(NamedTuple):
-    """One line of an index."""
-
-    key: str
-    offset: int
-    length: int
 
 
 @dataclass(frozen=True)
@@ -63,12 +53,10 @@ def read_index(file: Path) -> Index:
 
 def _index_row(line: bytes) -> IndexRow | None:
     try:
-        row = IndexRow(**parse_untrusted_json(line))
-        whole = canonical_json(row._asdict()).encode("utf-8") + b"\n" == line
-    except (ValueError, TypeError):
+        row = IndexRow.from_json(line)
+        return row if canonical_json(row._asdict()).encode("utf-8") + b"\n" == line else None
+    except (ValueError, KeyError, TypeError):
         return None
-    sound = isinstance(row.key, str) and type(row.offset) is int and type(row.length) is int
-    return row if whole and sound else None
 
 
 def read_ledger(file: Path) -> Iterator[tuple[bytes, LedgerRow | None]]:
@@ -129,7 +117,8 @@ def check_ledger(dataset: ImageDataset) -> LedgerCheck:
                 digest.update(line)
                 check.bytes += len(line)
                 if row is not None:
-                    counts.update(_counted(row))
+                    what_of = f"records/{row.split}" if row.status == ledger.WRITTEN else f"{row.status}/{row.code}"
+                    counts.update(("inputs", row.status, what_of))
                     if row.key == before:
                         again.append(VerifyFinding(part, what.ROW, "another row of this key", key=row.key, line=number))
                     before = row.key
@@ -140,12 +129,6 @@ def check_ledger(dataset: ImageDataset) -> LedgerCheck:
     if not check.findings:
         check.findings += [*_totals(dataset.manifest, counts), *again]
     return check
-
-
-def _counted(row: LedgerRow) -> Iterator[str]:
-    yield "inputs"
-    yield row.status
-    yield f"records/{row.split}" if row.status == ledger.WRITTEN else f"{row.status}/{row.code}"
 
 
 def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[VerifyFinding]:

@@ -107,30 +107,20 @@ def check_shard(task: ShardTask) -> ShardCheck:
         problem = f"contains {len(records)} records, the manifest lists {shard.records}"
         check.findings.append(VerifyFinding(shard.path, what.TOTALS, problem))
     if not whole and not walk.findings:
-        check.findings.append(_unplaced(shard, size))
+        code, problem = what.HASH, "its BLAKE3 is not the manifest's, though every record's checksum holds"
+        if size != shard.bytes:
+            code, problem = what.SIZE, f"{size} bytes, the manifest lists {shard.bytes}"
+        check.findings.append(VerifyFinding(shard.path, code, problem))
     index_whole = index.checksum == task.index_checksum
     if index.problem:
         check.findings.append(VerifyFinding(index_path, what.MISSING, index.problem))
     elif whole or not index_whole:
         check.findings += _index_findings(task, index_path, index, records, index_whole)
-    if index_whole:
-        check.findings += _end_findings(shard, index_path, index)
-    return check
-
-
-def _unplaced(shard: LocatedShard, size: int) -> VerifyFinding:
-    if size != shard.bytes:
-        return VerifyFinding(shard.path, what.SIZE, f"{size} bytes, the manifest lists {shard.bytes}")
-    return VerifyFinding(
-        shard.path, what.HASH, "its BLAKE3 is not the manifest's, though every record's checksum holds"
-    )
-
-
-def _end_findings(shard: LocatedShard, path: str, index: Index) -> Iterator[VerifyFinding]:
     ends = [row.key if row else None for row in (index.rows[:1] + index.rows[-1:])] or [None, None]
-    if ends != [shard.first_key, shard.last_key]:
+    if index_whole and ends != [shard.first_key, shard.last_key]:
         problem = f"first and last key are {ends}, the manifest lists {[shard.first_key, shard.last_key]}"
-        yield VerifyFinding(path, what.TOTALS, problem)
+        check.findings.append(VerifyFinding(index_path, what.TOTALS, problem))
+    return check
 
 
 class _Walk:

@@ -111,7 +111,8 @@ def verify(
     """
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
-    if _is_file(str(directory)):
+    path = str(directory)
+    if buckets.stat(path) is not None if is_remote(path) else os.path.isfile(path):
         if deep:
             raise UsageError(f"--deep: {directory} is a file, and only a dataset contains hashes. Omit --deep.")
         return verify_file(str(directory))
@@ -122,10 +123,6 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="shardwright-verify-") as folder:
         there = fetch_all_but_shards(url, Path(folder))
         return _verify(Path(folder), url, there, url, workers, deep, quiet)
-
-
-def _is_file(path: str) -> bool:
-    return buckets.stat(path) is not None if is_remote(path) else os.path.isfile(path)
 
 
 def _verify(
