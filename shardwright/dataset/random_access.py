@@ -212,7 +212,10 @@ def records_at(
     for piece, data in pieces:
         for offset, length, item in piece.wanted:
             begin = offset - piece.start
-            yield item, _payload(data[begin : begin + length])
+            payload = None
+            with suppress(RecordError):
+                payload = unframe(data[begin : begin + length])
+            yield item, payload
 
 
 def _pieces(places: Iterable[tuple[Sequence[int], _Item]]) -> Iterator[_Piece]:
@@ -230,13 +233,6 @@ def _pieces(places: Iterable[tuple[Sequence[int], _Item]]) -> Iterator[_Piece]:
         piece.wanted.append((offset, length, item))
     if piece is not None:
         yield piece
-
-
-def _payload(framed: bytes) -> bytes | None:
-    try:
-        return unframe(framed)
-    except RecordError:
-        return None
 
 
 class RecordLocation(NamedTuple):

@@ -280,7 +280,8 @@ def derive(
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
     names = ShardNames(shards.filename_template)
-    planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
+    counts = {split: shards_of(shards, len(lengths), sum(lengths)) for split, lengths in sorted(sizes.items())}
+    planned = [PlannedShard(split, number, count) for split, count in counts.items() for number in range(count)]
     rows = _rows(sources, how, keys)
     plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
     if (done := open_if_committed(out, plan.fingerprint)) is not None:
@@ -370,11 +371,6 @@ def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[s
                     lengths.append(length)
                     keys[-1].append(text_number(key))
     return sizes, keys
-
-
-def _planned(split: str, lengths: array[int], shards: ShardsConfig) -> list[PlannedShard]:
-    count = shards_of(shards, len(lengths), sum(lengths))
-    return [PlannedShard(split, number, count) for number in range(count)]
 
 
 def _rows(sources: Sequence[ImageDataset], how: Derived, written: Iterable[array[int]]) -> list[LedgerRow]:

@@ -109,7 +109,8 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
     if blessing is not None:
         model = read_artifact(os.path.join(root, PUSHED, blessing.model), whole=False)
         family = Family(place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(os.path.join(root, folder)))
-        found = last = _dataset_of(model, family)
+        transformed = family.find(_DATASET, model.parents.get(_DATASET, ""))
+        found = last = None if transformed is None else family.find(_INPUT, transformed.parents.get(_INPUT, ""))
         if found is None:
             raise ConfigError(
                 asked[0],
@@ -126,11 +127,6 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
     return (
         replace(resolved, reuse_from=None if last is None else last.place) if config.reuse_from == BLESSED else resolved
     )
-
-
-def _dataset_of(model: Artifact, family: Family) -> Artifact | None:
-    transformed = family.find(_DATASET, model.parents.get(_DATASET, ""))
-    return None if transformed is None else family.find(_INPUT, transformed.parents.get(_INPUT, ""))
 
 
 def _known(found: Artifact | None, digest: str, option: str, root: str) -> Artifact:

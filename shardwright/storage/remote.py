@@ -7,6 +7,7 @@ consoles make; names with empty segments, `.` or `..`, or with a NUL are refused
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TextIO
@@ -169,7 +170,7 @@ class _Listed:
         # A folder of masks is left out with everything in it, unless the images themselves are in it.
         inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
         # The text before the first wildcard limits the listing.
-        literal = _literal(segments[0])
+        literal = re.split(r"[*?\[]", segments[0])[0]
         for info in buckets.list_objects(folder + literal) if literal else buckets.list_tree(folder):
             self.any = True
             name = info.name[start:]
@@ -193,11 +194,6 @@ class _Listed:
 
 def _updated(info: ObjectInfo) -> float:
     return info.updated
-
-
-def _literal(segment: str) -> str:
-    """Returns the part of a pattern's segment before its first wildcard."""
-    return segment[: next((i for i in range(len(segment)) if has_wildcard(segment[: i + 1])), len(segment))]
 
 
 def _problem_of(name: str, info: ObjectInfo) -> tuple[str, str] | None:

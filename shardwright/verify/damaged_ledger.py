@@ -9,12 +9,13 @@ import io
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from shardwright.dataset import ledger
 from shardwright.dataset import manifest as dataset_manifest
-from shardwright.dataset.ledger import STATUSES, WRITTEN, LedgerRow
+from shardwright.dataset.ledger import WRITTEN, LedgerRow
 from shardwright.dataset.manifest import IndexRow, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
@@ -63,16 +64,11 @@ def read_ledger(file: Path) -> Iterator[tuple[bytes, LedgerRow | None]]:
     """Yields the lines of a ledger's part, each with its row, `None` for a damaged line. May raise `OSError`."""
     with open_file(str(file)) as lines:
         for line in lines:
-            yield line, _ledger_row(line)
-
-
-def _ledger_row(line: bytes) -> LedgerRow | None:
-    try:
-        row = LedgerRow.from_json(line.decode("utf-8"))
-        whole = row.to_json().encode("utf-8") + b"\n" == line
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return row if whole and isinstance(row.key, str) and row.status in STATUSES else None
+            row = None
+            with suppress(ValueError, TypeError, RecursionError):
+                row = LedgerRow.from_json(line.decode("utf-8"))
+                row = row if row.to_json().encode("utf-8") + b"\n" == line else None
+            yield line, row
 
 
 def ledger_keys(root: Path, parts: Sequence[str], split: str, shard: int) -> dict[int, str]:

@@ -77,7 +77,8 @@ def view_record(payload: bytes, where: str) -> RecordView:
     except RecordError as error:
         raise DatasetError(f"{where}: not a tf.train.Example: {error}.") from None
     views = tuple(_view(name, values) for name, values in sorted(example.items()))
-    pictures = [name for name, values in example.items() if _is_picture(values)]
+    single = {name: values[0] for name, values in example.items() if isinstance(values, list) and len(values) == 1}
+    pictures = [name for name, value in single.items() if is_image(value)]
     # A mask may be stored as a picture, too.
     whole = [name for name in pictures if "segmentation" not in name and "mask" not in name]
     return RecordView(where, len(payload), views, next(iter(whole or pictures), ""))
@@ -110,10 +111,6 @@ def record_of_file(path: str, number: int) -> bytes:
 def kind_of(values: DecodedFeature) -> str:
     """Returns the kind of a feature: `bytes`, `int64` or `float32`."""
     return "bytes" if isinstance(values, list) else str(values.dtype.name)
-
-
-def _is_picture(values: DecodedFeature) -> bool:
-    return isinstance(values, list) and len(values) == 1 and is_image(values[0])
 
 
 def _view(name: str, values: DecodedFeature) -> FeatureView:

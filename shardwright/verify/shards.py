@@ -291,17 +291,15 @@ def verify_file(path: str) -> VerifyReport:
                 else:
                     count += 1
                     size += len(record.payload)
-                    found += _ambiguities(path, record.number, record.offset, record.payload)
+                    try:
+                        check_example(record.payload)
+                    except AmbiguousExample as error:
+                        problem = str(error)
+                        found.append(
+                            VerifyFinding(path, what.PAYLOAD, problem, record=record.number, offset=record.offset)
+                        )
+                    except RecordError:
+                        continue  # Payloads of another kind are none of our business.
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
     return VerifyReport(path, tuple(found), 1, count, size)
-
-
-def _ambiguities(path: str, number: int, offset: int, payload: bytes) -> Iterator[VerifyFinding]:
-    """Yields what is wrong with an Example that parsers read differently; other payloads are none of our business."""
-    try:
-        check_example(payload)
-    except AmbiguousExample as error:
-        yield VerifyFinding(path, what.PAYLOAD, str(error), record=number, offset=offset)
-    except RecordError:
-        return
