@@ -156,6 +156,19 @@ class BlockFile:
                 rest[0] = rest[0][done:]
 
 
+def _copy(source: int, target: int) -> int:
+    """Has the system copy a file to the end of another one, as far as it can; returns the number of bytes."""
+    copied = 0
+    if hasattr(os, "copy_file_range"):  # Not on macOS.
+        try:
+            while done := os.copy_file_range(source, target, _AT_MOST, offset_src=copied):
+                copied += done
+        except OSError as error:
+            if error.errno not in _CANNOT_COPY:
+                raise
+    return copied
+
+
 class WholeFile(BlockFile):
     """A file that appears under its name, whole, when the block ends without an error.
 
@@ -218,19 +231,6 @@ def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int]
                 part.write(line.encode("utf-8"))
         hashes.append(part.checksum)
     return hashes
-
-
-def _copy(source: int, target: int) -> int:
-    """Has the system copy a file to the end of another one, as far as it can; returns the number of bytes."""
-    copied = 0
-    if hasattr(os, "copy_file_range"):  # Not on macOS.
-        try:
-            while done := os.copy_file_range(source, target, _AT_MOST, offset_src=copied):
-                copied += done
-        except OSError as error:
-            if error.errno not in _CANNOT_COPY:
-                raise
-    return copied
 
 
 @contextmanager

@@ -43,54 +43,6 @@ _NOT_A_FILE = "not a file: a pipe, a socket or a device"
 _FILES = mapped(digest, key=relative_path)
 
 
-def fetch_all_but_shards(url: str, folder: Path) -> Lying:
-    """Fetches the files of a dataset but the shards; of other files, the names only.
-
-    Args:
-        url: URL of the dataset.
-        folder: an empty folder.
-
-    Raises:
-        UsageError: the bucket is missing or access is denied.
-        StorageError: the object store does not answer.
-    """
-    start = len(split_url(url)[2]) + 1
-    names = {info.name[start:] for info in buckets.list_objects(f"{url}/") if not info.name.endswith("/")}
-    for name in names & {MANIFEST_FILE, BUILD_FILE}:
-        _fetch(url, name, folder / name)
-    manifest = _read_manifest(folder / MANIFEST_FILE)[0]
-    listed = names if manifest is None else listed_by(folder, manifest).paths
-    small = [name for name in names & set(listed) if not name.startswith(_SHARDS) and _stays_inside(name)]
-    list(map_threads(lambda name: _fetch(url, name, folder / name), small, readers(url)))
-    return Lying(files=names)
-
-
-def check_fetched(task: ShardTask) -> ShardCheck:
-    """Fetches a shard, checks it with `check_shard`, and deletes it."""
-    file = Path(task.shard.file)
-    try:
-        if _stays_inside(task.shard.path):
-            _fetch(task.url, task.shard.path, file)
-        return check_shard(task)
-    finally:
-        file.unlink(missing_ok=True)
-
-
-def _stays_inside(name: str) -> bool:
-    """Returns whether an untrusted file name stays inside the folder that it is joined to."""
-    return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
-
-
-def _fetch(url: str, name: str, target: Path) -> None:
-    """Fetches a file, if it exists."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with open_file(f"{url}/{name}") as source, target.open("wb") as out:
-            shutil.copyfileobj(source, out, _CHUNK)
-    except FileNotFoundError:
-        return
-
-
 def verify(
     directory: str | os.PathLike[str], *, workers: int | None = None, deep: bool = False, quiet: bool = True
 ) -> VerifyReport:
@@ -167,27 +119,6 @@ def _verify(
     return VerifyReport(shown, tuple(found), len(tasks), records, size)
 
 
-def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Iterator[ShardCheck]:
-    if url:
-        # A forked process must not use its parent's connections, and fetching takes most of the time.
-        return map_threads(check_fetched, tasks, workers or _FETCHED_AT_ONCE, lambda task: task.shard.bytes)
-    if workers is None:
-        total = sum(task.shard.bytes for task in tasks)
-        workers = usable_cores() if total > _BYTES_WORTH_PROCESSES else 1
-    lost = "A process that was reading a shard has died; out of memory? Try fewer --workers."
-    return map_processes(check_shard, tasks, min(workers, len(tasks)), lost)
-
-
-def _check_depth(manifest: Manifest) -> None:
-    needed = ("image/encoded", image_feature(manifest.image_checksum))
-    if not all(manifest.stored(name) in manifest.features for name in needed):
-        raise UsageError(f"--deep: the records contain no {' with '.join(needed)} to compare. Verify without it.")
-    changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
-    if manifest.kind != "ingest" or changed:
-        how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
-        raise UsageError(f"--deep: the hashes are those of the files, and {how} stores other bytes. Verify without it.")
-
-
 def _read_manifest(file: Path) -> tuple[Manifest | None, str, bool]:
     """Returns the manifest; the problem, if there is one; and whether it is that another version wrote the dataset."""
     try:
@@ -198,6 +129,16 @@ def _read_manifest(file: Path) -> tuple[Manifest | None, str, bool]:
     if manifest.to_json() != text:
         return None, "damaged: the same content is written in other bytes", False
     return manifest, "", False
+
+
+def _check_depth(manifest: Manifest) -> None:
+    needed = ("image/encoded", image_feature(manifest.image_checksum))
+    if not all(manifest.stored(name) in manifest.features for name in needed):
+        raise UsageError(f"--deep: the records contain no {' with '.join(needed)} to compare. Verify without it.")
+    changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
+    if manifest.kind != "ingest" or changed:
+        how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
+        raise UsageError(f"--deep: the hashes are those of the files, and {how} stores other bytes. Verify without it.")
 
 
 def _tasks(dataset: ImageDataset, deep: bool) -> Iterator[ShardTask]:
@@ -224,6 +165,17 @@ def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
                 shard, records=len(index.rows), checksum=checksum_file(file), first_key=keys[0], last_key=keys[-1]
             )
             yield ShardTask(str(root), shard, number, index.checksum, ledger, deep=False)
+
+
+def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Iterator[ShardCheck]:
+    if url:
+        # A forked process must not use its parent's connections, and fetching takes most of the time.
+        return map_threads(check_fetched, tasks, workers or _FETCHED_AT_ONCE, lambda task: task.shard.bytes)
+    if workers is None:
+        total = sum(task.shard.bytes for task in tasks)
+        workers = usable_cores() if total > _BYTES_WORTH_PROCESSES else 1
+    lost = "A process that was reading a shard has died; out of memory? Try fewer --workers."
+    return map_processes(check_shard, tasks, min(workers, len(tasks)), lost)
 
 
 def _check_facts(dataset: ImageDataset) -> tuple[int, list[VerifyFinding]]:
@@ -259,23 +211,6 @@ class Lying:
     empty: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
-class Listed:
-    """The files that a dataset lists.
-
-    Attributes:
-        paths: all of them; with `complete` unset, those that are known.
-        described: path -> its checksum, and the file that lists it, of those that belong to no shard and no ledger.
-        sizes: path -> bytes, where the manifest has them.
-        complete: whether `build.json` could be read.
-    """
-
-    paths: frozenset[str]
-    described: Mapping[str, tuple[str, str]]
-    sizes: Mapping[str, int]
-    complete: bool
-
-
 def lying_in(root: Path) -> Lying:
     """Walks through a folder without following links."""
     found, folders = Lying(), [""]
@@ -299,6 +234,23 @@ def lying_in(root: Path) -> Lying:
             else:
                 found.others[path] = _NOT_A_FILE
     return found
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The files that a dataset lists.
+
+    Attributes:
+        paths: all of them; with `complete` unset, those that are known.
+        described: path -> its checksum, and the file that lists it, of those that belong to no shard and no ledger.
+        sizes: path -> bytes, where the manifest has them.
+        complete: whether `build.json` could be read.
+    """
+
+    paths: frozenset[str]
+    described: Mapping[str, tuple[str, str]]
+    sizes: Mapping[str, int]
+    complete: bool
 
 
 def listed_by(root: Path, manifest: Manifest) -> Listed:
@@ -378,3 +330,51 @@ def check_sizes(root: Path, listed: Listed, damaged: set[str]) -> Iterator[Verif
             continue
         if actual != size:
             yield VerifyFinding(path, what.SIZE, f"{actual} bytes, the manifest lists {size}")
+
+
+def fetch_all_but_shards(url: str, folder: Path) -> Lying:
+    """Fetches the files of a dataset but the shards; of other files, the names only.
+
+    Args:
+        url: URL of the dataset.
+        folder: an empty folder.
+
+    Raises:
+        UsageError: the bucket is missing or access is denied.
+        StorageError: the object store does not answer.
+    """
+    start = len(split_url(url)[2]) + 1
+    names = {info.name[start:] for info in buckets.list_objects(f"{url}/") if not info.name.endswith("/")}
+    for name in names & {MANIFEST_FILE, BUILD_FILE}:
+        _fetch(url, name, folder / name)
+    manifest = _read_manifest(folder / MANIFEST_FILE)[0]
+    listed = names if manifest is None else listed_by(folder, manifest).paths
+    small = [name for name in names & set(listed) if not name.startswith(_SHARDS) and _stays_inside(name)]
+    list(map_threads(lambda name: _fetch(url, name, folder / name), small, readers(url)))
+    return Lying(files=names)
+
+
+def check_fetched(task: ShardTask) -> ShardCheck:
+    """Fetches a shard, checks it with `check_shard`, and deletes it."""
+    file = Path(task.shard.file)
+    try:
+        if _stays_inside(task.shard.path):
+            _fetch(task.url, task.shard.path, file)
+        return check_shard(task)
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _fetch(url: str, name: str, target: Path) -> None:
+    """Fetches a file, if it exists."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open_file(f"{url}/{name}") as source, target.open("wb") as out:
+            shutil.copyfileobj(source, out, _CHUNK)
+    except FileNotFoundError:
+        return
+
+
+def _stays_inside(name: str) -> bool:
+    """Returns whether an untrusted file name stays inside the folder that it is joined to."""
+    return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
