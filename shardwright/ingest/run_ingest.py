@@ -30,7 +30,7 @@ from shardwright.ingest.write_shards import commit_ingest, write_range
 from shardwright.running.processes import map_processes, usable_cores, warm_up
 from shardwright.running.progress import counted, progress
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
-from shardwright.staging.damaged import damage
+from shardwright.staging.output import damage
 from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.locks import locked_folder

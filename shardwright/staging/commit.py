@@ -29,7 +29,7 @@ from shardwright.dataset.tfds_files import tfds_files
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.lineage import record
 from shardwright.staging import output
-from shardwright.staging.damaged import check_not_doubtful, replace_damaged
+from shardwright.staging.output import check_not_doubtful, replace_damaged
 from shardwright.staging.staged import PROBED, remove_empty_groups, staged_folders
 from shardwright.staging.staging import PlannedShard, ShardResult, Staging
 from shardwright.storage import buckets, durable, is_remote
