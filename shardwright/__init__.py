@@ -86,7 +86,7 @@ _HOMES = {
     "make_dataset": "ingest.run_ingest",
     "show_batch": "display.batches",
     "source": "dataset.source",
-    "steps_per_epoch": "dataset.epoch_steps",
+    "steps_per_epoch": "dataset.host_sharding",
     "verify_dataset": "verify:verify",
     "write_report": "report.page",
     "write_sample": "sample",
