@@ -210,13 +210,13 @@ class Derived(NamedTuple):
 
 
 def _write_split(
-    staging: Staging, plan: DatasetPlan, split: str, count: int, records: Iterator[RecordResult], names: ShardNames
+    staging: Staging, plan: DatasetPlan, split: str, count: int, records: Iterator[RecordResult], template: str
 ) -> Iterator[PlannedShard]:
     """Writes the shards of a split, of `count` records in all; yields each as it is done."""
     shards = [shard for shard in plan.shards if shard.split == split]
     for shard, (begin, end) in zip(shards, pairwise(shard_bounds(count, len(shards))), strict=True):
         own = islice(records, end - begin)
-        staging.write_shard(shard, own, names, facts=plan.facts(shard))
+        staging.write_shard(shard, own, ShardNames(template), facts=plan.facts(shard))
         # A shard that an earlier run has finished is not written again; its records are skipped.
         deque(own, maxlen=0)
         yield shard
@@ -279,7 +279,6 @@ def derive(
     if not any(len(lengths) for lengths in sizes.values()):
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
-    names = ShardNames(shards.filename_template)
     counts = {split: shards_of(shards, len(lengths), sum(lengths)) for split, lengths in sorted(sizes.items())}
     planned = [PlannedShard(split, number, count) for split, count in counts.items() for number in range(count)]
     rows = _rows(sources, how, keys)
@@ -299,7 +298,7 @@ def derive(
                 for split in sorted(sizes):
                     selected = select_records(sources, split, how.choose, how.digests)
                     records = (how.outcome(key, payload) for key, payload in selected)
-                    for _ in _write_split(staging, plan, split, len(sizes[split]), records, names):
+                    for _ in _write_split(staging, plan, split, len(sizes[split]), records, shards.filename_template):
                         shown.advance()
         except DatasetError:
             # Finished shards may contain records of a file that is not the manifest's.
