@@ -47,6 +47,14 @@ _MOST = {"contrast": 0.5, "sharpness": 4, "colorfulness": 2}
 # The ingest refuses larger images.
 _MOST_PIXELS = 2**29
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
+# A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
+_MOST_VALUES = 20
+_IDENTITY = ("image/key", "image/filename", *map(image_feature, ALGORITHMS))
+_HASHES = "image/hash/"
+_FREE = ("image/encoded", "image/class/text")
+_RUNS = "/rle"
+# With so few values, all distinct, a column may still be one of categories.
+_FEWEST, _NEARLY_ALL = 10, 0.9
 
 
 def schema_file_for(config_file: str | os.PathLike[str]) -> Path:
@@ -175,16 +183,6 @@ def _essence(schema: schema_pb2.Schema) -> list[str]:
             values = named.get(feature.domain, []) if feature.domain else list(feature.string_domain.value)
             lines.extend(f"class {i}: {value}" for i, value in enumerate(values))
     return sorted(lines)
-
-
-# A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
-_MOST_VALUES = 20
-_IDENTITY = ("image/key", "image/filename", *map(image_feature, ALGORITHMS))
-_HASHES = "image/hash/"
-_FREE = ("image/encoded", "image/class/text")
-_RUNS = "/rle"
-# With so few values, all distinct, a column may still be one of categories.
-_FEWEST, _NEARLY_ALL = 10, 0.9
 
 
 def identity_features(features: Iterable[str], names: Mapping[str, str]) -> frozenset[str]:

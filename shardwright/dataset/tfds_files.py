@@ -35,6 +35,10 @@ _PLAIN_FORMS = ("raw", "tensor")
 _DIGITS = 5
 
 _Feature = dict[str, Any]
+_RUNS = (
+    "The mask of a class is a list of runs (start, length): positions from 0 in the stored pixels, down the columns "
+    "(column * height + row). `shardwright.masks.rle.draw` draws it."
+)
 
 
 def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
@@ -103,12 +107,6 @@ def _template(shards: Sequence[ShardInfo]) -> str | None:
         if found and made == paths and not {"{", "}"} & {*before, *after}:
             return f"{before}{name}{after}"
     return paths[0] if of == 1 and not {"{", "}"} & {*paths[0]} else None
-
-
-_RUNS = (
-    "The mask of a class is a list of runs (start, length): positions from 0 in the stored pixels, down the columns "
-    "(column * height + row). `shardwright.masks.rle.draw` draws it."
-)
 
 
 def _features(manifest: Manifest, labeled: bool) -> dict[str, _Feature]:

@@ -28,6 +28,9 @@ from shardwright.tfrecords.wire import varint
 _SHOWING = (EVALUATION, "predictions", "training", "report", "gate_decision")
 # Roles of ancestors that a model was not trained on.
 _ONLY_COMPARED = ("previous", "reference", "baseline")
+# Files of TFDV, of any pipeline: statistics, schemas, also a user's own, and anomalies.
+_STATISTICS, _SCHEMA = "FeatureStats.pb", "schema.pbtxt"
+_OF_TFDV = (_STATISTICS, _SCHEMA, "SchemaDiff.pb")
 
 
 def contents_of(dataset: ImageDataset, keys: Collection[str]) -> set[bytes]:
@@ -136,11 +139,6 @@ def datasets_containing(family: Family, keys: Collection[str], contents: Collect
             except DatasetError:
                 found.damaged.append(one.place)
     return found
-
-
-# Files of TFDV, of any pipeline: statistics, schemas, also a user's own, and anomalies.
-_STATISTICS, _SCHEMA = "FeatureStats.pb", "schema.pbtxt"
-_OF_TFDV = (_STATISTICS, _SCHEMA, "SchemaDiff.pb")
 
 
 def files_naming(dataset: ImageDataset, names: Collection[str], search: Iterable[str]) -> Iterator[str]:

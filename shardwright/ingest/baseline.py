@@ -38,6 +38,10 @@ _DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
 COPIED = "reuse_from"
 # The key of `split` in a recipe with the digest of the dataset that splits are kept from.
 _KEPT = "keep_from"
+SPLITS, REFERENCE = "split.keep_from", "gate.drift.reference"
+# In `build.json`: locations of the datasets that an ingest was given.
+KEPT_FROM = "kept_from"
+_FIX = "Name a dataset by its path, or run without it once."
 
 
 def uses_baseline(config: Config) -> list[str]:
@@ -148,12 +152,6 @@ def _with(config: Config, path: str | None) -> Config:
         watched = None if path is None else replace(drift, reference=path)
         config = replace(config, gate=replace(config.gate, drift=watched))
     return config
-
-
-SPLITS, REFERENCE = "split.keep_from", "gate.drift.reference"
-# In `build.json`: locations of the datasets that an ingest was given.
-KEPT_FROM = "kept_from"
-_FIX = "Name a dataset by its path, or run without it once."
 
 
 @dataclass(frozen=True)
@@ -287,19 +285,19 @@ def _from(folder: str, path: str) -> str:
     return os.path.relpath(real_path(path), real_path(folder))
 
 
-def _at(folder: str, path: str) -> str:
-    """Returns the path that `_from` made relative; earlier versions stored absolute ones."""
-    if not path or is_remote(path) or os.path.isabs(path):
-        return path
-    return os.path.normpath(os.path.join(real_path(folder), path))
-
-
 def _kept_from(path: str) -> dict[str, str]:
     try:
         given = parse_untrusted_json(read_bytes(os.path.join(path, BUILD_FILE))).get(KEPT_FROM, {})
         return {str(option): _at(path, str(where)) for option, where in given.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise DatasetError(f"{path}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
+
+
+def _at(folder: str, path: str) -> str:
+    """Returns the path that `_from` made relative; earlier versions stored absolute ones."""
+    if not path or is_remote(path) or os.path.isabs(path):
+        return path
+    return os.path.normpath(os.path.join(real_path(folder), path))
 
 
 def _digest_at(path: str) -> str:

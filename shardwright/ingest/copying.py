@@ -43,6 +43,7 @@ from shardwright.untrusted.json_text import is_text, parse_untrusted_json
 INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
 _VERSION = 1
 _SHOWN = 200
+_Item = TypeVar("_Item")
 
 
 class InputRecord(NamedTuple):
@@ -156,9 +157,6 @@ def read_stored(lines: Iterable[bytes]) -> dict[int, StoredRecord]:
             raise ValueError(f"invalid image sizes: {line!r}"[:_SHOWN])
         found[offset] = StoredRecord(content_id, tools, (height, width, orientation), ImageHeader(*header), stored)
     return found
-
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ _FEW, _FEW_BYTES = 64, 8 << 20
 
 _Item = TypeVar("_Item")
 _Other = TypeVar("_Other")
+_TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
+_SECONDS_TO_WAIT, _PAUSE = 30.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -328,10 +330,6 @@ class KnownFiles:
         for name in ("sound", "hashes", "quality", *(["pixels"] if len(self.pixels) else [])):
             getattr(result, name)[read] = getattr(probed, name)
         return result
-
-
-_TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
-_SECONDS_TO_WAIT, _PAUSE = 30.0, 0.01
 
 
 def cache_file(folder: str) -> Path:

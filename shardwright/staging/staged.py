@@ -25,6 +25,9 @@ _OURS = re.compile(rf"({SET_ASIDE.pattern})?([0-9a-f]{{64}}|[0-9a-f]{{32}})", re
 _GROUPS = re.compile(r"tensorflow-[0-9][^/]*|training", re.ASCII)
 # In a staging folder, the cache of probed files (`shardwright.ingest.known_files`), which all datasets share.
 PROBED = "probed"
+_SECONDS_BETWEEN_LOOKS = 0.5
+# There each check is a listing, which costs money.
+_ON_A_BUCKET = 10.0
 
 
 def staged_folders(staging_root: str) -> Iterator[Path]:
@@ -131,11 +134,6 @@ def _folders(folder: str) -> list[str]:
         return []
     with os.scandir(folder) as entries:
         return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-_SECONDS_BETWEEN_LOOKS = 0.5
-# There each check is a listing, which costs money.
-_ON_A_BUCKET = 10.0
 
 
 @contextmanager

@@ -28,6 +28,7 @@ KEY_BYTES = 16
 # Start of a state. The version of an object that was unpacked to this machine has another one.
 _STATE = "state:"
 _SAMPLE = 4096
+_active: _Remembered | None = None
 
 
 def is_settled(file: os.stat_result, now: int) -> bool:
@@ -130,9 +131,6 @@ class _Remembered:
         key = _key(before, algorithm)
         if key == _key(after, algorithm) and is_settled(before, self._clock()):
             self._hashes[key] = file.content_id + file.crc32c.to_bytes(4, "big")
-
-
-_active: _Remembered | None = None
 
 
 @contextmanager

@@ -51,29 +51,6 @@ _FIELDS = "items(name,size,generation,md5Hash,crc32c),nextPageToken"
 _NAME_FIELDS = "items(name),prefixes,nextPageToken"
 
 
-@functools.cache
-def _client(connections: int) -> Any:
-    """Returns one client for all buckets and threads, with as many connections kept open as there are readers."""
-    client = google.cloud.storage.Client()
-    keep_connections(client, connections)
-    return client
-
-
-os.register_at_fork(after_in_child=_client.cache_clear)
-
-
-def _listed(item: Mapping[str, str]) -> ObjectInfo:
-    """Returns an object as the JSON API lists it."""
-    checksum = _checksum(item.get("md5Hash"), item.get("crc32c"))
-    return ObjectInfo(item["name"], int(item["size"]), str(item["generation"]), checksum)
-
-
-def _checksum(md5: str | None, crc32c: str | None) -> str:
-    """Returns the listed checksum of an object's bytes; one that was composed of others has no MD5."""
-    kind, value = ("md5", md5) if md5 else ("crc32c", crc32c)
-    return f"{kind}:{base64.b64decode(value).hex()}" if value else ""
-
-
 class GcsStore:
     """A bucket of Google Cloud Storage; an object's pin is its generation.
 
@@ -211,6 +188,29 @@ class GcsStore:
             f"gs://{self._name}: no valid Google credentials ({str(error).splitlines()[0]}). Run `gcloud auth "
             "application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account's key."
         )
+
+
+@functools.cache
+def _client(connections: int) -> Any:
+    """Returns one client for all buckets and threads, with as many connections kept open as there are readers."""
+    client = google.cloud.storage.Client()
+    keep_connections(client, connections)
+    return client
+
+
+os.register_at_fork(after_in_child=_client.cache_clear)
+
+
+def _listed(item: Mapping[str, str]) -> ObjectInfo:
+    """Returns an object as the JSON API lists it."""
+    checksum = _checksum(item.get("md5Hash"), item.get("crc32c"))
+    return ObjectInfo(item["name"], int(item["size"]), str(item["generation"]), checksum)
+
+
+def _checksum(md5: str | None, crc32c: str | None) -> str:
+    """Returns the listed checksum of an object's bytes; one that was composed of others has no MD5."""
+    kind, value = ("md5", md5) if md5 else ("crc32c", crc32c)
+    return f"{kind}:{base64.b64decode(value).hex()}" if value else ""
 
 
 class _Adapter(HTTPAdapter):

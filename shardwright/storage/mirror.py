@@ -42,6 +42,7 @@ _LEASES, _MARK = "leases/", "removing"
 _LEAST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 # Deleting takes no longer; a run that leaves its mark for so long was killed.
 _SILENT_REMOVALS = 5
+_held: dict[str, _Lease] = {}
 
 
 def working_folder(url: str) -> Path:
@@ -146,9 +147,6 @@ class Mirror:
 
     def _at(self, name: str) -> str:
         return f"{self.url}/{name}"
-
-
-_held: dict[str, _Lease] = {}
 
 
 def silent_seconds() -> float:

@@ -25,6 +25,8 @@ from shardwright.storage.fingerprint import canonical_json
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding
 
+_SHOWN = 5
+
 
 @dataclass(frozen=True)
 class Index:
@@ -82,9 +84,6 @@ def ledger_keys(root: Path, parts: Sequence[str], split: str, shard: int) -> dic
         except OSError:
             continue
     return keys
-
-
-_SHOWN = 5
 
 
 @dataclass

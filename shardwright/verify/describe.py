@@ -24,6 +24,14 @@ from shardwright.tfrecords.scan import begins_as_records, is_compressed, is_imag
 
 _ANY_SIZE = 2**31
 _SHOWN_VALUES = 6
+# Records of a file that are parsed; all records are counted, and their checksums compared.
+PARSED_RECORDS = 1000
+_START = 1 << 16
+_LISTED = 5
+_UPPER_HALF = "\N{UPPER HALF BLOCK}"
+_END = "\x1b[0m"
+# A larger image may be a decompression bomb.
+_MOST_PIXELS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -139,12 +147,6 @@ def _of_bytes(data: bytes) -> str:
     shown = text if data else ""
     escaped = shown if shown.isprintable() else ascii(shown)
     return escaped + ("..." if len(data) > len(shown.encode()) else "")
-
-
-# Records of a file that are parsed; all records are counted, and their checksums compared.
-PARSED_RECORDS = 1000
-_START = 1 << 16
-_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -304,12 +306,6 @@ def _parse(view: FileView, payload: bytes, where: str) -> None:
 def _describe(view: FileView, problem: str) -> None:
     if len(view.others) < _LISTED:
         view.others.append(problem)
-
-
-_UPPER_HALF = "\N{UPPER HALF BLOCK}"
-_END = "\x1b[0m"
-# A larger image may be a decompression bomb.
-_MOST_PIXELS = 1 << 28
 
 
 def draw(encoded: bytes, columns: int, rows: int) -> str:

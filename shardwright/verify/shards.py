@@ -40,6 +40,8 @@ from shardwright.verify.damaged_ledger import Index, ledger_keys, read_index
 from shardwright.verify.findings import VerifyFinding, VerifyReport
 
 _KEY, _IMAGE = "image/key", "image/encoded"
+_START = 1 << 16
+_CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
 
 
 @dataclass(frozen=True)
@@ -259,10 +261,6 @@ def _index_findings(
         yield VerifyFinding(path, what.ROW, problem, lost, key, None if line is None else line + 1)
     if not index_whole and not damaged and not expected:
         yield VerifyFinding(path, what.HASH, "its BLAKE3 is not the manifest's, though its lines fit the records")
-
-
-_START = 1 << 16
-_CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
 
 
 def verify_file(path: str) -> VerifyReport:
