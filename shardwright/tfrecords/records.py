@@ -12,6 +12,8 @@ two kinds of values in a feature. Such an Example is refused (`AmbiguousExample`
 trained on could be different data.
 """
 
+from __future__ import annotations
+
 import os
 import struct
 from collections.abc import Iterator
