@@ -55,6 +55,8 @@ from shardwright.storage.mirror import local_folder
 _KIND = "ingest"
 _PLAN_ROWS = "plan"
 _UNPACKED = "unpacked"
+# Version of the task files: a run does not go on with those of an older one.
+_TASK_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -343,7 +345,7 @@ def _ingest_plan(
     sizes = np.array(surveyed.listing.sizes, dtype=np.int64)
     cost = cost_of(recipe.images, sizes)
     bounds = tuple(cut_ranges(shards, cost, surveyed.listing.root))
-    ranges = fingerprint([bounds, "" if source is None else source.digest])
+    ranges = fingerprint([_TASK_FORMAT, bounds, "" if source is None else source.digest])
     return IngestPlan(
         dataset=_dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), keep_inputs),
         root=surveyed.listing.root,
