@@ -284,7 +284,7 @@ def _same(
         return contents.content_ids
     if not is_remote(listing.root):
         same = contents.content_ids.copy()
-        rows = memoryview(same).cast("B")
+        rows = same.data.cast("B")
         for i in np.flatnonzero(listed).tolist():
             # No other file has these bytes (`pin_input`). Others may have its state: files that were unpacked together.
             rows[i * DIGEST_BYTES : (i + 1) * DIGEST_BYTES] = digest_of(listing.keys[i].encode())
