@@ -67,12 +67,11 @@ class AnnotationError(ValueError):
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
-        self.reason = message
         self.code = code or self.code
 
     def at(self, place: str) -> "AnnotationError":
         """Returns the error with the place of the annotation before the message."""
-        return AnnotationError(f"{place}: {self.reason}", self.code)
+        return AnnotationError(f"{place}: {self}", self.code)
 
 
 class UsageError(ShardwrightError):
