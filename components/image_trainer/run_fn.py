@@ -22,11 +22,9 @@ from shardwright.components.image_trainer.defaults import with_defaults
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, choose_placement, readable
 from shardwright.components.image_trainer.spec import (
-    AS_USUAL,
     EVAL_SPLIT,
     MODEL_FILE,
     SPEC_FILE,
-    RunOptions,
     TextColumn,
     TrainRecipe,
     TrainSpec,
@@ -43,7 +41,7 @@ from shardwright.components.image_trainer.worker import WORKER, Message, run_wor
 from shardwright.components.image_transform.features import asset_name
 from shardwright.components.runtime.artifacts import flush_artifact
 from shardwright.components.runtime.user_code import check_code
-from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, check_learning
+from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, TrainerConfig, check_learning
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
@@ -73,25 +71,25 @@ def run_fn(fn_args: Any) -> None:
 
     Args:
         fn_args: `tfx.components.FnArgs`. `custom_config[RECIPE_KEY]` is `TrainRecipe.to_dict()`; `[RUNNING_KEY]` is
-            `RunOptions.to_dict()`, if it is not the default. The examples are a dataset of ImageTransform, found
+            `TrainRecipe.running`, if that is not empty. The examples are a dataset of ImageTransform, found
             through the first of `train_files`. Only the first host writes to the folders named here.
 
     Raises:
         ConfigError: this machine has no such accelerator, or has one that would stay idle.
         ShardwrightError: a worker failed.
     """
-    running = RunOptions(**fn_args.custom_config.get(RUNNING_KEY, {}))
-    host = this_host(os.environ, running.hosts)
+    running = fn_args.custom_config.get(RUNNING_KEY, {})
+    host = this_host(os.environ, running.get("hosts", TrainerConfig.hosts))
     # Before anything is read: a machine that cannot train is refused at once.
-    choose_placement(running.accelerator, host.count, Machine.look(os.environ))
-    recipe = TrainRecipe.from_dict(fn_args.custom_config[RECIPE_KEY])
+    accelerator = running.get("accelerator", TrainerConfig.accelerator)
+    choose_placement(accelerator, host.count, Machine.look(os.environ))
+    recipe = TrainRecipe.from_dict(fn_args.custom_config[RECIPE_KEY], running)
     check_code(recipe.code, option="trainer.model")
     check_code(recipe.callbacks_code, option="trainer.callbacks")
     train = partial(
         train_and_export,
         recipe,
         dataset=Path(fn_args.train_files[0]).parents[1],  # TFX names <dataset>/Split-train/*.
-        running=running,
         warm_from=_warm_from(recipe, fn_args),
         weights_from=_weights_from(recipe, fn_args),
         transform_graph=fn_args.transform_graph_path or "",
@@ -115,7 +113,6 @@ def train_and_export(
     dataset: Path,
     run_folder: Path,
     export_folder: Path,
-    running: RunOptions = AS_USUAL,
     warm_from: str = "",
     weights_from: str = "",
     transform_graph: str = "",
@@ -126,11 +123,10 @@ def train_and_export(
     to `run_folder`. They are deleted after the export. Only the first host exports.
 
     Args:
-        recipe: the options that shape the model.
+        recipe: the sections of the configuration.
         dataset: folder of a dataset of ImageTransform.
         run_folder: gets spec.json, model.keras, history.json, training.json, TensorBoard logs and the workers' logs.
         export_folder: gets the SavedModel.
-        running: accelerator, hosts and checkpoints.
         warm_from: file with the initial weights, or a folder with one; empty: none.
         weights_from: file or URL of the encoder's weights; empty: random initial weights.
         transform_graph: folder of the TransformGraph written with the dataset; needed for a model that reads texts.
@@ -143,15 +139,15 @@ def train_and_export(
         ConfigError: this machine has no such accelerator, or the number of hosts differs.
         ShardwrightError: a worker failed.
     """
-    host = this_host(os.environ, running.hosts)
-    placement = choose_placement(running.accelerator, host.count, Machine.look(os.environ))
+    host = this_host(os.environ, recipe.trainer.hosts)
+    placement = choose_placement(recipe.trainer.accelerator, host.count, Machine.look(os.environ))
     if note := placement.unused_backend(os.environ):
         print_note(note)
     digest = ImageDataset.open(dataset).manifest.digest
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = spec_of(recipe, dataset, run_folder, export_folder, print_note)
     spec = _with_files(spec, warm_from, weights_from, transform_graph)
-    spec = dataclasses.replace(spec, running=running, checkpoints=_checkpoints(spec, run_folder))
+    spec = dataclasses.replace(spec, checkpoints=_checkpoints(spec, run_folder))
     spec.write(run_folder / SPEC_FILE)
     _train(spec, run_folder, {**placement.to_environment(os.environ), **host.to_environment()})
     if host.publishes:

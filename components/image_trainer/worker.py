@@ -232,8 +232,8 @@ def train(spec: TrainSpec) -> None:
     """
     preemption = Preemption()
     preemption.listen()
-    here = this_host(os.environ, spec.running.hosts)
-    placement = choose_placement(spec.running.accelerator, here.count, Machine.look(os.environ))
+    here = this_host(os.environ, spec.recipe.trainer.hosts)
+    placement = choose_placement(spec.recipe.trainer.accelerator, here.count, Machine.look(os.environ))
     # Before anything imports Keras or JAX.
     os.environ.update(placement.to_environment(os.environ))
 

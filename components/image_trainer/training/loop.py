@@ -94,7 +94,7 @@ class Loop:
         callbacks: CallbackRunner = NO_CALLBACKS,
     ) -> None:
         self.work = work
-        every = work.spec.running.log_every
+        every = work.spec.recipe.trainer.log_every
         self._log = StepLog(every, work.batch_size, self._all_steps(), rate, steps.memory, send)
         self._advised = self._tracing = False
         self._steps, self._folder = steps, folder
@@ -155,7 +155,7 @@ class Loop:
         for number in range(progress.step + 1, end + 1):
             batch = self._step(batch, batches)
             self._stop_if_asked(number)
-            if number % work.spec.running.every == 0 and number < end:
+            if number % work.spec.recipe.trainer.checkpoint.every == 0 and number < end:
                 self._save()
                 self._log.restart()
         self._finish_all()
@@ -216,7 +216,7 @@ class Loop:
 
     def _trace(self) -> None:
         """Begins or ends the trace of `trainer.profile`, before the next step starts."""
-        first, last = self.work.spec.running.profile or (0, 0)
+        first, last = self.work.spec.recipe.trainer.profile.steps or (0, 0)
         number = self.progress.step + len(self._in_flight) + 1
         if self._tracing != (first <= number < last):
             self._finish_all()

@@ -176,7 +176,7 @@ def _run_loop(work: TrainState, make: Callable[..., Loop], preemption: Preemptio
     spec = work.spec
     folder = CheckpointFolder(
         spec.checkpoints or str(Path(spec.output, "checkpoints")),
-        keep=spec.running.keep,
+        keep=spec.recipe.trainer.checkpoint.keep,
         note=lambda message: send({"note": message}),
     )
     if not work.place.publishes:
