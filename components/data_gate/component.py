@@ -10,11 +10,11 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate import executor
 from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
-from shardwright.components.runtime.arguments import FromConfig, Options, check_arguments
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments
 from shardwright.config.evaluation import GateConfig
 from shardwright.errors import ConfigError
-from shardwright.fingerprint import canonical_json
-from shardwright.report.anomalies import KINDS
+from shardwright.report.anomaly_chapter import KINDS
+from shardwright.storage.fingerprint import canonical_json
 
 # Contains `decision.json`, the anomalies that were found and allowed; nothing if the gate stops the run. Not a custom
 # type: a compiled pipeline accepts only types that are classes of a top-level module.

@@ -10,7 +10,13 @@ from tfx.types import Channel, component_spec, standard_artifacts
 from shardwright.components.image_example_gen import executor
 from shardwright.components.input_resolver.component import InputResolver
 from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, RECIPE, SETTLED_RECIPE
-from shardwright.components.runtime.arguments import FromConfig, Options, check_arguments, component_of, required
+from shardwright.components.runtime.component_arguments import (
+    FromConfig,
+    Options,
+    check_arguments,
+    component_of,
+    required,
+)
 from shardwright.config import (
     DuplicatesConfig,
     FeaturesConfig,

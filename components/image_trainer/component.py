@@ -16,7 +16,7 @@ from tfx.types import BaseChannel
 from shardwright.components.image_trainer.executor import CODE_KEY, Executor, OwnExecutor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.components.runtime.arguments import FromConfig, Options, check_arguments, check_json
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, check_json
 from shardwright.components.runtime.user_code import check_defines, code_files, import_path, module_source
 from shardwright.config import Config, EvaluatorConfig, InputConfig, LoaderConfig, SplitConfig, TrainerConfig
 from shardwright.config.canonical import run_options

@@ -19,8 +19,8 @@ from shardwright.config.canonical import read_section, recipe_options, run_optio
 from shardwright.config.parsing import parse_section, plain_value
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, is_import_path
 from shardwright.errors import ConfigError, UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
+from shardwright.storage.fingerprint import fingerprint
 
 # Part of every recipe: raised when the same options give another model, so that caches drop the old one.
 RECIPE_VERSION = 6

@@ -6,10 +6,10 @@ from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_transform import executor
-from shardwright.components.image_transform.recipe import transform_recipe
-from shardwright.components.runtime.arguments import FromConfig, Options, check_arguments
+from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments
 from shardwright.config.constructors import config_of
-from shardwright.config.dataset import RejectsConfig
+from shardwright.config.shards import RejectsConfig
 from shardwright.config.transform import TransformConfig
 
 

@@ -11,7 +11,13 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
-from shardwright.components.runtime.arguments import FromConfig, Options, check_arguments, component_of, required
+from shardwright.components.runtime.component_arguments import (
+    FromConfig,
+    Options,
+    check_arguments,
+    component_of,
+    required,
+)
 from shardwright.config import (
     Config,
     DuplicatesConfig,

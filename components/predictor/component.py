@@ -9,13 +9,13 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.predictor import executor
-from shardwright.components.runtime.arguments import FromConfig, Options, check_arguments, required
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, required
 from shardwright.config.constructors import config_of
 from shardwright.config.input import InputConfig
 from shardwright.config.options import at_least
 from shardwright.errors import ConfigError
 from shardwright.evaluation.submission import LAYOUTS
-from shardwright.fingerprint import canonical_json
+from shardwright.storage.fingerprint import canonical_json
 
 
 class PredictorSpec(component_spec.ComponentSpec):

@@ -10,12 +10,12 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.report import executor
-from shardwright.components.runtime.arguments import FromConfig, Options, check_arguments, component_of
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, component_of
 from shardwright.config.constructors import config_of
 from shardwright.config.evaluation import DriftConfig, GateConfig, SkewConfig
 from shardwright.drift.monitor import open_reference
-from shardwright.fingerprint import canonical_json
 from shardwright.ingest.baseline import REFERENCE, refuse_baseline
+from shardwright.storage.fingerprint import canonical_json
 
 
 class ReportSpec(component_spec.ComponentSpec):

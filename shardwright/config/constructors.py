@@ -18,19 +18,19 @@ from typing import Any
 
 from shardwright.config.calls import bind
 from shardwright.config.config import Config
-from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, GateConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
-from shardwright.config.load import input_options, label_options, split_options
+from shardwright.config.label_formats import FORMATS, LabelFormat
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.options import options_of
-from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
+from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value
+from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig
 from shardwright.config.transform import TextConfig, TransformConfig
+from shardwright.config.yaml_config import input_options, label_options, split_options
 from shardwright.errors import ConfigError, UsageError
-from shardwright.label_formats import FORMATS, LabelFormat
 
 # The function of a section has its name without the `Config`.
 _SECTIONS: tuple[type[Any], ...] = (

@@ -1,4 +1,4 @@
-"""See `constructors.py`. This file is generated from the sections and from `shardwright.label_formats`."""
+"""See `constructors.py`. This file is generated from the sections and `shardwright.config.label_formats`."""
 
 import datetime
 import os
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.config.config import Config
-from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, GateConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig, NearConfig
 from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
@@ -81,7 +81,7 @@ def Input(
 ) -> InputConfig:
     """The images and their annotations.
 
-    Attributes:
+    Args:
         images: Folder or glob of images, also `gs://` and `s3://`. It may name spans: `{SPAN}`, `{YYYY}-{MM}-{DD}`, `{VERSION}`.
         labels: The location and the format of the annotations.
         classes: Names in the order of their labels, names with the numbers that the annotations use, or a JSON or CSV file of them. Detected by default.
@@ -109,7 +109,7 @@ def Images(
 ) -> ImagesConfig:
     """Checks and changes of each image. By default images are not changed: stored bytes are the file's own.
 
-    Attributes:
+    Args:
         verify: `header` checks the header of a file. `full` also decodes it, rejects files that cannot be decoded, and adds the features `image/hash/*` and `image/quality/*`.
         max_pixels: A file of more pixels is rejected by its header; `200MP` is a number, too.
         max_bytes: A file of more bytes is rejected unread; `1GB` is a number, too.
@@ -133,7 +133,7 @@ def Duplicates(
 ) -> DuplicatesConfig:
     """The treatment of images that are the same. Kept duplicates are all in the same split.
 
-    Attributes:
+    Args:
         exact: Files of the same bytes: `keep` all, keep the `first` by key, or `fail`.
         pixels: Files of any format that display the same pixels: `keep`, `first` or `fail`. Needs `images.verify: full`.
         near: Images that look alike. Needs `images.verify: full`.
@@ -156,7 +156,7 @@ def Split(
 ) -> SplitConfig:
     """Names and shares of the splits, and how images come into them.
 
-    Attributes:
+    Args:
         ratios: Split -> its share, for example `{train: 0.8, eval: 0.1, test: 0.1}`. A split named `val`, `valid` or `validation` is understood as `eval`.
         method: `auto`: the splits that the input states by folders, files or a column, where it states one for every image, and `hash` where it states none. `hash`: a salted hash of the key. `group`: one of the group's name. `stratified`: every class has its share in every split. `kfold`: of the images that `test` leaves, one fold is `eval` and the others are `train`, by hash or, with `stratify`, by classes. `predefined`: the splits of the input.
         salt: Text that the hash begins with; another one divides the images differently.
@@ -181,7 +181,7 @@ def Shards(
 ) -> ShardsConfig:
     """Number and names of the shards of a split: by one of `target_size`, `count` and `records`.
 
-    Attributes:
+    Args:
         target_size: Bytes of a shard, about; `150MB` is a number, too. The default is 150 MB.
         count: Number of shards of a split.
         records: Records of a shard.
@@ -196,7 +196,7 @@ def Features(
 ) -> FeaturesConfig:
     """Names and forms of the stored features.
 
-    Attributes:
+    Args:
         preset: Names and forms that other readers expect.
         map: Feature -> another name to store it under.
     """
@@ -206,7 +206,7 @@ def Rejects(max_fraction: float | str = 0.01) -> RejectsConfig:
 
     Images that `input.unlisted_images: reject` leaves out are not counted.
 
-    Attributes:
+    Args:
         max_fraction: Share of the inputs that may be rejected, rounded down to whole inputs; with 0, none may. `1%` is a number, too.
     """
 
@@ -224,7 +224,7 @@ def Transform(
 ) -> TransformConfig:
     """The pixels, masks, labels and texts that a model is trained on.
 
-    Attributes:
+    Args:
         size: `[height, width]` of all images; by default [352, 544].
         resize: How images are brought to `size`; with `keep` they keep theirs.
         encoding: Encoding of the stored pixels; `auto` means `raw` where all images together take at most 4 GB so, and `jpeg` otherwise. The log has the reason.
@@ -244,7 +244,7 @@ def Text(
 ) -> TextConfig:
     """How a column of texts is stored: as words, in lower case, divided by all but letters, digits and apostrophes.
 
-    Attributes:
+    Args:
         vocabulary: Number of the most frequent words of the split train.
         output: `counts` stores words sparsely, `dense` as one number for each of them, `ids` in their order: 0 pads up to `length`, 1 is any other word, 2 the most frequent one.
         length: Number of words of `output: ids`.
@@ -258,7 +258,7 @@ def Loader(
 ) -> LoaderConfig:
     """How examples become batches.
 
-    Attributes:
+    Args:
         normalize: How pixels become floats: 0 to 1 (`unit`), as ImageNet models of PyTorch or Caffe expect, by the statistics of the dataset, or not at all.
         augment: Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`. `auto`: those that photographs bear; `[]`: none.
         order: `fast`, or `exact`: the same order on any number of hosts, which a training can continue at a step.
@@ -303,7 +303,7 @@ def Trainer(
 ) -> TrainerConfig:
     """The model and how it learns.
 
-    Attributes:
+    Args:
         model: `auto` is `unet` for segmentation and `cnn` for classification; `package.module:function` is a function of your own.
         epochs: Times that the split train is read; by default as many as 1,500 updates take, from 10 to 100.
         batch_size: Images of a step, on all devices and hosts together.
@@ -356,7 +356,7 @@ def Evaluator(
 ) -> EvaluatorConfig:
     """Conditions that a model must meet to be blessed, and how it turns probabilities into masks and classes.
 
-    Attributes:
+    Args:
         split: Split that models are judged on.
         min_dice: Least mean Dice of masks.
         min_accuracy: Least accuracy of one class an image; by default halfway from guessing to always right: 0.75 with two classes, 0.6 with five, 0.55 with ten.
@@ -378,7 +378,7 @@ def Gate(
 ) -> GateConfig:
     """Checks that stop a run before it trains.
 
-    Attributes:
+    Args:
         allow_anomalies: Anomalies that do not stop it: `KIND:FEATURE`, or `KIND` for all features, those with the classes too. Kinds are the names of TFDV's `AnomalyInfo.Type`, `DRIFT`, `SKEW`, `LEAKAGE` and `NEAR_LEAKAGE`.
         drift: Compares the images with another dataset.
         skew: Compares the splits with each other.
@@ -392,7 +392,7 @@ def Drift(
 ) -> DriftConfig:
     """Comparison of the images with an earlier dataset.
 
-    Attributes:
+    Args:
         reference: A dataset, folder or URL; relative paths start from the folder the command is called in. `blessed` stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of `shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path.
         images: How many of each dataset are compared.
         alpha: The chance that a run is stopped though nothing has changed. Less than 5e-05 needs `ignore: [embedding]`.
@@ -406,7 +406,7 @@ def Skew(
 ) -> SkewConfig:
     """Comparison of every split with the largest one.
 
-    Attributes:
+    Args:
         images: How many of each split are compared.
         alpha: The chance that a run is stopped though all splits are alike. All comparisons share it; less than 5e-05 for each needs `ignore: [embedding]`.
         ignore: Measures that may differ.

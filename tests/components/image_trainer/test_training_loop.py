@@ -18,7 +18,7 @@ from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
-from shardwright.components.image_trainer.training.progress import Preemption
+from shardwright.components.image_trainer.training.training_progress import Preemption
 from shardwright.config.trainer import CheckpointConfig, ProfileConfig
 from shardwright.errors import ShardwrightError, Stopped, UsageError
 

@@ -6,7 +6,6 @@ import pytest
 import tensorflow_model_analysis as tfma
 from tfx.types import Channel, standard_artifacts
 
-from shardwright.checksum import checksum_of
 from shardwright.components.baseline_resolver.component import BaselineResolver
 from shardwright.components.evaluator.component import ImageEvaluator, limits_of
 from shardwright.components.evaluator.eval_config import build_eval_config
@@ -17,6 +16,7 @@ from shardwright.components.pusher.component import Pusher
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
 from shardwright.evaluation.verdict import Limits
+from shardwright.storage.checksum import checksum_of
 
 CONFIG = parse_config({"input": {"images": "/secret/place"}, "evaluator": {"min_dice": 0.7}}, base="/home/secret")
 

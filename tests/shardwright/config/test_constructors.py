@@ -12,10 +12,10 @@ import pytest
 from shardwright.config import Config, constructors
 from shardwright.config.constructors import CONSTRUCTORS, SECTIONS
 from shardwright.config.input import LabelsConfig
+from shardwright.config.label_formats import FORMATS
 from shardwright.config.options import NO_UNIT, options_of
-from shardwright.config.parsing import keys_of, plain_value, section_of
+from shardwright.config.parse_values import keys_of, plain_value, section_of
 from shardwright.errors import ConfigError, UsageError
-from shardwright.label_formats import FORMATS
 
 STUB = Path(constructors.__file__).with_suffix(".pyi")
 # What YAML takes for a key, where that is more than the field of the section has.
@@ -38,7 +38,7 @@ OF_INPUT = {
     "span": "str | int | datetime.date | Sequence[Any]",
     "version": "str | int",
 }
-START = '''"""See `constructors.py`. This file is generated from the sections and from `shardwright.label_formats`."""
+START = '''"""See `constructors.py`. This file is generated from the sections and `shardwright.config.label_formats`."""
 
 import datetime
 import os
@@ -46,7 +46,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.config.config import Config
-from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, GateConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig, NearConfig
 from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
