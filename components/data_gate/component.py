@@ -11,6 +11,7 @@ from tfx.types.experimental import simple_artifacts
 from shardwright.components.data_gate import executor
 from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
 from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments
+from shardwright.config.constructors import as_section
 from shardwright.config.evaluation import GateConfig
 from shardwright.errors import ConfigError
 from shardwright.report.anomaly_chapter import KINDS
@@ -82,7 +83,7 @@ class DataGate(base_component.BaseComponent):
         *,
         gate: Options[GateConfig] = None,
     ) -> None:
-        allowed = (gate or GateConfig()).allow_anomalies
+        allowed = as_section(GateConfig, gate, "gate").allow_anomalies
         for kind in allowed:
             name = kind.partition(":")[0]
             if name not in _KINDS:

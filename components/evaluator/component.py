@@ -15,6 +15,7 @@ from shardwright.components.evaluator import executor
 from shardwright.components.evaluator.eval_config import METRICS_MODULE
 from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments
 from shardwright.components.runtime.user_code import code_files
+from shardwright.config.constructors import as_section
 from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.evaluation.verdict import Limits
 from shardwright.storage.fingerprint import canonical_json
@@ -74,7 +75,7 @@ class ImageEvaluator(tfx.components.Evaluator):
         evaluator: Options[EvaluatorConfig] = None,
         eval_config: tfma.EvalConfig | None = None,
     ) -> None:
-        section = evaluator or EvaluatorConfig()
+        section = as_section(EvaluatorConfig, evaluator, "evaluator")
         spec = ImageEvaluatorSpec(
             examples=examples,
             model=model,

@@ -105,8 +105,9 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         reuse_from: str | None = None,
         base: str | None = None,
     ) -> None:
+        required("ImageExampleGen", "input", input, 'Input("images")')
         config = config_of(
-            required("ImageExampleGen", "input", input, 'Input("images")'),
+            input,
             task=task,
             images=images,
             split=split,

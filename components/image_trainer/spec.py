@@ -16,7 +16,7 @@ from shardwright.components.image_trainer.training.warm_start import weights_fil
 from shardwright.components.runtime.user_code import code_files
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, TrainerConfig
 from shardwright.config.canonical import read_section, recipe_options, run_options
-from shardwright.config.parsing import parse_section, plain_value
+from shardwright.config.parse_values import parse_section, plain_value
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, is_import_path
 from shardwright.errors import ConfigError, UsageError
 from shardwright.storage import hash_file

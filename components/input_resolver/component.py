@@ -139,8 +139,9 @@ class InputResolver(base_component.BaseComponent):
         reuse_from: str | None = None,
     ) -> None:
         _check_runtime("span", span)
+        required("InputResolver", "input", input, 'Input("images")')
         config = config_of(
-            required("InputResolver", "input", input, 'Input("images")'),
+            input,
             task=task,
             images=images,
             split=split,

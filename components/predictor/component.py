@@ -70,7 +70,8 @@ class Predictor(base_beam_component.BaseBeamComponent):
         base: str | None = None,
     ) -> None:
         at_least("Predictor: batch_size", batch_size, 1)
-        config = config_of(required("Predictor", "input", input, 'Input("images")'), base=base)
+        required("Predictor", "input", input, 'Input("images")')
+        config = config_of(input, base=base)
         images = config.resolve(config.input.images)
         if dialect is not None and dialect not in LAYOUTS:
             raise ConfigError("Predictor: dialect", f"{dialect!r} is not known", f"Use one of: {', '.join(LAYOUTS)}.")

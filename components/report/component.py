@@ -11,7 +11,7 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.report import executor
 from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, component_of
-from shardwright.config.constructors import config_of
+from shardwright.config.constructors import as_section, config_of
 from shardwright.config.evaluation import DriftConfig, GateConfig, SkewConfig
 from shardwright.drift.monitor import open_reference
 from shardwright.ingest.baseline import REFERENCE, refuse_baseline
@@ -78,12 +78,12 @@ class Report(base_component.BaseComponent):
         gate: Options[GateConfig] = None,
         base: str | None = None,
     ) -> None:
-        gate = gate or GateConfig()
-        drift = gate.drift
+        section = as_section(GateConfig, gate, "gate")
+        drift = section.drift
         if drift is not None:
             refuse_baseline(REFERENCE, drift.reference)
             drift = replace(drift, reference=config_of(base=base).resolve(drift.reference))
-        super().__init__(_spec(examples, anomalies, schema, drift_checks(drift, gate.skew)))
+        super().__init__(_spec(examples, anomalies, schema, drift_checks(drift, section.skew)))
 
     from_config = FromConfig(__init__, with_baseline=True)
 

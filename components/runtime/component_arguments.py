@@ -18,7 +18,6 @@ from tfx.utils import json_utils
 
 from shardwright.config import Config, as_config
 from shardwright.config.calls import bind
-from shardwright.config.constructors import as_section
 from shardwright.config.parse_values import keys_of, parse_scalar, section_of
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest.baseline import push_directory_of, resolve_baseline
@@ -61,7 +60,7 @@ class FromConfig(Generic[_Parameters]):
         itself, *parameters = inspect.signature(self._init).parameters.values()
 
         def from_config(
-            config: str | os.PathLike[str] | Config, *values: _Parameters.args, **options: _Parameters.kwargs
+            config: str | os.PathLike[str] | Config, /, *values: _Parameters.args, **options: _Parameters.kwargs
         ) -> _Component:
             loaded = as_config(config)
             loaded = resolve_baseline(loaded) if self._with_baseline else loaded
@@ -79,7 +78,7 @@ class FromConfig(Generic[_Parameters]):
 
 def component_of(kind: type[_Component], spec: ComponentSpec) -> _Component:
     """Makes a component of its channels and parameters, some of which may be known only when the pipeline runs."""
-    component = kind.__new__(kind)
+    component: _Component = object.__new__(kind)
     base_component.BaseComponent.__init__(component, spec=spec)
     return component
 
@@ -144,9 +143,8 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
         raise ConfigError(f"{component}: {name}", problem, fix)
     if isinstance(value, os.PathLike) and str in kinds:
         return os.fspath(value)
-    section = section_of(hint)
-    if section is not None and hasattr(section, "PATH"):
-        return as_section(section, value, name)
+    if hasattr(section_of(hint), "PATH"):
+        return value
     if isinstance(value, str) and str not in kinds and Sequence in kinds:
         raise ConfigError(f"{component}: {name}", f"{value!r} is not a list", f"Write {name}=[{value!r}].")
     if any(isinstance(value, kind) for kind in kinds if kind not in _SCALARS):

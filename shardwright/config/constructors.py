@@ -14,7 +14,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from shardwright.config.calls import bind
 from shardwright.config.config import Config
@@ -24,7 +24,7 @@ from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
 from shardwright.config.label_formats import FORMATS, LabelFormat
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.options import options_of
-from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value
+from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value, section_of
 from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig
@@ -32,6 +32,7 @@ from shardwright.config.transform import TextConfig, TransformConfig
 from shardwright.config.yaml_config import input_options, label_options, split_options
 from shardwright.errors import ConfigError, UsageError
 
+_Section = TypeVar("_Section")
 # The function of a section has its name without the `Config`.
 _SECTIONS: tuple[type[Any], ...] = (
     InputConfig,
@@ -54,13 +55,13 @@ _OF_RUNS = tuple(keys_of(RleConfig))
 
 
 def config_of(
-    input: InputConfig | None = None,  # noqa: A002 -- the name of the section
+    input: InputConfig | Mapping[str, Any] | None = None,  # noqa: A002 -- the name of the section
     *,
     task: str = "segmentation",
     base: str | None = None,
     **sections: Any,
 ) -> Config:
-    """Makes a configuration of its sections; `None` stands for the defaults.
+    """Makes a configuration of its sections, each an object or a mapping; `None` stands for the defaults.
 
     Args:
         input: the section `input`; without it there are no images, for what needs none.
@@ -69,17 +70,22 @@ def config_of(
         **sections: the others by their names in YAML, and `reuse_from`.
 
     Raises:
-        ConfigError: values contradict each other; the message names the YAML key.
+        ConfigError: a value is wrong, or values contradict each other; the message names the YAML key.
     """
-    made = {name: value for name, value in sections.items() if value is not None}
+    kinds = {name: section_of(hint) for name, hint in keys_of(Config).items()}
+    made: dict[str, Any] = {}
+    for name, value in {**sections, "input": {"images": "."} if input is None else input}.items():
+        kind = kinds[name]
+        if value is not None:
+            made[name] = value if kind is None else as_section(kind, value, name)
     names, judging = made.get("split", SplitConfig()).names, made.get("evaluator", EvaluatorConfig())
     if judging.split == EvaluatorConfig.split and judging.split not in names:
         made["evaluator"] = dataclasses.replace(judging, split=names[0])
-    return Config(name="examples", task=task, input=input or InputConfig("."), base=base or os.getcwd(), **made)
+    return Config(name="examples", task=task, base=base or os.getcwd(), **made)
 
 
-def as_section(section: type[Any], value: object, name: str) -> Any:
-    """Returns a section that was given as an object of this module, or as a mapping of its keys.
+def as_section(section: type[_Section], value: object, name: str) -> _Section:
+    """Returns a section that was given as an object, as a mapping of its keys, or as `None` for the defaults.
 
     Args:
         section: class of the section.
@@ -91,10 +97,12 @@ def as_section(section: type[Any], value: object, name: str) -> Any:
     """
     if isinstance(value, section):
         return value
-    if isinstance(value, Mapping):
-        return _read(section, {str(key): inner for key, inner in value.items()})
+    if value is None or isinstance(value, Mapping):
+        made: _Section = _read(section, {str(key): inner for key, inner in (value or {}).items()})
+        return made
+    path = cast(Any, section).PATH
     written = 'ClassFolders(), RleCsv("train.csv") or' if section is LabelsConfig else f"{_name(section)}(...) or"
-    raise ConfigError(name, f"{value!r} is not a section", f"Write {written} a mapping of the keys of {section.PATH}.")
+    raise ConfigError(name, f"{value!r} is not a section", f"Write {written} a mapping of the keys of {path}.")
 
 
 def labels_of(raw: Mapping[str, Any]) -> LabelsConfig:

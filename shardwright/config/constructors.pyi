@@ -3,7 +3,7 @@
 import datetime
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from shardwright.config.config import Config
 from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
@@ -14,6 +14,8 @@ from shardwright.config.loader import LoaderConfig
 from shardwright.config.split import GroupConfig, SplitConfig
 from shardwright.config.trainer import CheckpointConfig, ProfileConfig, TrainerConfig
 from shardwright.config.transform import TextConfig, TransformConfig
+
+_Section = TypeVar("_Section")
 
 __all__ = [
     "as_section",
@@ -62,10 +64,14 @@ __all__ = [
 ]
 
 def config_of(
-    input: InputConfig | None = None, *, task: str = "segmentation", base: str | None = None, **sections: Any
+    input: InputConfig | Mapping[str, Any] | None = None,
+    *,
+    task: str = "segmentation",
+    base: str | None = None,
+    **sections: Any,
 ) -> Config: ...
 
-def as_section(section: type[Any], value: object, name: str) -> Any: ...
+def as_section(section: type[_Section], value: object, name: str) -> _Section: ...
 
 def labels_of(raw: Mapping[str, Any]) -> LabelsConfig: ...
 

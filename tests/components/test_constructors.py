@@ -48,7 +48,7 @@ from shardwright.components.image_trainer.component import _submission
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.config import Config, load_config, parse_config
 from shardwright.config.constructors import SECTIONS
-from shardwright.config.parsing import keys_of, section_of
+from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.split import SplitConfig
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.identify import IngestSource
@@ -364,7 +364,7 @@ def test_runtime_parameters_are_for_the_options_that_name_them(photographs):
         (lambda: Transform(size=number), "transform.size: a RuntimeParameter is known only"),
         (lambda: ImageEvaluator(examples, model, evaluator=text), "ImageEvaluator: evaluator: is not a runtime param"),
         (lambda: ImageEvaluator(examples, text), "ImageEvaluator: model: "),
-        (lambda: ImageTrainer(examples, trainer={"epochs": number}), "trainer.epochs: a RuntimeParameter is known only"),
+        (lambda: ImageTrainer(examples, trainer={"epochs": number}), "trainer.epochs: a RuntimeParameter is known"),
         (lambda: BaselineResolver(input_of("x")), "BaselineResolver: push_directory: is not a placeholder."),
         (lambda: InputResolver(data_root=RuntimeParameter("p", str), **needed),
          "InputResolver: data_root: the RuntimeParameter 'p' has no default. Write RuntimeParameter('p', str, "),

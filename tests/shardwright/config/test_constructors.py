@@ -43,7 +43,7 @@ START = '''"""See `constructors.py`. This file is generated from the sections an
 import datetime
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from shardwright.config.config import Config
 from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
@@ -55,12 +55,18 @@ from shardwright.config.split import GroupConfig, SplitConfig
 from shardwright.config.trainer import CheckpointConfig, ProfileConfig, TrainerConfig
 from shardwright.config.transform import TextConfig, TransformConfig
 
+_Section = TypeVar("_Section")
+
 '''
 PLAIN = """def config_of(
-    input: InputConfig | None = None, *, task: str = "segmentation", base: str | None = None, **sections: Any
+    input: InputConfig | Mapping[str, Any] | None = None,
+    *,
+    task: str = "segmentation",
+    base: str | None = None,
+    **sections: Any,
 ) -> Config: ...
 
-def as_section(section: type[Any], value: object, name: str) -> Any: ...
+def as_section(section: type[_Section], value: object, name: str) -> _Section: ...
 
 def labels_of(raw: Mapping[str, Any]) -> LabelsConfig: ...
 """
