@@ -69,7 +69,7 @@ class FromConfig(Generic[_Parameters]):
             given |= {name: _DERIVED[name](loaded) for name in left if name in _DERIVED}
             return owner(*values, **given, **options)
 
-        from_config.__doc__ = f"Makes a {owner.__name__} with the values of a configuration, or of its YAML file."
+        from_config.__doc__ = "Makes the component with the values of a configuration, or of its YAML file."
         first = itself.replace(name="config", annotation="str | os.PathLike[str] | Config")
         signature = inspect.Signature([first, *parameters])
         from_config.__signature__ = signature  # type: ignore[attr-defined] # functions may have one
