@@ -7,8 +7,8 @@ read once for features and classes, and copied into a dataset in the component's
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,7 @@ def open_examples(examples: Artifact, temporary: Callable[[], str]) -> ImageData
         parent=found.digest,
         features=found.kinds,
         inputs=sum(found.records.values()),
-        shards=found.shards(),
+        shards=planned_shards([found.splits[file] for file in found.records]),
         labels=found.labels,
     )
     staging = Staging.open(os.path.join(temporary(), "staging"), plan.fingerprint)
@@ -59,6 +59,16 @@ def open_examples(examples: Artifact, temporary: Callable[[], str]) -> ImageData
             staging.write_shard(shard, (RecordResult(_key(payload, file), payload) for payload in _payloads(file)))
         commit(staging, plan, folder, {})
     return ImageDataset.open(folder)
+
+
+def planned_shards(splits: Sequence[str]) -> tuple[PlannedShard, ...]:
+    """Returns shards in the order of their splits, each with its number in its split."""
+    totals, numbers = Counter(splits), Counter[str]()
+    planned = []
+    for split in splits:
+        planned.append(PlannedShard(split, numbers[split], totals[split]))
+        numbers[split] += 1
+    return tuple(planned)
 
 
 def has_manifest(folder: str) -> bool:
@@ -103,19 +113,6 @@ class _Found:
         free = iter(sorted(self.masked - set(self.names.values())))
         count = max([*(number + 1 for number in self.names), len(self.masked)], default=0)
         return tuple(self.names.get(number) or next(free, f"class {number}") for number in range(count))
-
-    def shards(self) -> tuple[PlannedShard, ...]:
-        """Returns a shard for each file."""
-        totals: dict[str, int] = defaultdict(int)
-        for file in self.records:
-            totals[self.splits[file]] += 1
-        numbers: dict[str, int] = defaultdict(int)
-        planned = []
-        for file in self.records:
-            split = self.splits[file]
-            planned.append(PlannedShard(split, numbers[split], totals[split]))
-            numbers[split] += 1
-        return tuple(planned)
 
 
 def _read(examples: Artifact) -> _Found:

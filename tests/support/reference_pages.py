@@ -207,8 +207,8 @@ def tfx_components() -> str:
     parts = [
         "# TFX components",
         "Everything on this page is imported from `shardwright.components`. The "
-        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. Every component also has `from_config(config, …)`, "
-        "which takes the same parameters; those that are left out have the values of a configuration of "
+        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. Every component has `from_config(config, …)`, "
+        "too, which takes the same parameters; those that are left out have the values of a configuration of "
         f"`shardwright run`, or of its YAML file. {GENERATED}",
     ]
     for name, value in steps.items():

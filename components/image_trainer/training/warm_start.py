@@ -91,7 +91,9 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
             "trainer.warm_start: none."
         )
     # Only these weights have another shape for other classes.
-    outputs = set() if before == tuple(classes) else _output_weights(model)
+    outputs = set[int]()
+    if before != tuple(classes):
+        outputs = {id(weight) for layer in model.layers if layer.name == _SCORES for weight in layer.weights}
     found = difference(
         [_shape(w, len(before) if id(w) in outputs else None) for w in model.weights],
         [_shape(w) for w in other.weights],
@@ -148,11 +150,6 @@ def earlier_classes(file: str) -> tuple[str, ...] | None:
     return None
 
 
-def _output_weights(model: Any) -> set[int]:
-    """Returns the identities of the weights whose last axis is the classes."""
-    return {id(weight) for layer in model.layers if layer.name == _SCORES for weight in layer.weights}
-
-
 def _by_name(mine: Any, theirs: Any, classes: Sequence[str], before: Sequence[str]) -> npt.NDArray[Any]:
     """Returns weights of the outputs: of the earlier model where it has the class, else the initial ones."""
     # NumPy 2 warns of a Keras variable that it is to copy itself.
@@ -170,13 +167,13 @@ def _class_note(classes: Sequence[str], before: Sequence[str]) -> str:
         "new, with initial weights": [name for name in classes if name not in before],
         "gone": [name for name in before if name not in classes],
     }
-    shown = "; ".join(f"{what}: {_listing(names)}" for what, names in parts.items() if names)
+    more = {what: len(names) - _SHOWN_CLASSES for what, names in parts.items()}
+    shown = "; ".join(
+        f"{what}: {', '.join(names[:_SHOWN_CLASSES])}{f' and {more[what]} more' if more[what] > 0 else ''}"
+        for what, names in parts.items()
+        if names
+    )
     return f"trainer.warm_start: the classes differ from the earlier model's, so their outputs go by name; {shown}"
-
-
-def _listing(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN_CLASSES} more" if len(names) > _SHOWN_CLASSES else ""
-    return ", ".join(names[:_SHOWN_CLASSES]) + more
 
 
 def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tuple[str, tuple[int, ...]]]) -> str:
