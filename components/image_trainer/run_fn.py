@@ -220,14 +220,14 @@ def spec_of(
     if recipe.loader.normalize == "dataset":
         statistics = loader.dataset_statistics(dataset)
         mean, std = tuple(statistics["mean"]), tuple(statistics["std"])
-    auto = recipe.trainer.class_weights == "auto"
+    auto, measured = recipe.trainer.class_weights == "auto", Path(dataset, STATISTICS_FILE).is_file()
     recipe, notes = with_defaults(
         recipe,
         task=manifest.task,
         classes=manifest.classes,
         images=opened.num_records(_TRAIN),
         # A subset or a merge has none that were measured.
-        statistics=read_statistics(dataset) if auto and Path(dataset, STATISTICS_FILE).is_file() else {},
+        statistics=read_statistics(dataset) if auto and measured else {},
     )
     for text in notes:
         note(f"trainer: {text}")
@@ -250,7 +250,8 @@ def spec_of(
         ignore=manifest.ignores,
         multi=manifest.labels == MULTI,
         class_weights=weights,
-        ingested=_ingested(dataset),
+        # None for a dataset that was not transformed.
+        ingested=dict(read_statistics(dataset).get("ingested", {})) if measured else {},
     )
 
 
@@ -279,13 +280,6 @@ def _check_task(recipe: TrainRecipe, task: str) -> None:
             f"ImageTrainer: task: {given!r} (the default is 'segmentation'), but the examples are for {task!r}. "
             f"Write task={task!r}."
         ) from None
-
-
-def _ingested(dataset: Path) -> dict[str, Any]:
-    """Returns the ingest's image options; none for a dataset that was not transformed."""
-    if not Path(dataset, STATISTICS_FILE).is_file():
-        return {}
-    return dict(read_statistics(dataset).get("ingested", {}))
 
 
 def _with_files(spec: TrainSpec, warm_from: str, weights_from: str, transform_graph: str) -> TrainSpec:

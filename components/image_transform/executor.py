@@ -35,7 +35,7 @@ from shardwright.components.image_transform.transform_plan import (
 )
 from shardwright.components.image_transform.transform_recipe import ingest_image_options, read_recipe
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.beam import reachable, staging_root
+from shardwright.components.runtime.beam import reachable, spread_numbers, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import MASKS
@@ -129,13 +129,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _write_shards(self, staging: Staging, work: TransformWork) -> None:
         shown = shard_progress(staging, [planned for planned, *_ in work.shards], "transforming shards")
         with shown, self._make_beam_pipeline() as pipeline:
-            _ = (
-                pipeline
-                | "ShardNumbers" >> beam.Create(range(len(work.shards)))
-                # Without the reshuffle the numbers stay in one bundle, and one worker writes every shard.
-                | "Spread" >> beam.Reshuffle()
-                | "WriteShard" >> beam.Map(write_numbered, work=work)
-            )
+            _ = spread_numbers(pipeline, len(work.shards)) | "WriteShard" >> beam.Map(write_numbered, work=work)
 
     def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
         with self._make_beam_pipeline() as pipeline:

@@ -17,6 +17,7 @@ from shardwright.components.image_transform.rewrite import ShardTransform, trans
 from shardwright.components.image_transform.text import Text
 from shardwright.components.image_transform.transform_recipe import ingest_image_options, manifest_recipe
 from shardwright.components.image_transform.transformed_features import stored_features
+from shardwright.components.runtime.open_examples import planned_shards
 from shardwright.config import TransformConfig
 from shardwright.config.transform import TextConfig
 from shardwright.dataset.feature_presets import StoredFeatures
@@ -115,12 +116,6 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
     recipe, note = resolve_encoding(recipe, manifest)
     # Options that serving cannot repeat are refused before anything is written.
     ingest_image_options(source.manifest.recipe)
-    totals = {split: len(source.shards(split)) for split in source.splits}
-    numbers = dict.fromkeys(totals, 0)
-    planned = []
-    for shard in manifest.shards:
-        planned.append(PlannedShard(shard.split, numbers[shard.split], totals[shard.split]))
-        numbers[shard.split] += 1
     stored, texts = stored_features(recipe, manifest.features, labels=manifest.labels, classes=len(manifest.classes))
     dataset = DatasetPlan(
         kind="transform",
@@ -131,7 +126,7 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
         features=stored.kinds,
         names=stored.names,
         inputs=sum(shard.records for shard in manifest.shards),
-        shards=tuple(planned),
+        shards=planned_shards([shard.split for shard in manifest.shards]),
         max_rejects=max_rejects,
         labels=manifest.labels,
     )

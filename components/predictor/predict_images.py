@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,7 +151,11 @@ def predict(
     source = find_source(images, options.split)
     opened = _opened(os.path.abspath(model), trusted=options.trust_model)
     rows = table_rows(opened, options.dialect) if options.form == CSV else None
-    texts = _texts(opened, options.texts, source)
+    texts: Texts = {}
+    if options.texts is not None:
+        if not opened.texts:
+            raise UsageError(f"--texts {options.texts}: this model reads no texts. Leave it out.")
+        texts = read_texts(options.texts, [column for column, _ in opened.texts], source.keys())
     with (
         tempfile.TemporaryDirectory(prefix="shardwright-predict-") as folder,
         # A name like those of datasets: `clean` deletes what a killed prediction leaves.
@@ -213,7 +217,8 @@ def write_part(number: int, work: PredictionWork, shown: Progress | None = None)
     failures: list[Failure] = []
     images = rows = 0
     stored = work.source.is_stored(model)
-    for batch in _batches(work.source.part(number).read(model), work.options.batch_size):
+    reads = iter(work.source.part(number).read(model))
+    while batch := list(itertools.islice(reads, work.options.batch_size)):
         failures += [read.failure for read in batch if read.failure]
         answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts, stored)
         failures += undecodable
@@ -251,19 +256,13 @@ def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) 
     """
     import apache_beam as beam
 
-    from shardwright.components.runtime.beam import reachable
+    from shardwright.components.runtime.beam import reachable, spread_numbers
 
     def run(work: PredictionWork, parts: int) -> None:
         reachable(options, "the model", work.model)
         reachable(options, "the images", work.source.root)
         with make_pipeline() as pipeline:
-            _ = (
-                pipeline
-                | "PartNumbers" >> beam.Create(range(parts))
-                # Without the reshuffle the numbers stay in one bundle, and one worker predicts every part.
-                | "Spread" >> beam.Reshuffle()
-                | "PredictPart" >> beam.Map(write_part, work=work)
-            )
+            _ = spread_numbers(pipeline, parts) | "PredictPart" >> beam.Map(write_part, work=work)
 
     return run
 
@@ -331,14 +330,6 @@ def _write_records(staging: Staging, parts: int, result: Prediction, made: Path)
             appear(folder, Path(target))
 
 
-def _texts(model: ExportedModel, table: str | None, source: Source) -> Texts:
-    if table is None:
-        return {}
-    if not model.texts:
-        raise UsageError(f"--texts {table}: this model reads no texts. Leave it out.")
-    return read_texts(table, [column for column, _ in model.texts], source.keys())
-
-
 def _checked_target(out: str, form: str) -> str:
     check_utf8(out, "--out")
     if is_remote(out):
@@ -354,12 +345,6 @@ def _checked_target(out: str, form: str) -> str:
     if not target.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {target.parent}. Create it first.")
     return str(target)
-
-
-def _batches(reads: Iterable[ReadImage], size: int) -> Iterator[list[ReadImage]]:
-    rest = iter(reads)
-    while batch := list(itertools.islice(rest, size)):
-        yield batch
 
 
 def _answers(

@@ -56,7 +56,7 @@ def open_examples(examples: Artifact, temporary: Callable[[], str]) -> ImageData
     staging = Staging.open(os.path.join(temporary(), "staging"), plan.fingerprint)
     with staging.locked():
         for shard, file in zip(plan.shards, found.records, strict=True):
-            staging.write_shard(shard, (RecordResult(_key(payload, file), payload) for payload in _payloads(file)))
+            staging.write_shard(shard, (RecordResult(_key(payload, file), payload) for payload in payloads_of(file)))
         commit(staging, plan, folder, {})
     return ImageDataset.open(folder)
 
@@ -69,6 +69,19 @@ def planned_shards(splits: Sequence[str]) -> tuple[PlannedShard, ...]:
         planned.append(PlannedShard(split, numbers[split], totals[split]))
         numbers[split] += 1
     return tuple(planned)
+
+
+def payloads_of(file: str) -> Iterator[bytes]:
+    """Yields the records of a file, which may be compressed and on a bucket.
+
+    Raises:
+        DatasetError: a record is damaged.
+    """
+    with open_file(file) as opened:
+        for record in scan_records(opened):
+            if record.payload is None:
+                raise DatasetError(f"{file}: {record.where}: {record.reason}. Write the examples again.")
+            yield record.payload
 
 
 def has_manifest(folder: str) -> bool:
@@ -120,7 +133,7 @@ def _read(examples: Artifact) -> _Found:
     for split in sorted(artifact_utils.decode_split_names(examples.split_names)):
         folder = os.path.join(examples.uri, f"Split-{split}")
         for file in sorted(os.path.join(folder, name) for name in list_names(folder)):
-            for payload in _payloads(file):
+            for payload in payloads_of(file):
                 found.records[file] += 1
                 found.splits[file] = split
                 digest.update(digest_of(payload))
@@ -148,14 +161,6 @@ def _add(found: _Found, example: Mapping[str, Any], file: str) -> None:
     found.names.update(
         (int(number), text.decode("utf-8")) for number, text in zip(numbers, example.get(_TEXT, ()), strict=False)
     )
-
-
-def _payloads(file: str) -> Iterator[bytes]:
-    with open_file(file) as opened:
-        for record in scan_records(opened):
-            if record.payload is None:
-                raise DatasetError(f"{file}: {record.where}: {record.reason}. Write the examples again.")
-            yield record.payload
 
 
 def _key(payload: bytes, file: str) -> str:
