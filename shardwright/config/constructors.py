@@ -21,7 +21,6 @@ from shardwright.config.config import Config
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, GateConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
-from shardwright.config.label_formats import FORMATS, LabelFormat
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.options import options_of
 from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value, section_of
@@ -31,6 +30,7 @@ from shardwright.config.trainer import TrainerConfig
 from shardwright.config.transform import TextConfig, TransformConfig
 from shardwright.config.yaml_config import input_options, label_options, split_options
 from shardwright.errors import ConfigError, UsageError
+from shardwright.label_formats import FORMATS, LabelFormat
 
 _Section = TypeVar("_Section")
 # The function of a section has its name without the `Config`.

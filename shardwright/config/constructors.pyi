@@ -1,4 +1,4 @@
-"""See `constructors.py`. This file is generated from the sections and `shardwright.config.label_formats`."""
+"""See `constructors.py`. This file is generated from the sections and `shardwright.label_formats`."""
 
 import datetime
 import os

@@ -12,10 +12,10 @@ import pytest
 from shardwright.config import Config, constructors
 from shardwright.config.constructors import CONSTRUCTORS, SECTIONS
 from shardwright.config.input import LabelsConfig
-from shardwright.config.label_formats import FORMATS
 from shardwright.config.options import NO_UNIT, options_of
 from shardwright.config.parse_values import keys_of, plain_value, section_of
 from shardwright.errors import ConfigError, UsageError
+from shardwright.label_formats import FORMATS
 
 STUB = Path(constructors.__file__).with_suffix(".pyi")
 # What YAML takes for a key, where that is more than the field of the section has.
@@ -38,7 +38,7 @@ OF_INPUT = {
     "span": "str | int | datetime.date | Sequence[Any]",
     "version": "str | int",
 }
-START = '''"""See `constructors.py`. This file is generated from the sections and `shardwright.config.label_formats`."""
+START = '''"""See `constructors.py`. This file is generated from the sections and `shardwright.label_formats`."""
 
 import datetime
 import os
