@@ -123,7 +123,7 @@ def evaluate(
         together: adds up numbers over the hosts.
     """
     counting = Counting.of(spec)
-    kind = MaskSums if spec.task == "segmentation" else ClassSums if spec.multi else LabelCounts
+    kind: Any = MaskSums if spec.task == "segmentation" else ClassSums if spec.multi else LabelCounts
     sums, by_level = kind.zero(len(spec.classes)), np.zeros((len(spec.classes), 1 + 2 * len(counting.levels)))
     total = images_seen = 0.0
     for counted, (counts, loss) in _finished(launch, batches):
