@@ -30,7 +30,7 @@ from shardwright.components.predictor.exported_model import open_model
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsConfig, TrainerConfig, TransformConfig
 from shardwright.config.constructors import as_section, config_of
 from shardwright.config.trainer import BLESSED
-from shardwright.config.yaml_config import as_config
+from shardwright.config.yaml_config import as_config, parse_config
 from shardwright.dataset.manifest import MASKS, MULTI
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
@@ -191,7 +191,7 @@ def _config(
     if config is None:
         splits = {"split": {"ratios": {name: 1 / len(dataset.splits) for name in dataset.splits}}}
         return config_of(task=dataset.manifest.task, **splits, **given)
-    loaded = as_config(config)
+    loaded = parse_config(config, base=os.getcwd()) if isinstance(config, Mapping) else as_config(config)
     if loaded.task != dataset.manifest.task:
         raise UsageError(
             f"config: its task is {loaded.task}, and {dataset.root} is for {dataset.manifest.task}. Give the "

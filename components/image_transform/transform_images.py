@@ -75,7 +75,7 @@ def transform_images(
     if out.exists():
         finished = open_if_committed(out, plan.dataset.fingerprint)
         if finished is None:
-            raise UsageError(f"{out}: exists already with other content. Name another folder, or remove this one.")
+            raise UsageError(f"{out}: exists already, and is no dataset. Name another folder, or remove this one.")
         return finished
     if plan.note and not quiet:
         print_note(plan.note)
