@@ -227,14 +227,14 @@ def spec_of(
     if recipe.loader.normalize == "dataset":
         statistics = loader.dataset_statistics(dataset)
         mean, std = tuple(statistics["mean"]), tuple(statistics["std"])
-    auto, measured = recipe.trainer.class_weights == "auto", Path(dataset, STATISTICS_FILE).is_file()
+    measured = read_statistics(dataset) if Path(dataset, STATISTICS_FILE).is_file() else {}
     recipe, notes = with_defaults(
         recipe,
         task=manifest.task,
         classes=manifest.classes,
         images=opened.num_records(_TRAIN),
         # A subset or a merge has none that were measured.
-        statistics=read_statistics(dataset) if auto and measured else {},
+        statistics=measured,
     )
     for text in notes:
         note(f"trainer: {text}")
@@ -257,8 +257,7 @@ def spec_of(
         ignore=manifest.ignores,
         multi=manifest.labels == MULTI,
         class_weights=weights,
-        # None for a dataset that was not transformed.
-        ingested=dict(read_statistics(dataset).get("ingested", {})) if measured else {},
+        ingested=dict(measured.get("ingested", {})),
     )
 
 

@@ -151,11 +151,7 @@ def predict(
     source = find_source(images, options.split)
     opened = _opened(os.path.abspath(model), trusted=options.trust_model)
     rows = table_rows(opened, options.dialect) if options.form == CSV else None
-    texts: Texts = {}
-    if options.texts is not None:
-        if not opened.texts:
-            raise UsageError(f"--texts {options.texts}: this model reads no texts. Leave it out.")
-        texts = read_texts(options.texts, [column for column, _ in opened.texts], source.keys())
+    texts = _texts(opened, options.texts, source)
     with (
         tempfile.TemporaryDirectory(prefix="shardwright-predict-") as folder,
         # A name like those of datasets: `clean` deletes what a killed prediction leaves.
@@ -328,6 +324,14 @@ def _write_records(staging: Staging, parts: int, result: Prediction, made: Path)
                 buckets.upload(f"{target.rstrip('/')}/{name}", str(folder / name))
         else:
             appear(folder, Path(target))
+
+
+def _texts(model: ExportedModel, table: str | None, source: Source) -> Texts:
+    if table is None:
+        return {}
+    if not model.texts:
+        raise UsageError(f"--texts {table}: this model reads no texts. Leave it out.")
+    return read_texts(table, [column for column, _ in model.texts], source.keys())
 
 
 def _checked_target(out: str, form: str) -> str:

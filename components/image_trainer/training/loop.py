@@ -15,7 +15,6 @@ import numpy as np
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import out_of_memory, readable
 from shardwright.components.image_trainer.spec import LOG_FOLDER, TrainSpec
-from shardwright.components.image_trainer.training.backend import Backend
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import (
     Arrays,
@@ -25,6 +24,7 @@ from shardwright.components.image_trainer.training.checkpoints import (
 )
 from shardwright.components.image_trainer.training.evaluate_split import evaluate, keys_at, shown
 from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight
+from shardwright.components.image_trainer.training.learner import Backend
 from shardwright.components.image_trainer.training.named_weights import weights_of
 from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
 from shardwright.components.image_trainer.training.training_progress import Preemption, Progress, Rate

@@ -23,10 +23,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
-from shardwright.components.image_trainer.training.backend import Backend
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.jax_compat import CoordinatorStore
-from shardwright.components.image_trainer.training.learner import Learner
+from shardwright.components.image_trainer.training.learner import Backend, Learner
 from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
