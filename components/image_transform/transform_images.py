@@ -19,6 +19,7 @@ from shardwright.components.image_transform.train_figures import (
     statistics_text,
 )
 from shardwright.components.image_transform.transform_plan import (
+    TransformPlan,
     TransformWork,
     open_staging,
     plan_transform,
@@ -80,7 +81,15 @@ def transform_images(
     if plan.note and not quiet:
         print_note(plan.note)
     own = staging_next_to(out)
-    staging = open_staging(str(own), plan.dataset)
+    manifest = _write(source, plan, out, str(own), workers, quiet=quiet)
+    remove_staged(str(own), out)
+    return manifest
+
+
+def _write(
+    source: ImageDataset, plan: TransformPlan, out: Path, own: str, workers: int | None, *, quiet: bool
+) -> Manifest:
+    staging = open_staging(own, plan.dataset)
     with staging.locked():
         work = TransformWork.of(source, plan, staging, {})
         shards = [planned for planned, *_ in work.shards]
@@ -94,9 +103,5 @@ def transform_images(
         graph_plan = graph_plan_of(source, plan, staging)
         text = statistics_text(exact_sums(plan, staging, graph_plan.widths), plan, graph_plan)
         write_text(staging.path(STATISTICS_FILE), text)
-        notes = {"notes": [plan.note]} if plan.note else {}
-        manifest = commit(
-            staging, replace(plan.dataset, kept=(STATISTICS_FILE,)), str(out), {"runner": "local", **notes}
-        )
-    remove_staged(str(own), out)
-    return manifest
+        kept = replace(plan.dataset, kept=(STATISTICS_FILE,))
+        return commit(staging, kept, str(out), {"runner": "local", **({"notes": [plan.note]} if plan.note else {})})
