@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.config import SplitConfig
-from shardwright.config.split import EVAL, HASH, PREDEFINED, split_word, stated_split
+from shardwright.config.split import EVAL, HASH, PREDEFINED, split_folders, split_word, stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import ClassesInText, shorten
 from shardwright.formats.image_names import NameIndex
-from shardwright.ingest.split_inputs import predefined_splits, split_column
+from shardwright.ingest.split_inputs import listed_image, predefined_splits, split_column
 from shardwright.ingest.splitting import ClassSets, class_sets
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.trial import DetectedInput, absolute
@@ -26,7 +26,7 @@ from shardwright.storage import hash_file, is_remote, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
 from shardwright.storage.listing import name_lines
 
-STRATIFIED = "stratified"
+STRATIFIED, _NOT_TEST = "stratified", "trainval"
 # Shares for few images: with five of a class, each of three splits has one.
 _FEW, _TWO = {"train": 0.6, EVAL: 0.2, "test": 0.2}, {"train": 0.8, EVAL: 0.2}
 _ROWS_SEEN = 1000
@@ -109,7 +109,8 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[t
     surveyed = found.surveyed
     classes = set(surveyed.survey.classes)
     folders = {folder for key in surveyed.listing.keys for folder in key.split("/")[:-1]} - classes
-    words = {word for text in {*folders, *surveyed.survey.splits.values()} if (word := split_word(text))}
+    words = {word for text in surveyed.survey.splits.values() if (word := split_word(text))}
+    words |= set(split_folders(folders).values())
     if "train" in words and len(words) > 1:
         yield "the input itself", _predefined(words)
     column = split_column(surveyed, tuple(_FEW))
@@ -128,21 +129,24 @@ def _split_lists(found: DetectedInput, inventory: Inventory) -> Iterator[dict[st
     by_folder: dict[tuple[str, str], dict[str, str]] = {}
     for key in inventory.keys:
         stem, ending = os.path.splitext(os.path.basename(key))
-        split = stated_split(stem) if ending.lower() in (".txt", ".lst") else None
+        # VOC and its kin call all that is not in `test` so; next to `train` it says nothing new.
+        split = stated_split(stem.replace(_NOT_TEST, "train")) if ending.lower() in (".txt", ".lst") else None
         if split is not None:
-            rest = "_".join(word for word in stem.split("_") if split_word(word) is None)
-            by_folder.setdefault((os.path.dirname(key), rest), {})[split] = inventory.named(key)
+            rest = "_".join(word for word in stem.split("_") if split_word(word) is None and word != _NOT_TEST)
+            by_folder.setdefault((os.path.dirname(key), rest), {}).setdefault(split, inventory.named(key))
     names = NameIndex(found.surveyed.listing.keys, frozenset(found.surveyed.rejected))
     for lists in by_folder.values():
+        if EVAL in lists and _NOT_TEST in os.path.basename(lists.get("train", "")):
+            continue
         if "train" in lists and len(lists) > 1 and all(_names_images(path, names) for path in lists.values()):
             yield lists
 
 
 def _names_images(path: str, names: NameIndex) -> bool:
     """Returns whether a file lists images of the input, and little else."""
-    with suppress(OSError, UnicodeDecodeError):
+    with suppress(OSError, UnicodeDecodeError, ShardwrightError):
         lines = name_lines(read_bytes(absolute(path), most=MOST_LIST_BYTES).decode("utf-8-sig"))[:_ROWS_SEEN]
-        return bool(lines) and 2 * sum(names.find(line) is not None for line in lines) > len(lines)
+        return bool(lines) and 2 * sum(listed_image(line, names) is not None for line in lines) > len(lines)
     return False
 
 

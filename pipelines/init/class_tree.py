@@ -6,10 +6,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from shardwright.config.input import TFRECORD
-from shardwright.config.split import split_word
+from shardwright.config.split import split_word, stated_split
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
@@ -22,15 +23,14 @@ from shardwright.pipelines.init.trial import (
     EXCLUDE,
     FORMAT,
     IMAGES,
-    LABELS,
     PATH,
+    REGEX,
     TASK,
     DetectedInput,
     read_input,
 )
 from shardwright.progress import counted
 
-_REGEX = LABELS + "regex"
 _SHOWN = 3
 # The folder that an image lies in, whatever is above.
 _INNERMOST = r"(?P<label>[^/]+)/[^/]+$"
@@ -52,10 +52,19 @@ def check_folders(found: DetectedInput, inventory: Inventory | None, given: Mapp
     if {FORMAT, CLASSES} & set(given) or found.format not in WITHOUT_PATH or found.format == TFRECORD:
         return found
     _check_masks(found)
-    if found.format == FILE_NAME or not found.surveyed.survey.classes:
+    if not found.surveyed.survey.classes:
         return found
     by_class = _images_by_class(found)
     loose = by_class.pop("", [])
+    if found.format == FILE_NAME:
+        # Their folder says that they are to be predicted.
+        folders = {os.path.dirname(key) for key in loose}
+        if EXCLUDE in given or not loose or {stated_split(folder) for folder in folders} != {"test"}:
+            return found
+        found = replace(found, options={**found.options, FORMAT: FILE_NAME})
+        return _without(
+            found, sorted(folders), [f"{shorten(sorted(folders))} ({counted(len(loose), 'image')}), to predict"]
+        )
     _check_names(found, list(by_class), loose)
     if inventory is not None and not inventory.spans and IMAGES not in given:
         _check_copies(found, inventory)
@@ -84,6 +93,11 @@ def check_folders(found: DetectedInput, inventory: Inventory | None, given: Mapp
         reasons.append(f"{folder} ({count}), called after pictures about a set, not after a class")
     if not left:
         return found
+    return _without(found, left, reasons)
+
+
+def _without(found: DetectedInput, left: Sequence[str], reasons: Sequence[str]) -> DetectedInput:
+    """Reads a hypothesis again without some files and folders."""
     again = read_input({**found.options, EXCLUDE: left})
     notes = (*again.notes, *(f"left out: {reason}" for reason in reasons))
     return DetectedInput(again.options, again.config, again.surveyed, notes)
@@ -106,7 +120,7 @@ def _images_by_class(found: DetectedInput) -> dict[str, list[str]]:
     by_class: dict[str, list[str]] = {name: [] for name in names}
     for annotation in found.surveyed.source.annotations():
         by_class[names[annotation.label]].append(keys[annotation.image])
-    by_class[""] = [keys[i] for i in rejected if rejected[i].code == "no_class_folder"]
+    by_class[""] = [keys[i] for i in rejected if rejected[i].code in ("no_class_folder", "no_label")]
     return by_class
 
 
@@ -154,7 +168,7 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
         )
         raise UsageError(f"{_place(found)}: {problem} does.").with_readings(
             Reading(f"{shorten(copies)} is not part of the set", {EXCLUDE: copies}),
-            Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, _REGEX: _INNERMOST}),
+            Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, REGEX: _INNERMOST}),
         )
     sets = {top: counts for top, counts in below.items() if len(counts) > 1 and "" not in counts}
     repeated = Counter(name for counts in sets.values() for name in counts)
@@ -166,7 +180,7 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
     readings = [
         Reading(f"the set is {top} alone", {IMAGES: inventory.named(os.path.join(base, top))}) for top in largest
     ]
-    together = Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, _REGEX: _INNERMOST})
+    together = Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, REGEX: _INNERMOST})
     raise UsageError(
         f"{_place(found)}: {len(sets)} folders hold the same folders, as copies or parts of a set do: "
         f"{shorten(sorted(sets))} hold {shorten(sorted(shared))}."
@@ -191,11 +205,13 @@ def _check_masks(found: DetectedInput) -> None:
         pair = {TASK: SEGMENTATION, IMAGES: of_images, PATH: of_masks}
         readings.append(Reading(f"{of_masks} has the masks of {of_images}", pair))
     if among.suffix:
-        masks = {TASK: SEGMENTATION, PATH: images, _REGEX: f"(?P<image>[^/]+){re.escape(among.suffix)}$"}
+        masks = {TASK: SEGMENTATION, PATH: images, REGEX: f"(?P<image>[^/]+){re.escape(among.suffix)}$"}
         readings.append(Reading(f"files that end with {among.suffix} are masks", masks))
-    if found.format == CLASS_FOLDERS and not is_in_one_place(found):
-        readings.append(BY_FOLDER)
+    stems = [{os.path.splitext(os.path.basename(key))[0] for key in keys} for keys in (among.masks, among.photographs)]
+    alone = [] if stems[0] & stems[1] or readings else [IMAGES_ALONE]
+    if alone and found.format == CLASS_FOLDERS and not is_in_one_place(found):
+        alone.insert(0, BY_FOLDER)
     raise UsageError(
         f"{images}: {len(among.masks)} of {total} files that were looked at have few colors, as masks do: "
         f"{shorten(among.masks)}; others are photographs: {shorten(among.photographs)}. {fix}"
-    ).with_readings(*readings, IMAGES_ALONE)
+    ).with_readings(*readings, *alone)

@@ -18,7 +18,9 @@ from shardwright.config.input import TFRECORD
 from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
-from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
+from shardwright.formats.class_folders import BY_FOLDER
+from shardwright.formats.mask_names import common_start
+from shardwright.formats.rows import CsvFormat
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
 from shardwright.ingest.survey import IGNORED_FILES
@@ -28,7 +30,7 @@ from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
 from shardwright.pipelines.init.hypotheses import propose
 from shardwright.pipelines.init.image_sample import try_input
-from shardwright.pipelines.init.inventory import Inventory, is_place
+from shardwright.pipelines.init.inventory import Inventory, is_aside, is_kind_of_masks, is_place
 from shardwright.pipelines.init.question import Decision, ask
 from shardwright.pipelines.init.scope import FailedFile, limit_to_set
 from shardwright.pipelines.init.trial import (
@@ -37,6 +39,7 @@ from shardwright.pipelines.init.trial import (
     FORMAT,
     IMAGES,
     PATH,
+    REGEX,
     UNLISTED_IMAGES,
     DetectedInput,
     absolute,
@@ -86,7 +89,7 @@ class _Trial:
     """Hypotheses with the same annotations that were read.
 
     Attributes:
-        path: the annotations.
+        path: the annotations; of several files, all of their paths.
         images: folder of the images of the first one.
         read: those that could be read, the best first; images without annotations are rejects.
         error: of one that could not be read; one with readings is preferred.
@@ -119,6 +122,13 @@ class _Trial:
         """Returns whether every image of the best one is annotated, and every annotation is of an image."""
         best = self.best
         return best is not None and not best.missing and len(best.explained) == len(best.surveyed.listing.keys)
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """Returns the options that choose these annotations; of several files, with their images."""
+        best = self.best
+        several = best is not None and not isinstance(best.options.get(PATH), str)
+        return {IMAGES: best.options[IMAGES], PATH: best.options[PATH]} if several and best else {PATH: self.path}
 
     @property
     def is_possible(self) -> bool:
@@ -186,7 +196,9 @@ def _of_one_scope(trial: _Trial, given: Mapping[str, Any]) -> DetectedInput:
     Raises:
         UsageError: separate folders of images fit equally, as copies do.
     """
-    best, *others = trial.read
+    # Colored copies have the names of the images, too.
+    read = [one for one in trial.read if not is_aside(one.surveyed.listing.root)] or trial.read
+    best, *others = read
     even = [
         one
         for one in others
@@ -222,8 +234,8 @@ def _compare(possible: list[_Trial], inventory: Inventory | None, given: Mapping
         explained = {trial.path: _paths(trial) for trial in read}
         most = max(map(len, explained.values()))
         ahead = [trial for trial in read if len(explained[trial.path]) * _NEXT_TO_NOTHING > most]
-        joined = _join(ahead, explained, given)
-        return [joined] if joined is not None else ahead
+        joined, parts = _join(ahead, explained, given)
+        return [*([joined] if joined is not None else []), *(trial for trial in ahead if trial not in parts)]
     return possible
 
 
@@ -235,14 +247,21 @@ def _paths(trial: _Trial) -> frozenset[str]:
 
 def _join(
     read: Sequence[_Trial], explained: Mapping[str | None, frozenset[str]], given: Mapping[str, Any]
-) -> _Trial | None:
-    """Returns one hypothesis of several files of one format, each of which annotates other images."""
-    bests = [trial.best for trial in read if trial.best is not None and trial.path is not None]
+) -> tuple[_Trial | None, Sequence[_Trial]]:
+    """Returns one hypothesis of files of one format and header, each of which annotates other images; and these."""
+    kinds: dict[tuple[str, ...], list[_Trial]] = {}
+    for trial in read:
+        if trial.best is not None and trial.path is not None:
+            source = trial.best.surveyed.source
+            header = source.header if isinstance(source, CsvFormat) else ()
+            kinds.setdefault((trial.best.format, *header), []).append(trial)
+    read = max(kinds.values(), key=len)
+    bests = [trial.best for trial in read if trial.best is not None]
     union = frozenset().union(*(explained[trial.path] for trial in read))
     files = [trial.path for trial in read if trial.path is not None and not is_folder(absolute(trial.path))]
     disjoint = len(union) == sum(len(explained[trial.path]) for trial in read)
-    if len(files) < max(2, len(read)) or not disjoint or len({best.format for best in bests}) > 1:
-        return None
+    if len(files) < max(2, len(read)) or not disjoint:
+        return None, ()
     roots = [best.surveyed.listing.root for best in bests]
     whole = next((str(best.options[IMAGES]) for best in bests if all(_is_below(root, best) for root in roots)), None)
     images = whole if whole is not None else os.path.commonpath([str(best.options[IMAGES]) for best in bests])
@@ -250,9 +269,9 @@ def _join(
     joined.add({**given, IMAGES: images, PATH: files})
     best = joined.best
     if best is None or len(best.explained) != len(union):
-        return None
+        return None, ()
     joined.path = ", ".join(files)
-    return joined
+    return joined, read
 
 
 def _is_below(root: str, best: DetectedInput) -> bool:
@@ -281,8 +300,26 @@ def _several(folder: str, possible: Sequence[_Trial]) -> UsageError:
     paths = [trial.path for trial in possible if trial.path is not None]
     problem = f"{folder}: several files may be its annotations: {shorten(paths, len(paths))}. Name one of them after"
     return UsageError(f"{problem} the folder.").with_readings(
-        *(Reading(f"the annotations are {path}", {PATH: path}) for path in paths)
+        *_as_classes(possible),
+        *(Reading(f"the annotations are {trial.path}", trial.chosen) for trial in possible if trial.path is not None),
     )
+
+
+def _as_classes(possible: Sequence[_Trial]) -> list[Reading]:
+    """Returns the reading of folders such as `mask_car` and `mask_road` as one class each; none of other paths."""
+    places = [os.path.split(trial.path.rstrip("/")) for trial in possible if trial.path is not None]
+    names = [name for _, name in places]
+    start, end = common_start(names), common_start([name[::-1] for name in names])[::-1]
+    labels = [name[len(start) : len(name) - len(end)] for name in names]
+    together = len({above for above, _ in places}) == 1 and all(
+        is_folder(absolute(os.path.join(*one))) for one in places
+    )
+    if not together or not all(labels) or any(map(is_kind_of_masks, names)):
+        return []
+    pattern = f"^{re.escape(start)}(?P<label>[^/]+){re.escape(end)}/(?P<image>.+)$"
+    images = {trial.images for trial in possible}
+    options = {IMAGES: images.pop(), PATH: places[0][0], REGEX: pattern} if len(images) == 1 else {}
+    return [Reading(f"each folder is a class ({shorten(labels)})", options)] if options else []
 
 
 def _without_annotations(
@@ -298,11 +335,8 @@ def _without_annotations(
     unlikely = found is None or is_in_one_place(found) or any(map(is_place, found.surveyed.survey.classes))
     if errors and unlikely and has_images(folder):
         problem = f"{folder}: its annotations cannot be read, and its folders are not classes."
-        # The images are those next to the annotations, not the masks.
-        images = {trial.images for trial in trials}
-        there = {IMAGES: images.pop()} if len(images) == 1 else {}
-        alone_there = Reading(IMAGES_ALONE.meaning, {**there, **IMAGES_ALONE.options})
-        raise UsageError(f"{problem} {' '.join(errors[:_MOST_ERRORS])}").with_readings(alone_there)
+        fix = "Where these are no annotations, move them out of the folder, or name the right ones after it."
+        raise UsageError(f"{problem} {' '.join(errors[:_MOST_ERRORS])} {fix}")
     if found is None:
         assert alone.error is not None, "a hypothesis is read or has an error"
         raise alone.error
@@ -338,7 +372,7 @@ def _finish(
     failed: Sequence[FailedFile] = (),
 ) -> DetectedInput:
     """Adds names of classes from a file, and notes on files that were not used."""
-    found = _with_names(found, folder, given)
+    found = _with_names(found, inventory, given)
     kinds: dict[str, list[str]] = {}
     for _, error in failed:
         kinds.setdefault(re.sub(r"\S*[/.]\S*", "", str(error)), []).append(str(error))
@@ -364,21 +398,21 @@ def _unused(found: DetectedInput, inventory: Inventory | None) -> list[str]:
     attached = surveyed.source.attachments()
     used |= set() if attached is None else {attached.path(i) for i in range(len(attached.keys))}
     used |= {surveyed.labels or "", *surveyed.further}
-    rest = [key for key in inventory.keys if os.path.join(inventory.root, key) not in used]
+    keys = {inventory.below(path) for path in used}
+    rest = [key for key in inventory.keys if key not in keys]
     rest = [key for key in rest if not (key.lower().endswith(_NO_DATA) or has_image_ending(key))]
     shown = ", ".join(rest) if len(rest) <= _SHOWN else f"{counted(len(rest), 'file')}: {counted_endings(rest)}"
     return [f"not used: {shown}"] if rest else []
 
 
-def _with_names(found: DetectedInput, folder: str, given: Mapping[str, Any]) -> DetectedInput:
+def _with_names(found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any]) -> DetectedInput:
     """Takes the names of classes from a file next to the annotations, where these have numbers or colors alone."""
     path = found.options.get(PATH)
-    if CLASSES in given or not isinstance(path, str):
+    if CLASSES in given or not isinstance(path, str) or inventory is None or inventory.spans:
         return found
-    numbers = numbers_of(found.surveyed.survey.classes, found.options.get(CLASSES))
+    numbers = numbers_of(found.surveyed.survey, found.options.get(CLASSES))
     labels = found.surveyed.labels or absolute(path)
-    folders = [absolute(folder), os.path.dirname(labels.rstrip("/")), *([labels] if is_folder(labels) else [])]
-    named = find_class_file(folders, numbers, [labels]) if numbers else None
+    named = find_class_file(inventory, labels, numbers) if numbers else None
     if named is None:
         return found
     with suppress(ShardwrightError):

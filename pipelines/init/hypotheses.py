@@ -30,7 +30,14 @@ from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
 from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 from shardwright.images.header import has_image_ending
-from shardwright.pipelines.init.inventory import LOSSLESS, MASK_WORDS, common_folder, folders_above, is_aside
+from shardwright.pipelines.init.inventory import (
+    LOSSLESS,
+    MASK_WORDS,
+    common_folder,
+    folders_above,
+    is_aside,
+    is_kind_of_masks,
+)
 
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml", ".parquet")
 # A tool writes one of these for each image.
@@ -80,7 +87,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
             *_image_folders(images if labels else keys),
         ]
         return [Hypothesis(folder, labels) for folder in dict.fromkeys(folders)]
-    voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in keys if f"/{MASKS}/" in f"/{key}"})
+    in_voc = [key for key in keys if f"/{MASKS}/" in f"/{key}" and key.lower().endswith(LOSSLESS)]
+    voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in in_voc})
     if voc:
         return [Hypothesis(_join(folder, _VOC_IMAGES), folder) for folder in voc]
     masks = masks or _lossy_masks(keys)
@@ -166,10 +174,11 @@ def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:
         How they end, and their folder, or the YAML file that describes them; two empty texts where there are none.
     """
     # Supervisely adds its ending to the whole name of the image.
-    pictured = {name for key in images for name in (os.path.basename(key), os.path.splitext(os.path.basename(key))[0])}
+    bases = [os.path.basename(key).lower() for key in images]
+    pictured = {name for base in bases for name in (base, os.path.splitext(base)[0])}
     for ending in _OF_IMAGES:
         files = [key for key in keys if key.lower().endswith(ending)]
-        named = [key for key in files if os.path.splitext(os.path.basename(key))[0] in pictured]
+        named = [key for key in files if os.path.splitext(os.path.basename(key).lower())[0] in pictured]
         if len(named) > 1 and 2 * len(named) >= len(files):
             described = [key for key in keys if ending == ".txt" and key.lower().endswith(_YAML)]
             return ending, described[0] if len(described) == 1 else common_folder(named)
@@ -198,7 +207,7 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     named = {folder for folder in named if not is_aside(folder)} or named
     highest = {folder for folder in named if not any(above in named for above in _above(folder))}
     others = any(has_image_ending(key) and not is_below(key, highest) for key in keys)
-    return {_deepest(folder, keys) for folder in highest} if others else set()
+    return {kind for folder in highest for kind in _kinds(_deepest(folder, keys), keys)} if others else set()
 
 
 def _lossy_masks(keys: Sequence[str]) -> list[str]:
@@ -216,6 +225,16 @@ def _deepest(masks: str, keys: Sequence[str]) -> str:
     """Returns the folder in a folder of masks that has them all, if it is called after masks, too, and not a class."""
     inside = common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
     return inside if all(map(MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
+
+
+def _kinds(masks: str, keys: Sequence[str]) -> list[str]:
+    """Returns the folders in a folder of masks that are called after kinds of masks; itself where these are classes."""
+    inside = {key[len(masks) + 1 :].partition("/")[0] for key in keys if key.startswith(f"{masks}/")}
+    inside = {
+        name for name in inside if any(has_image_ending(key) for key in keys if key.startswith(f"{masks}/{name}/"))
+    }
+    several = len(inside) > 1 and all(map(is_kind_of_masks, inside))
+    return sorted(f"{masks}/{name}" for name in inside) if several else [masks]
 
 
 def _has_pairs(images: Sequence[str]) -> bool:

@@ -29,11 +29,20 @@ _PLACES = re.compile(
     r"leftimg|ground|truth|input|pred(?:ict(?:ion)?s?)?)",
     re.I,
 )
-MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I)
+# Folders that hold another kind of masks of the same images, not another class.
+_KINDS = re.compile(
+    r"(?:masks?|labels?|colou?rs?(?:maps?|masks?)?|instances?(?:ids?)?|panoptic|semantic|(?:train|label)?ids?|rgb|"
+    r"gr[ae]y|polygons|[_ -])+",
+    re.I,
+)
+MASK_WORDS = re.compile(
+    r"mask|label|annot|seg|semantic|instance|panoptic|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I
+)
 LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 # So many files are a handful: at most five and a fifth of the others, or one in a hundred.
 _FEW, _OF_FEW, _OF_MANY = 5, 5, 100
-_WORD = re.compile(r"[A-Za-z]+")
+# `seg_overlay`, `SegmentationClassVisualization`.
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,11 @@ def _newest_span(folder: str) -> str:
 def is_aside(folder: str) -> bool:
     """Returns whether a folder is called after pictures about a data set, as `results` or `seg_overlay` is."""
     return any(_ASIDE.fullmatch(word) for word in _WORD.findall(folder.rpartition("/")[2]))
+
+
+def is_kind_of_masks(folder: str) -> bool:
+    """Returns whether a folder is called after a kind of masks, as `colormaps` or `instances` is, not after a class."""
+    return _KINDS.fullmatch(folder.rpartition("/")[2]) is not None
 
 
 def is_place(folder: str) -> bool:

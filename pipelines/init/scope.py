@@ -102,6 +102,8 @@ def limit_to_set(
     if attached is not None:
         of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))}
         others = [key for key in others if key not in of_labels]
+    if IMAGES not in given:
+        _check_formats(found, inventory, explained)
     groups = _groups(others, explained)
     limits = _stated_folders(inventory, labels)
     left: list[_Group] = []
@@ -125,6 +127,36 @@ def limit_to_set(
                 return _reread(again, {**options, IMAGES: inventory.named(narrow)}, notes)
     below = [one.removeprefix(f"{base}/") if base else one for one in patterns]
     return _reread(found, {**options, EXCLUDE: below}, notes)
+
+
+def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collection[str]) -> None:
+    """Checks that no image is there in several formats, in folders with the same names.
+
+    Raises:
+        UsageError: all are, as in `png` and `tiff`; with a reading for each folder.
+    """
+    tops: dict[str, set[str]] = {}
+    endings: dict[str, set[str]] = {}
+    for key in explained:
+        top, _, rest = key.partition("/")
+        stem, ending = os.path.splitext(rest)
+        tops.setdefault(top, set()).add(stem)
+        endings.setdefault(ending.lower(), set()).add(top)
+    same = len(set(map(frozenset, tops.values()))) == 1 and all(len(folders) == 1 for folders in endings.values())
+    if len(tops) < 2 or not same:
+        return
+    path = found.options.get(PATH)
+    whole = isinstance(path, str) and not inventory.below(path)
+    problem = f"{shorten(sorted(tops))} hold images of the same names in several formats, as copies of a set do"
+    raise UsageError(f"{absolute(inventory.folder)}: {problem}. Choose one.").with_readings(
+        *(
+            Reading(
+                f"the set is {top} alone",
+                {IMAGES: inventory.named(top), **({PATH: inventory.named(top)} if whole else {})},
+            )
+            for top in sorted(tops)
+        )
+    )
 
 
 def _reread(found: DetectedInput, options: Mapping[str, Any], notes: Sequence[str]) -> DetectedInput:

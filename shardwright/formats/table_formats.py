@@ -126,7 +126,8 @@ def find_number_columns(request: Request, table: Table, found: Mapping[str, int]
     if not chosen and columns.others and not options.features:
         line = "{" + ", ".join(f"{quoted(name)}: float" for name in columns.numbers) + "}"
         raise UsageError(
-            f"{table.path}: no column of classes was found. The columns {shown} hold numbers, and "
+            f"{table.path}: {'has no header, and ' if table.headless else ''}no column of classes was found. The "
+            f"columns {shown} hold numbers, and "
             f"{shown_header(columns.others)} do not. To read the numbers, set input.labels.format: numbers and "
             f"input.labels.features: {line}."
         ).with_readings(
