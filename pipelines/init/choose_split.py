@@ -21,6 +21,7 @@ from shardwright.ingest.split_inputs import listed_image, predefined_splits, spl
 from shardwright.ingest.splitting import ClassSets, class_sets
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.trial import DetectedInput, absolute
+from shardwright.progress import counted
 from shardwright.splits import ClassTable, assign_splits, join_units
 from shardwright.storage import hash_file, is_remote, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
@@ -98,7 +99,7 @@ def _without_split(found: DetectedInput, source: str, config: SplitConfig, witho
     options |= {} if config.from_lists else {"split.ratios": dict(config.ratios)}
     total = len(found.surveyed.listing.keys) - len(found.surveyed.rejected)
     problem = f"{source} states a split for {total - len(without):,} of {total:,} images; none for {shorten(without)}"
-    return UsageError(f"{found.config.input.images}: {problem}.").with_readings(
+    return UsageError(f"{found.config.input.images}: {problem}.{_rejects(found)}").with_readings(
         Reading("the others are in train", {**options, "split.unlisted_images": "train"}),
         Reading("the stated splits do not count", {"split.method": HASH}),
     )
@@ -175,7 +176,18 @@ def _undefined(found: DetectedInput, good: Sequence[int]) -> ChosenSplit:
         options = {"split.method": STRATIFIED, "split.ratios": _TWO}
         readings.insert(0, Reading("two splits, with every class in both", options))
     problem = f"{len(good)} images are too few for {len(config.names)} splits with every class: {shorten(rest)}"
-    raise UsageError(f"{found.config.input.images}: {problem}. Add images, or choose.").with_readings(*readings)
+    fix = "Add images, or choose."
+    raise UsageError(f"{found.config.input.images}: {problem}.{_rejects(found)} {fix}").with_readings(*readings)
+
+
+def _rejects(found: DetectedInput) -> str:
+    """Returns a sentence on the inputs that are rejected, since they may be those that a split lacks; or nothing."""
+    surveyed = found.surveyed
+    rejects = [*surveyed.rejected.values(), *surveyed.survey.refused, *surveyed.listing.refused]
+    codes = Counter(one.code for one in rejects)
+    listed = ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
+    first = f" ({listed}), e.g. {rejects[0].key}: {rejects[0].reason}" if rejects else ""
+    return f" {counted(len(rejects), 'input is', 'inputs are')} rejected{first}." if rejects else ""
 
 
 def _classes_of(found: DetectedInput) -> ClassSets | None:

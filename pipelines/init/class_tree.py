@@ -17,7 +17,14 @@ from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAM
 from shardwright.formats.request import SEGMENTATION
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import MasksAmong, find_masks
-from shardwright.pipelines.init.inventory import Inventory, is_aside, is_handful, is_place
+from shardwright.pipelines.init.inventory import (
+    MASK_WORDS,
+    Inventory,
+    is_aside,
+    is_handful,
+    is_kind_of_masks,
+    is_place,
+)
 from shardwright.pipelines.init.trial import (
     CLASSES,
     EXCLUDE,
@@ -208,9 +215,10 @@ def _check_masks(found: DetectedInput) -> None:
         masks = {TASK: SEGMENTATION, PATH: images, REGEX: f"(?P<image>[^/]+){re.escape(among.suffix)}$"}
         readings.append(Reading(f"files that end with {among.suffix} are masks", masks))
     stems = [{os.path.splitext(os.path.basename(key))[0] for key in keys} for keys in (among.masks, among.photographs)]
-    alone = [] if stems[0] & stems[1] or readings else [IMAGES_ALONE]
-    if alone and found.format == CLASS_FOLDERS and not is_in_one_place(found):
-        alone.insert(0, BY_FOLDER)
+    classes = found.surveyed.survey.classes
+    named = any(MASK_WORDS.search(name) or is_kind_of_masks(name) for name in classes) or is_in_one_place(found)
+    alone = [] if found.format != CLASS_FOLDERS or named else [BY_FOLDER]
+    alone += [] if stems[0] & stems[1] else [IMAGES_ALONE]
     raise UsageError(
         f"{images}: {len(among.masks)} of {total} files that were looked at have few colors, as masks do: "
         f"{shorten(among.masks)}; others are photographs: {shorten(among.photographs)}. {fix}"

@@ -47,7 +47,7 @@ from shardwright.pipelines.init.trial import (
     read_input,
 )
 from shardwright.progress import counted
-from shardwright.storage import is_folder, is_remote
+from shardwright.storage import is_folder, is_remote, list_names
 from shardwright.storage.listing import is_several
 
 _MOST_ERRORS, _SHOWN = 2, 3
@@ -408,10 +408,15 @@ def _unused(found: DetectedInput, inventory: Inventory | None) -> list[str]:
 def _with_names(found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any]) -> DetectedInput:
     """Takes the names of classes from a file next to the annotations, where these have numbers or colors alone."""
     path = found.options.get(PATH)
-    if CLASSES in given or not isinstance(path, str) or inventory is None or inventory.spans:
+    if CLASSES in given or not isinstance(path, str):
         return found
     numbers = numbers_of(found.surveyed.survey, found.options.get(CLASSES))
     labels = found.surveyed.labels or absolute(path)
+    if inventory is None or inventory.spans:
+        near = os.path.dirname(labels.rstrip("/"))
+        if is_remote(near) or not os.path.isdir(near):
+            return found
+        inventory = Inventory(near, near, sorted(list_names(near)), spans=False)
     named = find_class_file(inventory, labels, numbers) if numbers else None
     if named is None:
         return found
