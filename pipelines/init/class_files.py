@@ -11,8 +11,8 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-from shardwright.config.load import read_classes
 from shardwright.config.split import split_word
+from shardwright.config.yaml_config import read_classes
 from shardwright.errors import ShardwrightError
 from shardwright.formats.base import BACKGROUND, Survey
 from shardwright.formats.classes import as_integer, special_label

@@ -10,11 +10,11 @@ from urllib.parse import quote
 import layouts
 import numpy as np
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
-from mutated_sets import QUESTION, RIGHT, STOPS
+from mutated_sets import RIGHT, STOPS
 from odd_coco import coco
 from odd_sets import ANSWERED, BOXES, GITHUB, Odd, change_json, labelme, squares
 from PIL import Image
-from tool_files import car, filled, names, points, square, write
+from tool_files import car, names, points, square, write
 
 COLORS = np.array([[0, 0, 0], [128, 64, 128], [0, 0, 142]], np.uint8)
 SPLITS = ["train"] * 6 + ["val"] * 2
@@ -117,7 +117,10 @@ def deepglobe(root):
         layouts.image(root / f"train/{100 + i}_sat.jpg", i)
         picture(root / f"train/{100 + i}_mask.png", COLORS[indices(i)])
         layouts.image(root / f"valid/{300 + i}_sat.jpg", 20 + i)
-        rows += [f"{100 + i},train,train/{100 + i}_sat.jpg,train/{100 + i}_mask.png", f"{300 + i},valid,valid/{300 + i}_sat.jpg,"]
+        rows += [
+            f"{100 + i},train,train/{100 + i}_sat.jpg,train/{100 + i}_mask.png",
+            f"{300 + i},valid,valid/{300 + i}_sat.jpg,",
+        ]
     layouts.lines(root / "metadata.csv", *rows)
     layouts.lines(root / "class_dict.csv", "name,r,g,b", "urban_land,128,64,128", "water,0,0,142", "Void,0,0,0")
     truth = numbered("{}", ("urban_land", "water"))
@@ -154,7 +157,10 @@ def isic(root):
     """Superpixels next to the images."""
     for i in range(COUNT):
         layouts.image(root / f"ISIC-2017_Training_Data/ISIC_000000{i}.jpg", i)
-        picture(root / f"ISIC-2017_Training_Data/ISIC_000000{i}_superpixels.png", np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) % 251)
+        picture(
+            root / f"ISIC-2017_Training_Data/ISIC_000000{i}_superpixels.png",
+            np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) % 251,
+        )
         picture(root / f"ISIC-2017_Training_Part1_GroundTruth/ISIC_000000{i}_segmentation.png", 255 * mask(i, 0))
     layouts.lines(
         root / "ISIC-2017_Training_Part3_GroundTruth.csv",
@@ -181,7 +187,9 @@ def clinic(root):
         for kind, ending in (("TIF", "tif"), ("PNG", "png")):
             layouts.image(root / f"{kind}/Original/{i + 1}.{ending}", i)
             picture(root / f"{kind}/Ground Truth/{i + 1}.{ending}", 255 * mask(i, 0))
-        paths = [f"{kind}/{what}/{i + 1}.{kind.lower()}" for kind in ("TIF", "PNG") for what in ("Original", "Ground Truth")]
+        paths = [
+            f"{kind}/{what}/{i + 1}.{kind.lower()}" for kind in ("TIF", "PNG") for what in ("Original", "Ground Truth")
+        ]
         rows.append(f"1,{i + 1},{','.join(paths)}")
     layouts.lines(root / "metadata.csv", *rows)
     return {f"{i + 1}.png": {"mask": mask(i, 0)} for i in range(COUNT)}
@@ -344,7 +352,10 @@ def pets(root):
         write(root / f"annotations/xmls/{('Abyssinian', 'beagle')[i % 2]}_{i}.xml", "<annotation></annotation>")
     rows = [f"{('Abyssinian', 'beagle')[i % 2]}_{i} {1 + i % 2} 1 1" for i in range(COUNT)]
     for name in ("list", "trainval", "test"):
-        write(root / f"annotations/{name}.txt", "\n".join(rows if name == "list" else rows[:6] if name == "trainval" else rows[6:]) + "\n")
+        write(
+            root / f"annotations/{name}.txt",
+            "\n".join(rows if name == "list" else rows[:6] if name == "trainval" else rows[6:]) + "\n",
+        )
     return {
         f"{('Abyssinian', 'beagle')[i % 2]}_{i}.jpg": {
             str(n): (1 + indices(i) == n).astype(np.uint8) for n in (1, 2, 3)
@@ -443,7 +454,9 @@ def traffic_signs(root):
         layouts.lines(root / f"{part}.csv", head, *rows)
     for k in range(2):
         layouts.image(root / f"Meta/{k}.png", 60 + k)
-    layouts.lines(root / "Meta.csv", "Path,ClassId,ShapeId,ColorId,SignId", *(f"Meta/{k}.png,{k},0,0,3.{k}" for k in range(2)))
+    layouts.lines(
+        root / "Meta.csv", "Path,ClassId,ShapeId,ColorId,SignId", *(f"Meta/{k}.png,{k},0,0,3.{k}" for k in range(2))
+    )
     keys = [f"0000{i % 2}_0000{i}.png" if i < 6 else f"0000{i}.png" for i in range(COUNT)]
     return {key: {str(i % 2): None} for i, key in enumerate(keys)}
 
@@ -488,7 +501,9 @@ def eurosat(root):
     for i in range(COUNT):
         layouts.image(root / f"{CLASSES[i % 2]}/{CLASSES[i % 2]}_{i}.jpg", i)
     for split, numbers in (("train", range(4)), ("validation", (4, 5)), ("test", (6, 7))):
-        rows = [f"{n},{CLASSES[i % 2]}/{CLASSES[i % 2]}_{i}.jpg,{i % 2},{CLASSES[i % 2]}" for n, i in enumerate(numbers)]
+        rows = [
+            f"{n},{CLASSES[i % 2]}/{CLASSES[i % 2]}_{i}.jpg,{i % 2},{CLASSES[i % 2]}" for n, i in enumerate(numbers)
+        ]
         layouts.lines(root / f"{split}.csv", ",Filename,Label,ClassName", *rows)
     write(root / "label_map.json", {"car": 0, "road": 1})
     return {f"{CLASSES[i % 2]}_{i}.jpg": {CLASSES[i % 2]: None} for i in range(COUNT)}
@@ -563,7 +578,9 @@ def roboflow_coco(root):
             for category, edges in ((1, car(i)), (2, square(i))):
                 left, top, right, bottom = edges
                 flat = [side for point in points(edges) for side in point]
-                rows.append({"id": len(rows), "image_id": i, "category_id": category, "iscrowd": 0, "segmentation": [flat]})
+                rows.append(
+                    {"id": len(rows), "image_id": i, "category_id": category, "iscrowd": 0, "segmentation": [flat]}
+                )
                 rows[-1] |= {"bbox": [left, top, right - left, bottom - top], "area": (right - left) * (bottom - top)}
         images = [{"id": i, "file_name": f"i{i}_jpg.rf.0a{i}.jpg", "height": HEIGHT, "width": WIDTH} for i in numbers]
         categories = [
@@ -571,7 +588,9 @@ def roboflow_coco(root):
             {"id": 1, "name": "car", "supercategory": "things"},
             {"id": 2, "name": "road", "supercategory": "things"},
         ]
-        write(root / f"{split}/_annotations.coco.json", {"images": images, "annotations": rows, "categories": categories})
+        write(
+            root / f"{split}/_annotations.coco.json", {"images": images, "annotations": rows, "categories": categories}
+        )
     return squares([f"i{i}_jpg.rf.0a{i}.jpg" for i in range(COUNT)])
 
 
@@ -596,7 +615,14 @@ def coco_folders(root, form="{split}2017/{name}"):
         (root / f"images/{split}2017").mkdir()
         for i in numbers:
             (root / f"images/i{i}.jpg").rename(root / f"images/{split}2017/i{i}.jpg")
-        part = {**whole, "images": [{**one, "file_name": form.format(split=split, name=one["file_name"])} for one in whole["images"] if one["id"] in numbers]}
+        part = {
+            **whole,
+            "images": [
+                {**one, "file_name": form.format(split=split, name=one["file_name"])}
+                for one in whole["images"]
+                if one["id"] in numbers
+            ],
+        }
         part["annotations"] = [one for one in whole["annotations"] if one["image_id"] in numbers]
         write(root / f"annotations/instances_{split}2017.json", part)
         captions = [{"id": i, "image_id": i, "caption": "A picture."} for i in numbers]
@@ -609,7 +635,10 @@ def coco_encoded(root):
     coco(root)
     for i in range(COUNT):
         (root / f"images/i{i}.jpg").rename(root / f"images/my photo é{i}.jpg")
-    change_json(root / "instances.json", lambda d: {**d, "images": [{**one, "file_name": quote(f"my photo é{one['id']}.jpg")} for one in d["images"]]})
+    change_json(
+        root / "instances.json",
+        lambda d: {**d, "images": [{**one, "file_name": quote(f"my photo é{one['id']}.jpg")} for one in d["images"]]},
+    )
     return squares([f"my photo é{i}.jpg" for i in range(COUNT)])
 
 
@@ -621,7 +650,9 @@ def studio_local(root):
 
     def change(tasks):
         for task in tasks:
-            name = task["data"]["image"].rpartition("/")[2].partition("-")[2] or task["data"]["image"].rpartition("/")[2]
+            name = (
+                task["data"]["image"].rpartition("/")[2].partition("-")[2] or task["data"]["image"].rpartition("/")[2]
+            )
             task["data"]["image"] = f"/data/local-files/?d=my%20set%2Fimages%2F{quote(name)}"
 
     change_json(root / "project-3.json", change)
@@ -631,8 +662,13 @@ def studio_local(root):
 def studio_csv(root):
     """Label Studio's CSV of classes."""
     names(root)
-    rows = [f"/data/upload/1/0a1b2c{i}d-i{i}.jpg,{i},{CLASSES[i % 2]},1,{i},2023-01-01T00:00:00Z,2023-01-01T00:00:00Z,3.2" for i in range(COUNT)]
-    layouts.lines(root / "project-1-at-2023.csv", "image,id,choice,annotator,annotation_id,created_at,updated_at,lead_time", *rows)
+    rows = [
+        f"/data/upload/1/0a1b2c{i}d-i{i}.jpg,{i},{CLASSES[i % 2]},1,{i},2023-01-01T00:00:00Z,2023-01-01T00:00:00Z,3.2"
+        for i in range(COUNT)
+    ]
+    layouts.lines(
+        root / "project-1-at-2023.csv", "image,id,choice,annotator,annotation_id,created_at,updated_at,lead_time", *rows
+    )
     return classes("i{}.jpg")
 
 
@@ -646,7 +682,11 @@ def via_csv(root):
             shape = json.dumps({"name": "polygon", "all_points_x": xs, "all_points_y": ys}).replace('"', '""')
             what = json.dumps({"label": name}).replace('"', '""')
             rows.append(f'i{i}.jpg,{(root / f"images/i{i}.jpg").stat().st_size},"{{}}",2,{k},"{shape}","{what}"')
-    layouts.lines(root / "via_export.csv", "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes", *rows)
+    layouts.lines(
+        root / "via_export.csv",
+        "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes",
+        *rows,
+    )
     return squares([f"i{i}.jpg" for i in range(COUNT)])
 
 
@@ -684,7 +724,9 @@ def cvat_subsets(root):
             f'<polygon label="{name}" points="{";".join(f"{x}.0,{y}.0" for x, y in points(edges))}" z_order="0"/>'
             for name, edges in (("car", car(i)), ("road", square(i)))
         )
-        lines.append(f'<image id="{i}" name="{split}/i{i}.jpg" subset="{split}" width="{WIDTH}" height="{HEIGHT}">{shapes}</image>')
+        lines.append(
+            f'<image id="{i}" name="{split}/i{i}.jpg" subset="{split}" width="{WIDTH}" height="{HEIGHT}">{shapes}</image>'
+        )
     write(root / "annotations.xml", f"<annotations><version>1.1</version><meta></meta>{''.join(lines)}</annotations>")
     return squares([f"i{i}.jpg" for i in range(COUNT)])
 
@@ -695,7 +737,9 @@ def labelme_nfd(root):
     for i in range(COUNT):
         for ending in ("jpg", "json"):
             (root / f"i{i}.{ending}").rename(root / unicodedata.normalize("NFD", f"Übung {i}.{ending}"))
-        change_json(root / unicodedata.normalize("NFD", f"Übung {i}.json"), lambda d, n=i: {**d, "imagePath": f"Übung {n}.jpg"})
+        change_json(
+            root / unicodedata.normalize("NFD", f"Übung {i}.json"), lambda d, n=i: {**d, "imagePath": f"Übung {n}.jpg"}
+        )
     return squares([f"Übung {i}.jpg" for i in range(COUNT)])
 
 
@@ -704,7 +748,13 @@ def labelme_nfd_inside(root):
     for i in range(COUNT):
         layouts.image(root / f"fotos/Übung {i}.jpg", i)
         shapes = [
-            {"label": name, "points": [list(p) for p in points(edges)], "shape_type": "polygon", "group_id": None, "flags": {}}
+            {
+                "label": name,
+                "points": [list(p) for p in points(edges)],
+                "shape_type": "polygon",
+                "group_id": None,
+                "flags": {},
+            }
             for name, edges in (("car", car(i)), ("road", square(i)))
         ]
         path = unicodedata.normalize("NFD", f"../fotos/Übung {i}.jpg")
@@ -775,9 +825,13 @@ ODD = {
     "Shenzhen": Odd(f"{_K}kmader/pulmonary-chest-xray-abnormalities", shenzhen, "masks", ANSWERED),
     "Kvasir": Odd("https://datasets.simula.no/kvasir-seg", kvasir, "masks", ANSWERED),
     "class prefix": Odd(f"{GITHUB}qubvel-org/segmentation_models.pytorch/issues/1", class_prefix, "masks", ANSWERED),
-    "class prefix of folders": Odd(f"{GITHUB}qubvel-org/segmentation_models.pytorch/issues/1", class_prefix_folders, "masks", ANSWERED),
+    "class prefix of folders": Odd(
+        f"{GITHUB}qubvel-org/segmentation_models.pytorch/issues/1", class_prefix_folders, "masks", ANSWERED
+    ),
     "masks of sizes": Odd(f"{GITHUB}open-mmlab/mmsegmentation/issues/1", resolutions),
-    "a mask of another size": Odd(f"{GITHUB}open-mmlab/mmsegmentation/issues/1", mask_one_of_another_size, "masks", STOPS, cause="size"),
+    "a mask of another size": Odd(
+        f"{GITHUB}open-mmlab/mmsegmentation/issues/1", mask_one_of_another_size, "masks", STOPS, cause="size"
+    ),
     "pairs of paths": Odd(f"{GITHUB}milesial/Pytorch-UNet/issues/1", path_pairs, "masks", ANSWERED),
     "labelme2voc": Odd(f"{GITHUB}wkentaro/labelme", labelme2voc),
     "labelme2voc before 5.3": Odd(f"{GITHUB}wkentaro/labelme", labelme2voc_png, "masks", ANSWERED),
@@ -792,8 +846,12 @@ ODD = {
     "UTKFace": Odd(f"{_K}jangedoo/utkface-new", faces, "classes", STOPS),
     "Market-1501": Odd(f"{_K}pengcw1/market-1501", persons, "classes", STOPS),
     "GTSRB": Odd(f"{_K}meowmeowmeowmeowmeow/gtsrb-german-traffic-sign", traffic_signs, "classes", ANSWERED),
-    "tables of train and test": Odd("https://www.kaggle.com/c/dog-breed-identification", pairs_of_tables, "classes", ANSWERED),
-    "names of numbers": Odd("https://www.kaggle.com/c/cassava-leaf-disease-classification", names_of_numbers, "classes", ANSWERED),
+    "tables of train and test": Odd(
+        "https://www.kaggle.com/c/dog-breed-identification", pairs_of_tables, "classes", ANSWERED
+    ),
+    "names of numbers": Odd(
+        "https://www.kaggle.com/c/cassava-leaf-disease-classification", names_of_numbers, "classes", ANSWERED
+    ),
     "two tables": Odd("https://www.kaggle.com/c/imet-2020-fgvc7", two_tables, "classes", ANSWERED),
     "a table for each class": Odd("https://www.kaggle.com", table_per_class, "classes", STOPS),
     "EuroSAT": Odd(f"{_K}apollo2506/eurosat-dataset", eurosat, "classes", ANSWERED),
@@ -801,14 +859,28 @@ ODD = {
     "Roboflow classes": Odd(_RF, roboflow_classes, "classes", ANSWERED),
     "PlantVillage": Odd(f"{_K}emmarex/plantdisease", nested_twice, "classes", ANSWERED),
     "yes and no": Odd(f"{_K}navoneel/brain-mri-images-for-brain-tumor-detection", yes_no, "classes", ANSWERED),
-    "image folder of another machine": Odd("https://huggingface.co/docs/datasets/image_dataset", image_folder_other_machine, "classes"),
-    "image folder of Windows": Odd("https://huggingface.co/docs/datasets/image_dataset", lambda root: image_folder_other_machine(root, "D:\\set\\{split}\\{name}"), "classes"),
-    "image folder of another place": Odd("https://huggingface.co/docs/datasets/image_dataset", lambda root: image_folder_other_machine(root, "/mnt/photos/{name}"), "classes"),
-    "a table of another machine": Odd("https://huggingface.co/docs/datasets/image_dataset", list_other_machine, "classes"),
+    "image folder of another machine": Odd(
+        "https://huggingface.co/docs/datasets/image_dataset", image_folder_other_machine, "classes"
+    ),
+    "image folder of Windows": Odd(
+        "https://huggingface.co/docs/datasets/image_dataset",
+        lambda root: image_folder_other_machine(root, "D:\\set\\{split}\\{name}"),
+        "classes",
+    ),
+    "image folder of another place": Odd(
+        "https://huggingface.co/docs/datasets/image_dataset",
+        lambda root: image_folder_other_machine(root, "/mnt/photos/{name}"),
+        "classes",
+    ),
+    "a table of another machine": Odd(
+        "https://huggingface.co/docs/datasets/image_dataset", list_other_machine, "classes"
+    ),
     "Roboflow COCO": Odd(_RF, roboflow_coco, "masks", ANSWERED),
     "Roboflow boxes": Odd(_RF, roboflow_boxes, "boxes", ANSWERED, BOXES),
     "COCO folders": Odd("https://cocodataset.org", coco_folders, "masks", ANSWERED),
-    "COCO of another machine": Odd("https://cocodataset.org", lambda root: coco_folders(root, "/data/coco/{split}2017/{name}"), "masks", ANSWERED),
+    "COCO of another machine": Odd(
+        "https://cocodataset.org", lambda root: coco_folders(root, "/data/coco/{split}2017/{name}"), "masks", ANSWERED
+    ),
     "COCO percent": Odd(f"{GITHUB}HumanSignal/label-studio/issues/5014", coco_encoded),
     "Label Studio local files": Odd("https://labelstud.io/guide/storage", studio_local, "masks", ANSWERED),
     "Label Studio CSV": Odd("https://labelstud.io/guide/export", studio_csv, "classes", ANSWERED),
