@@ -15,12 +15,14 @@ from shardwright.config.split import split_word, stated_split
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
+from shardwright.formats.image_names import base_stem
 from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.image_sample import MasksAmong, find_masks
 from shardwright.pipelines.init.inventory import (
     MASK_WORDS,
     Inventory,
     is_aside,
+    is_derived,
     is_handful,
     is_kind_of_masks,
     is_place,
@@ -63,15 +65,21 @@ def check_folders(found: DetectedInput, inventory: Inventory | None, given: Mapp
         return found
     by_class = _images_by_class(found)
     loose = by_class.pop("", [])
+    if loose and EXCLUDE not in given and all(map(is_aside, by_class)):
+        asides = sorted(_folder(keys, name) for name, keys in by_class.items())
+        return check_folders(
+            _without(found, asides, [f"{shorten(asides)}, called after pictures about a set"]), inventory, given
+        )
     if found.format == FILE_NAME:
-        # Their folder says that they are to be predicted.
         folders = {os.path.dirname(key) for key in loose}
-        if EXCLUDE in given or not loose or {stated_split(folder) for folder in folders} != {"test"}:
+        to_predict = {stated_split(folder) for folder in folders} == {"test"}
+        named = sum(map(len, by_class.values()))
+        if EXCLUDE in given or not loose or not (to_predict or is_handful(len(loose), named)):
             return found
         found = replace(found, options={**found.options, FORMAT: FILE_NAME})
-        return _without(
-            found, sorted(folders), [f"{shorten(sorted(folders))} ({counted(len(loose), 'image')}), to predict"]
-        )
+        left = sorted(folders) if to_predict else loose
+        why = "to predict" if to_predict else "whose names state no class"
+        return _without(found, left, [f"{shorten(left)} ({counted(len(loose), 'image')}), {why}"])
     _check_names(found, list(by_class), loose)
     if inventory is not None and not inventory.spans and IMAGES not in given:
         _check_copies(found, inventory)
@@ -152,7 +160,8 @@ def _check_names(found: DetectedInput, classes: Sequence[str], loose: Sequence[s
     else:
         return
     # A single class is nothing to learn, and parts of a set are no classes.
-    raise UsageError(f"{_place(found)}: {problem}").with_readings(IMAGES_ALONE)
+    alone = [] if any(map(_PARTS.fullmatch, classes)) and not all(map(is_place, classes)) else [IMAGES_ALONE]
+    raise UsageError(f"{_place(found)}: {problem}").with_readings(*alone)
 
 
 def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
@@ -200,7 +209,9 @@ def _check_masks(found: DetectedInput) -> None:
     Raises:
         UsageError: there are; with the readings.
     """
-    among: MasksAmong | None = find_masks(found.surveyed, found.config.images.max_pixels)
+    keys = found.surveyed.listing.keys
+    aside = {i for i, key in enumerate(keys) if any(map(is_aside, key.split("/")[:-1]))}
+    among: MasksAmong | None = find_masks(found.surveyed, found.config.images.max_pixels, aside)
     if among is None:
         return
     images, total = str(found.options[IMAGES]), len(among.masks) + len(among.photographs)
@@ -214,11 +225,12 @@ def _check_masks(found: DetectedInput) -> None:
     if among.suffix:
         masks = {TASK: SEGMENTATION, PATH: images, REGEX: f"(?P<image>[^/]+){re.escape(among.suffix)}$"}
         readings.append(Reading(f"files that end with {among.suffix} are masks", masks))
-    stems = [{os.path.splitext(os.path.basename(key))[0] for key in keys} for keys in (among.masks, among.photographs)]
-    classes = found.surveyed.survey.classes
-    named = any(MASK_WORDS.search(name) or is_kind_of_masks(name) for name in classes) or is_in_one_place(found)
-    alone = [] if found.format != CLASS_FOLDERS or named else [BY_FOLDER]
-    alone += [] if stems[0] & stems[1] else [IMAGES_ALONE]
+    # Files that are named like photographs, or after masks, are neither a class nor images alone.
+    stems = set(map(base_stem, among.photographs))
+    named = [key for key in among.masks if MASK_WORDS.search(key) or is_derived(base_stem(key), stems)]
+    of_masks = any(map(is_kind_of_masks, found.surveyed.survey.classes)) or is_in_one_place(found)
+    alone = [BY_FOLDER] if found.format == CLASS_FOLDERS and not named and not of_masks else []
+    alone += [] if named or any(base_stem(key) in stems for key in among.masks) else [IMAGES_ALONE]
     raise UsageError(
         f"{images}: {len(among.masks)} of {total} files that were looked at have few colors, as masks do: "
         f"{shorten(among.masks)}; others are photographs: {shorten(among.photographs)}. {fix}"

@@ -30,7 +30,7 @@ from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
 from shardwright.pipelines.init.hypotheses import propose
 from shardwright.pipelines.init.image_sample import try_input
-from shardwright.pipelines.init.inventory import Inventory, is_aside, is_kind_of_masks, is_place
+from shardwright.pipelines.init.inventory import Inventory, folders_above, is_aside, is_in, is_kind_of_masks, is_place
 from shardwright.pipelines.init.question import Decision, ask
 from shardwright.pipelines.init.read_trial import (
     CLASSES,
@@ -51,6 +51,7 @@ from shardwright.storage import is_folder, is_remote, list_names
 from shardwright.storage.listing import is_several
 
 _MOST_ERRORS, _SHOWN = 2, 3
+_RECORDS = re.compile(r"\.tf_?rec(?:ord)?s?(?:$|[-.])", re.IGNORECASE)
 # Annotations of one image in so many are an example next to those of all others.
 _NEXT_TO_NOTHING = 100
 # Files that no ingest reads and nobody misses: descriptions, code, settings.
@@ -147,6 +148,12 @@ def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mappin
     if given.get(FORMAT) in WITHOUT_PATH or (labels is not None and not isinstance(labels, str)):
         return _finish(read_input({IMAGES: folder, **given}), folder, inventory, given)
     trials = _try_all(folder, inventory, labels, given)
+    if (
+        inventory is not None
+        and not {EXCLUDE, FORMAT, PATH} & set(given)
+        and not any(one.read for one in trials if one.path)
+    ):
+        _check_records(inventory)
     if labels is None and all(trial.path is not None and not trial.is_possible for trial in trials):
         return _without_annotations(folder, inventory, trials, given)
     possible = _compare([trial for trial in trials if trial.is_possible], inventory, given)
@@ -178,15 +185,17 @@ def _try_all(folder: str, inventory: Inventory | None, labels: str | None, given
         alone = _Trial(labels)
         alone.add({IMAGES: folder, **({PATH: labels} if labels else {}), **given})
         return [alone]
-    trials: dict[str | None, _Trial] = {}
+    trials: dict[str, _Trial] = {}
     proposals = propose(inventory.keys, None if labels is None else inventory.below(labels))
     for images, below in dict.fromkeys(proposals):
         if inventory.spans and is_several(below):
             continue  # A path of spans is not a glob, too.
         path = labels if labels is not None or below is None else inventory.named(below)
+        if path is None:
+            return [_read_alone(inventory.named(images), inventory, given)]
         trial = trials.setdefault(path, _Trial(path))
         if trial.best is None or trial.best.missing or trial.error is not None:
-            trial.add({IMAGES: inventory.named(images), **({PATH: path} if path else {}), **given})
+            trial.add({IMAGES: inventory.named(images), PATH: path, **given})
     return list(trials.values())
 
 
@@ -326,8 +335,8 @@ def _without_annotations(
     folder: str, inventory: Inventory | None, trials: Sequence[_Trial], given: Mapping[str, Any]
 ) -> DetectedInput:
     """Reads images whose folders or names may state classes, since no file of annotations can be read."""
-    alone = _Trial(None)
-    alone.add({IMAGES: folder, **given})
+    alone = _read_alone(folder, inventory, given)
+    trials = [trial for trial in trials if not any(map(is_aside, str(trial.path).split("/")[:-1]))]
     # An error of a file helps more than one of a folder, whose images were tried as masks.
     ordered = sorted(trials, key=lambda trial: trial.path is not None and is_folder(absolute(trial.path)))
     errors = list(dict.fromkeys(str(trial.error) for trial in ordered if trial.error is not None))
@@ -346,16 +355,45 @@ def _without_annotations(
     return _finish(check_folders(found, inventory, given), folder, inventory, given, failed)
 
 
+def _read_alone(images: str, inventory: Inventory | None, given: Mapping[str, Any]) -> _Trial:
+    """Reads images without annotations; where that fails, without those in folders of pictures about a set."""
+    alone = _Trial(None)
+    alone.add({IMAGES: images, **given})
+    if alone.read or inventory is None or inventory.spans or EXCLUDE in given:
+        return alone
+    base = inventory.below(images)
+    folders = [folder[len(base) + bool(base) :] for folder in folders_above(inventory.images) if is_in(folder, [base])]
+    asides = sorted(folder for folder in folders if folder and is_aside(folder))
+    again = _Trial(None)
+    if asides:
+        again.add({IMAGES: images, **given, EXCLUDE: asides})
+    return again if again.read else alone
+
+
+def _check_records(inventory: Inventory) -> None:
+    """Checks that images are not a few beside TFRecord files, which hold the images.
+
+    Raises:
+        UsageError: they are; with the readings without one or the other.
+    """
+    records = [key for key in inventory.keys if _RECORDS.search(key)]
+    if records and inventory.images:
+        others = sorted({os.path.dirname(key) or key for key in inventory.keys if key not in records})
+        problem = f"{inventory.folder}: {shorten(records)} may hold the images, next to {shorten(inventory.images)}."
+        raise UsageError(problem).with_readings(
+            Reading(f"the set is {shorten(records)}", {EXCLUDE: others}),
+            Reading(f"{shorten(records)} is not part of the set", {EXCLUDE: records}),
+        )
+
+
 def _check_numbers(folder: str, given: Mapping[str, Any], numbers: DetectedInput) -> None:
     """Checks that a table of numbers is not next to folders that are classes.
 
     Raises:
         UsageError: it is; with both readings.
     """
-    alone = _Trial(None)
-    alone.add({IMAGES: folder, **given})
-    found = alone.best
-    if found is None or len(found.surveyed.survey.classes) < 2 or is_in_one_place(found):
+    found = _read_alone(folder, None, given).best
+    if found is None or is_in_one_place(found) or sum(not is_aside(name) for name in found.surveyed.survey.classes) < 2:
         return
     path = numbers.options[PATH]
     shown = shorten(found.surveyed.survey.classes)

@@ -80,6 +80,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
     images = [
         key for key in keys if has_image_ending(key) and not is_below(key, [*masks, *([labels] if labels else [])])
     ]
+    if labels is not None and any(is_below(key, [_join(labels, _VOC_IMAGES)]) for key in keys):
+        return [Hypothesis(_join(labels, _VOC_IMAGES), labels)]
     if labels is not None:
         # Images next to masks come first: the set may have parts, each with masks.
         folders = [
@@ -108,9 +110,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
     for folder in masks if images else ():
         found += [Hypothesis(place, folder) for place in (_next_to(folder, images), *_image_folders(images))]
     found += [Hypothesis(folder, folder) for folder in [common_folder(images)] if _has_pairs(images)]
-    ending, labels_of_tool = _of_tool(keys, images)
-    if ending:
-        found.append(Hypothesis(common_folder(images), labels_of_tool))
+    ending, of_tool = _of_tool(keys, images)
+    found += [Hypothesis(common_folder(images), folder) for folder in of_tool]
     for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Hypothesis(folder, table) for folder in _image_folders(images)]
     return found or [Hypothesis(_without_annotations(keys), None)]
@@ -167,11 +168,12 @@ def _with_joined(found: Sequence[str], keys: Sequence[str]) -> list[str]:
     return [*joined, *found]
 
 
-def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:
+def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, list[str]]:
     """Looks for the files of a tool that writes one for each image.
 
     Returns:
-        How they end, and their folder, or the YAML file that describes them; two empty texts where there are none.
+        How they end, and their folder, or the YAML file that describes them, or several folders that have all of them;
+        an empty text and none where there are none.
     """
     # Supervisely adds its ending to the whole name of the image.
     bases = [os.path.basename(key).lower() for key in images]
@@ -181,8 +183,17 @@ def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:
         named = [key for key in files if os.path.splitext(os.path.basename(key).lower())[0] in pictured]
         if len(named) > 1 and 2 * len(named) >= len(files):
             described = [key for key in keys if ending == ".txt" and key.lower().endswith(_YAML)]
-            return ending, described[0] if len(described) == 1 else common_folder(named)
-    return "", ""
+            whole = common_folder(named)
+            inside: dict[str, list[str]] = {}
+            for key in named:
+                top, _, rest = key[len(whole) + bool(whole) :].partition("/")
+                inside.setdefault(_join(whole, top), []).append(rest)
+            if len(inside) > 1 and all(
+                rests == next(iter(inside.values())) and all(rests) for rests in inside.values()
+            ):
+                return ending, list(inside)
+            return ending, described if len(described) == 1 else [whole]
+    return "", []
 
 
 def _image_folders(images: Sequence[str]) -> list[str]:
@@ -193,7 +204,8 @@ def _image_folders(images: Sequence[str]) -> list[str]:
     # A table may name images with the folder that all of them are in. Otherwise that folder comes first: other images,
     # which arrive next to it later, are not part of the data set.
     around = [""] if whole else []
-    return [whole, *around, *(_join(whole, part) for part in parts if 1 < len(parts) <= _MOST_PARTS)]
+    several = len(parts) > 1 or any("/" not in key[depth:] for key in images)
+    return [whole, *around, *(_join(whole, part) for part in parts if several and len(parts) <= _MOST_PARTS)]
 
 
 def _mask_folders(keys: Sequence[str]) -> set[str]:
@@ -207,7 +219,9 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     named = {folder for folder in named if not is_aside(folder)} or named
     highest = {folder for folder in named if not any(above in named for above in _above(folder))}
     others = any(has_image_ending(key) and not is_below(key, highest) for key in keys)
-    return {kind for folder in highest for kind in _kinds(_deepest(folder, keys), keys)} if others else set()
+    pictures = common_folder(key for key in keys if has_image_ending(key) and not is_below(key, highest))
+    deepest = [_deepest(folder, keys, pictures) for folder in highest] if others else []
+    return {kind for folder in deepest for kind in _kinds(folder, keys)}
 
 
 def _lossy_masks(keys: Sequence[str]) -> list[str]:
@@ -221,10 +235,15 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
     return [one for one in named if any(other != one and stems[one] <= names for other, names in stems.items())]
 
 
-def _deepest(masks: str, keys: Sequence[str]) -> str:
-    """Returns the folder in a folder of masks that has them all, if it is called after masks, too, and not a class."""
+def _deepest(masks: str, keys: Sequence[str], images: str) -> str:
+    """Returns the folder in a folder of masks that has them all, if it is no class.
+
+    It is called after masks, too, or as in the folder of the images, such as `480p`.
+    """
     inside = common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
-    return inside if all(map(MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
+    further = inside.split("/")[masks.count("/") + 1 :]
+    alike = bool(further) and f"/{images}".endswith("/" + "/".join(further))
+    return inside if alike or all(map(MASK_WORDS.search, further)) else masks
 
 
 def _kinds(masks: str, keys: Sequence[str]) -> list[str]:

@@ -36,9 +36,10 @@ _KINDS = re.compile(
     re.I,
 )
 MASK_WORDS = re.compile(
-    r"mask|label|annot|seg|semantic|instance|panoptic|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I
+    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I
 )
 LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
+_MARK = re.compile(r"[_. -]+")
 # So many files are a handful: at most five and a fifth of the others, or one in a hundred.
 _FEW, _OF_FEW, _OF_MANY = 5, 5, 100
 # `seg_overlay`, `SegmentationClassVisualization`.
@@ -106,6 +107,12 @@ def is_aside(folder: str) -> bool:
 def is_kind_of_masks(folder: str) -> bool:
     """Returns whether a folder is called after a kind of masks, as `colormaps` or `instances` is, not after a class."""
     return _KINDS.fullmatch(folder.rpartition("/")[2]) is not None
+
+
+def is_derived(stem: str, stems: Collection[str]) -> bool:
+    """Returns whether a name is another one with something before or behind it, as `a_preview` is of `a`."""
+    marks = list(_MARK.finditer(stem))
+    return any(stem[: mark.start()] in stems or stem[mark.end() :] in stems for mark in marks)
 
 
 def is_place(folder: str) -> bool:

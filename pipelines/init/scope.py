@@ -8,7 +8,6 @@ files: they may be images without objects, or not part of the set.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ from shardwright.pipelines.init.inventory import (
     common_folder,
     folders_above,
     is_aside,
+    is_derived,
     is_handful,
     is_in,
 )
@@ -45,7 +45,6 @@ from shardwright.pipelines.init.read_trial import (
 from shardwright.running.progress import counted
 from shardwright.storage import read_bytes
 
-_MARK = re.compile(r"[_. -]+")
 _MOST_YAML = 1 << 16
 _SHOWN = 3
 
@@ -212,16 +211,11 @@ def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str]) -
         if is_aside(group.folder):
             return "called after pictures about a set, and none has annotations"
         stems = {base_stem(key) for key in explained}
-        if all(_is_derived(base_stem(key), stems) for key in group.keys):
+        if all(is_derived(base_stem(key), stems) for key in group.keys):
             return "named like images of the set with something added, and none has annotations"
     if not split_word(os.path.basename(group.folder)) and is_handful(len(group.keys), len(explained)):
         return "none has annotations"
     return ""
-
-
-def _is_derived(stem: str, stems: Collection[str]) -> bool:
-    marks = list(_MARK.finditer(stem))
-    return any(stem[: mark.start()] in stems or stem[mark.end() :] in stems for mark in marks)
 
 
 def _stated_folders(inventory: Inventory, labels: str) -> list[str]:

@@ -57,7 +57,7 @@ _MASKS_IN = re.compile(
     r"(?<![a-z])gt(?![a-z]))[_ -]*",
     re.I,
 )
-_IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input)[_ -]*", re.I)
+_IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input|frames?|photos?|pictures?)[_ -]*", re.I)
 # Ending of the second mask of an image, and of the next ones.
 _NUMBER = re.compile(r"_[0-9]+$")
 _MARK = re.compile(r"[_. -]+")
