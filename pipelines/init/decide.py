@@ -47,7 +47,7 @@ from shardwright.pipelines.init.read_trial import (
 )
 from shardwright.pipelines.init.scope import FailedFile, limit_to_set
 from shardwright.running.progress import counted
-from shardwright.storage import is_folder, is_remote, list_names
+from shardwright.storage import is_folder, is_remote, list_names, listed_once
 from shardwright.storage.listing import is_several
 
 _MOST_ERRORS, _SHOWN = 2, 3
@@ -71,7 +71,11 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
         CheckFailed: nothing matched, images without annotations, or an ingest would stop for its rejects. With
             `readings`.
     """
-    labels = options.get(PATH, labels)
+    with listed_once():
+        return _decide(folder, options.get(PATH, labels), options)
+
+
+def _decide(folder: str, labels: Any, options: Mapping[str, Any]) -> Decision:
     inventory = Inventory.of(folder)
 
     def detect(further: Mapping[str, Any]) -> Decision:
@@ -336,7 +340,9 @@ def _without_annotations(
 ) -> DetectedInput:
     """Reads images whose folders or names may state classes, since no file of annotations can be read."""
     alone = _read_alone(folder, inventory, given)
-    trials = [trial for trial in trials if not any(map(is_aside, str(trial.path).split("/")[:-1]))]
+    if inventory is not None:
+        places = [inventory.below(str(trial.path)) for trial in trials]
+        trials = [one for one, path in zip(trials, places, strict=True) if not any(map(is_aside, path.split("/")[:-1]))]
     # An error of a file helps more than one of a folder, whose images were tried as masks.
     ordered = sorted(trials, key=lambda trial: trial.path is not None and is_folder(absolute(trial.path)))
     errors = list(dict.fromkeys(str(trial.error) for trial in ordered if trial.error is not None))

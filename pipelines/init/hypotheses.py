@@ -248,11 +248,9 @@ def _deepest(masks: str, keys: Sequence[str], images: str) -> str:
 
 def _kinds(masks: str, keys: Sequence[str]) -> list[str]:
     """Returns the folders in a folder of masks that are called after kinds of masks; itself where these are classes."""
-    inside = {key[len(masks) + 1 :].partition("/")[0] for key in keys if key.startswith(f"{masks}/")}
-    inside = {
-        name for name in inside if any(has_image_ending(key) for key in keys if key.startswith(f"{masks}/{name}/"))
-    }
-    several = len(inside) > 1 and all(map(is_kind_of_masks, inside))
+    below = [key[len(masks) + 1 :] for key in keys if key.startswith(f"{masks}/") and has_image_ending(key)]
+    inside = {key.partition("/")[0] for key in below}
+    several = len(inside) > 1 and all("/" in key for key in below) and all(map(is_kind_of_masks, inside))
     return sorted(f"{masks}/{name}" for name in inside) if several else [masks]
 
 

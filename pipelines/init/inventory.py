@@ -83,7 +83,10 @@ class Inventory:
 
     def below(self, path: str) -> str:
         """Returns the path of a file or folder below this one; an absolute path where it is elsewhere."""
-        whole, root = absolute(path).rstrip("/"), self.root.rstrip("/")
+        root = self.root.rstrip("/")
+        if path.startswith(root + "/") and "/." not in path and "//" not in path:
+            return path[len(root) + 1 :].rstrip("/")  # As listings have them.
+        whole = absolute(path).rstrip("/")
         whole = whole if not self.spans else whole.replace(absolute(self.folder).rstrip("/"), root, 1)
         return "" if whole == root else whole.removeprefix(root + "/")
 

@@ -290,6 +290,7 @@ def _layouts(
 ) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
     stems = list(map(key_stem, masks))
+    numbered = set(map(numbered_suffix, stems))
     pairs = parallel_folders([*masks, *images.keys])
     if pairs:
         yield MaskLayout(_PARALLEL, "", False, _by_parallel_folder(pairs, images))
@@ -297,7 +298,7 @@ def _layouts(
         pattern = f"^(?P<image>.+){re.escape(suffix)}$"
         instead = f" in place of {replacement}" if replacement and SUFFIXES[suffix] != replacement else ""
         yield MaskLayout(f"the suffix {suffix}{instead}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
-        if any(numbered_suffix(stem) == suffix for stem in stems):
+        if suffix in numbered:
             name = f"the suffix {suffix}{instead}, further masks with a number"
             yield MaskLayout(name, "", False, _by_suffix(suffix, replacement, numbered=True), objects=True)
     yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")

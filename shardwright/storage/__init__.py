@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from itertools import chain
 from typing import IO, TextIO, TypeVar
@@ -45,6 +47,7 @@ __all__ = [
     "is_remote",
     "list_inputs",
     "list_names",
+    "listed_once",
     "look_at_files",
     "map_threads",
     "matches_listed",
@@ -63,6 +66,8 @@ _LOCAL_READERS = 8
 LOCAL_TOGETHER = 16
 
 _Item = TypeVar("_Item")
+# By folder or glob, and what is left out of it; `None` where each listing is a new one.
+_LISTINGS: ContextVar[dict[tuple[str, str | None], Listing] | None] = ContextVar("listings", default=None)
 
 
 def list_inputs(images: str, leave_out: str | None = None, *, one_file: bool = False) -> Listing:
@@ -81,7 +86,26 @@ def list_inputs(images: str, leave_out: str | None = None, *, one_file: bool = F
         UsageError: the path is of a kind that is not read, or the bucket is missing or closed to us.
         StorageError: the bucket does not answer.
     """
-    return (remote if is_remote(images) else local).list_files(images, leave_out, one_file)
+    list_files = (remote if is_remote(images) else local).list_files
+    listings = _LISTINGS.get()
+    if listings is None:
+        return list_files(images, leave_out, one_file)
+    # A file elsewhere is not in the listing anyway.
+    root, place = (path if is_remote(path) else os.path.realpath(path) for path in (images, leave_out or ""))
+    inside = leave_out if leave_out and place.startswith(root.rstrip("/") + "/") else None
+    if (images, inside) not in listings:
+        listings[images, inside] = list_files(images, inside, one_file)
+    return listings[images, inside]
+
+
+@contextmanager
+def listed_once() -> Iterator[None]:
+    """Lists each folder at most once for what runs inside, which reads an input in several ways one after the other."""
+    token = _LISTINGS.set({})
+    try:
+        yield
+    finally:
+        _LISTINGS.reset(token)
 
 
 def list_names(folder: str) -> list[str]:

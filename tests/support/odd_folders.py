@@ -6,10 +6,10 @@ import layouts
 import numpy as np
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
 from mutated_sets import STOPS
-from odd_layouts import COLORS, SPLITS, classes, numbered, one_class, picture, with_values
-from odd_sets import ANSWERED, BOXES, Odd, squares
+from odd_layouts import COLORS, classes, numbered, one_class, picture
+from odd_sets import ANSWERED, BOXES, Odd
 from PIL import Image
-from tool_files import car, names, square, voc_boxes, write, yolo
+from tool_files import names, voc_boxes, write, yolo
 
 FEW = range(3)
 
@@ -73,15 +73,16 @@ def love_da(root):
         picture(root / f"{part}/{place}/masks_png/{1300 + i}.png", 1 + indices(i))
         layouts.image(root / f"Test/{place}/images_png/{4300 + i}.png", 30 + i)
     truth = both(lambda i: f"{1300 + i}.png", (2, 3))
-    return {
-        key: {"1": (indices(i) == 0).astype(np.uint8), **truth[key]} for i, key in enumerate(truth)
-    }
+    return {key: {"1": (indices(i) == 0).astype(np.uint8), **truth[key]} for i, key in enumerate(truth)}
 
 
 def potsdam(root):
     for i in range(COUNT):
         layouts.image(root / f"2_Ortho_RGB/top_potsdam_2_{10 + i}_RGB.tif", i)
-        picture(root / f"5_Labels_all/top_potsdam_2_{10 + i}_label.tif", np.array([[255, 255, 255], [0, 0, 255], [0, 255, 0]])[indices(i)])
+        picture(
+            root / f"5_Labels_all/top_potsdam_2_{10 + i}_label.tif",
+            np.array([[255, 255, 255], [0, 0, 255], [0, 255, 0]])[indices(i)],
+        )
     return {}
 
 
@@ -111,7 +112,9 @@ def depth(root):
     for i in range(COUNT):
         layouts.image(root / f"rgb/{i}.jpg", i)
         (root / "depth").mkdir(exist_ok=True)
-        Image.fromarray((np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) * 37 + i).astype(np.uint16)).save(root / f"depth/{i}.png")
+        Image.fromarray((np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) * 37 + i).astype(np.uint16)).save(
+            root / f"depth/{i}.png"
+        )
         picture(root / f"label/{i}.png", indices(i))
     return numbered("{}.jpg")
 
@@ -132,12 +135,13 @@ def voc_few_masks(root):
 
 
 def voc_years(root):
+    """Each is a set of its own."""
     for i in range(COUNT):
         top = root / f"VOCdevkit/VOC20{('07', '12')[i % 2]}"
         layouts.image(top / f"JPEGImages/i{i}.jpg", i)
         picture(top / f"SegmentationClass/i{i}.png", indices(i))
         write(top / "ImageSets/Segmentation/train.txt", "")
-    return numbered("i{}.jpg")
+    return {}
 
 
 def few_masks(root):
@@ -229,11 +233,22 @@ def chest(root):
     for i in range(COUNT):
         layouts.image(root / f"images_00{1 + i % 2}/images/0000000{i}_000.png", i)
     rows = [f"0000000{i}_000.png,{('Mass|Nodule', 'No Finding')[i % 2]},0,{i},58,M" for i in range(COUNT)]
-    layouts.lines(root / "Data_Entry_2017.csv", "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender", *rows)
-    layouts.lines(root / "BBox_List_2017.csv", "Image Index,Finding Label,Bbox [x,y,w,h],,,", "00000000_000.png,Mass,2.0,3.0,9.0,9.0,,,")
+    layouts.lines(
+        root / "Data_Entry_2017.csv",
+        "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender",
+        *rows,
+    )
+    layouts.lines(
+        root / "BBox_List_2017.csv",
+        "Image Index,Finding Label,Bbox [x,y,w,h],,,",
+        "00000000_000.png,Mass,2.0,3.0,9.0,9.0,,,",
+    )
     write(root / "train_val_list.txt", "".join(f"0000000{i}_000.png\n" for i in range(6)))
     write(root / "test_list.txt", "".join(f"0000000{i}_000.png\n" for i in (6, 7)))
-    return {f"0000000{i}_000.png": dict.fromkeys(("Mass", "Nodule") if i % 2 == 0 else ("No Finding",)) for i in range(COUNT)}
+    return {
+        f"0000000{i}_000.png": dict.fromkeys(("Mass", "Nodule") if i % 2 == 0 else ("No Finding",))
+        for i in range(COUNT)
+    }
 
 
 def moles(root):
@@ -242,7 +257,11 @@ def moles(root):
         layouts.image(root / f"HAM10000_images_part_{1 + i % 2}/ISIC_002{i}.jpg", i)
     rows = [f"HAM_{i},ISIC_002{i},{('bkl', 'nv')[i % 2]},histo,80.0,male,scalp" for i in range(COUNT)]
     layouts.lines(root / "HAM10000_metadata.csv", "lesion_id,image_id,dx,dx_type,age,sex,localization", *rows)
-    layouts.lines(root / "hmnist_8_8_L.csv", ",".join([*(f"pixel000{j}" for j in range(4)), "label"]), *("1,2,3,4,0" for _ in range(COUNT)))
+    layouts.lines(
+        root / "hmnist_8_8_L.csv",
+        ",".join([*(f"pixel000{j}" for j in range(4)), "label"]),
+        *("1,2,3,4,0" for _ in range(COUNT)),
+    )
     return classes("ISIC_002{}.jpg", lambda i: ("bkl", "nv")[i % 2])
 
 
@@ -259,7 +278,10 @@ def tiny(root):
     for i in range(COUNT):
         name = f"n0{1 + i % 2}"
         layouts.image(root / f"train/{name}/images/{name}_{i}.JPEG", i)
-        write(root / f"train/{name}/{name}_boxes.txt", "".join(f"{name}_{k}.JPEG\t0\t0\t9\t9\n" for k in range(COUNT) if k % 2 == i % 2))
+        write(
+            root / f"train/{name}/{name}_boxes.txt",
+            "".join(f"{name}_{k}.JPEG\t0\t0\t9\t9\n" for k in range(COUNT) if k % 2 == i % 2),
+        )
         layouts.image(root / f"val/images/val_{i}.JPEG", 20 + i)
         layouts.image(root / f"test/images/test_{i}.JPEG", 40 + i)
     write(root / "val/val_annotations.txt", "".join(f"val_{i}.JPEG\tn0{1 + i % 2}\t0\t0\t9\t9\n" for i in range(COUNT)))
@@ -399,8 +421,12 @@ ODD = {
     "HAM10000": Odd(f"{_K}kmader/skin-cancer-mnist-ham10000", moles, "classes", ANSWERED),
     "Fruits": Odd(f"{_K}moltean/fruits", fruits, "classes", ANSWERED),
     "Tiny ImageNet": Odd("http://cs231n.stanford.edu/tiny-imagenet-200.zip", tiny, "classes", STOPS),
-    "ImageNet": Odd("https://www.kaggle.com/c/imagenet-object-localization-challenge", image_net, "classes", STOPS | ANSWERED),
-    "two columns of classes": Odd(f"{_K}paramaggarwal/fashion-product-images-small", two_label_columns, "classes", STOPS),
+    "ImageNet": Odd(
+        "https://www.kaggle.com/c/imagenet-object-localization-challenge", image_net, "classes", STOPS | ANSWERED
+    ),
+    "two columns of classes": Odd(
+        f"{_K}paramaggarwal/fashion-product-images-small", two_label_columns, "classes", STOPS
+    ),
     "several classes with blanks": Odd("https://docs.fast.ai/tutorial.vision.html", pascal_2007, "classes", ANSWERED),
     "YOLO lists": Odd("https://docs.ultralytics.com/datasets", yolo_lists),
     "COCO of before": Odd("https://cocodataset.org", coco_twice, "masks", ANSWERED),
@@ -409,4 +435,3 @@ ODD = {
     "Supervisely twice": Odd("https://docs.supervisely.com", supervisely_two),
     "YOLO boxes and segments": Odd("https://docs.ultralytics.com/datasets", box_txt_beside, "masks", STOPS | ANSWERED),
 }
-_UNUSED = (car, square, squares, with_values, SPLITS)

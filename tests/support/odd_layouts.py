@@ -724,9 +724,8 @@ def cvat_subsets(root):
             f'<polygon label="{name}" points="{";".join(f"{x}.0,{y}.0" for x, y in points(edges))}" z_order="0"/>'
             for name, edges in (("car", car(i)), ("road", square(i)))
         )
-        lines.append(
-            f'<image id="{i}" name="{split}/i{i}.jpg" subset="{split}" width="{WIDTH}" height="{HEIGHT}">{shapes}</image>'
-        )
+        stated = f'name="{split}/i{i}.jpg" subset="{split}" width="{WIDTH}" height="{HEIGHT}"'
+        lines.append(f'<image id="{i}" {stated}>{shapes}</image>')
     write(root / "annotations.xml", f"<annotations><version>1.1</version><meta></meta>{''.join(lines)}</annotations>")
     return squares([f"i{i}.jpg" for i in range(COUNT)])
 
@@ -806,6 +805,9 @@ def voc_upper(root):
 
 _K = "https://www.kaggle.com/datasets/"
 _RF = f"{GITHUB}roboflow/"
+_HF = "https://huggingface.co/docs/datasets/image_dataset"
+_SMP = f"{GITHUB}qubvel-org/segmentation_models.pytorch/issues/1"
+_MM = f"{GITHUB}open-mmlab/mmsegmentation/issues/1"
 ODD = {
     "Cityscapes": Odd("https://www.cityscapes-dataset.com", cityscapes),
     "BDD100K": Odd("https://doc.bdd100k.com/format.html", bdd, "masks", ANSWERED),
@@ -824,14 +826,10 @@ ODD = {
     "LGG": Odd(f"{_K}mateuszbuda/lgg-mri-segmentation", lgg, "masks", ANSWERED),
     "Shenzhen": Odd(f"{_K}kmader/pulmonary-chest-xray-abnormalities", shenzhen, "masks", ANSWERED),
     "Kvasir": Odd("https://datasets.simula.no/kvasir-seg", kvasir, "masks", ANSWERED),
-    "class prefix": Odd(f"{GITHUB}qubvel-org/segmentation_models.pytorch/issues/1", class_prefix, "masks", ANSWERED),
-    "class prefix of folders": Odd(
-        f"{GITHUB}qubvel-org/segmentation_models.pytorch/issues/1", class_prefix_folders, "masks", ANSWERED
-    ),
-    "masks of sizes": Odd(f"{GITHUB}open-mmlab/mmsegmentation/issues/1", resolutions),
-    "a mask of another size": Odd(
-        f"{GITHUB}open-mmlab/mmsegmentation/issues/1", mask_one_of_another_size, "masks", STOPS, cause="size"
-    ),
+    "class prefix": Odd(_SMP, class_prefix, "masks", ANSWERED),
+    "class prefix of folders": Odd(_SMP, class_prefix_folders, "masks", ANSWERED),
+    "masks of sizes": Odd(_MM, resolutions),
+    "a mask of another size": Odd(_MM, mask_one_of_another_size, "masks", STOPS, cause="size"),
     "pairs of paths": Odd(f"{GITHUB}milesial/Pytorch-UNet/issues/1", path_pairs, "masks", ANSWERED),
     "labelme2voc": Odd(f"{GITHUB}wkentaro/labelme", labelme2voc),
     "labelme2voc before 5.3": Odd(f"{GITHUB}wkentaro/labelme", labelme2voc_png, "masks", ANSWERED),
@@ -859,22 +857,18 @@ ODD = {
     "Roboflow classes": Odd(_RF, roboflow_classes, "classes", ANSWERED),
     "PlantVillage": Odd(f"{_K}emmarex/plantdisease", nested_twice, "classes", ANSWERED),
     "yes and no": Odd(f"{_K}navoneel/brain-mri-images-for-brain-tumor-detection", yes_no, "classes", ANSWERED),
-    "image folder of another machine": Odd(
-        "https://huggingface.co/docs/datasets/image_dataset", image_folder_other_machine, "classes"
-    ),
+    "image folder of another machine": Odd(_HF, image_folder_other_machine, "classes"),
     "image folder of Windows": Odd(
-        "https://huggingface.co/docs/datasets/image_dataset",
+        _HF,
         lambda root: image_folder_other_machine(root, "D:\\set\\{split}\\{name}"),
         "classes",
     ),
     "image folder of another place": Odd(
-        "https://huggingface.co/docs/datasets/image_dataset",
+        _HF,
         lambda root: image_folder_other_machine(root, "/mnt/photos/{name}"),
         "classes",
     ),
-    "a table of another machine": Odd(
-        "https://huggingface.co/docs/datasets/image_dataset", list_other_machine, "classes"
-    ),
+    "a table of another machine": Odd(_HF, list_other_machine, "classes"),
     "Roboflow COCO": Odd(_RF, roboflow_coco, "masks", ANSWERED),
     "Roboflow boxes": Odd(_RF, roboflow_boxes, "boxes", ANSWERED, BOXES),
     "COCO folders": Odd("https://cocodataset.org", coco_folders, "masks", ANSWERED),
