@@ -71,15 +71,7 @@ def check_folders(found: DetectedInput, inventory: Inventory | None, given: Mapp
             _without(found, asides, [f"{shorten(asides)}, called after pictures about a set"]), inventory, given
         )
     if found.format == FILE_NAME:
-        folders = {os.path.dirname(key) for key in loose}
-        to_predict = {stated_split(folder) for folder in folders} == {"test"}
-        named = sum(map(len, by_class.values()))
-        if EXCLUDE in given or not loose or not (to_predict or is_handful(len(loose), named)):
-            return found
-        found = replace(found, options={**found.options, FORMAT: FILE_NAME})
-        left = sorted(folders) if to_predict else loose
-        why = "to predict" if to_predict else "whose names state no class"
-        return _without(found, left, [f"{shorten(left)} ({counted(len(loose), 'image')}), {why}"])
+        return found if EXCLUDE in given else _with_names_alone(found, sum(map(len, by_class.values())), loose)
     _check_names(found, list(by_class), loose)
     if inventory is not None and not inventory.spans and IMAGES not in given:
         _check_copies(found, inventory)
@@ -109,6 +101,17 @@ def check_folders(found: DetectedInput, inventory: Inventory | None, given: Mapp
     if not left:
         return found
     return _without(found, left, reasons)
+
+
+def _with_names_alone(found: DetectedInput, named: int, loose: Sequence[str]) -> DetectedInput:
+    """Leaves out images whose names state no class, if their folder calls them to be predicted, or a handful."""
+    folders = sorted({os.path.dirname(key) for key in loose})
+    to_predict = {stated_split(folder) for folder in folders} == {"test"}
+    if not loose or not (to_predict or is_handful(len(loose), named)):
+        return found
+    left, why = (folders, "to predict") if to_predict else (loose, "whose names state no class")
+    found = replace(found, options={**found.options, FORMAT: FILE_NAME})
+    return _without(found, left, [f"{shorten(left)} ({counted(len(loose), 'image')}), {why}"])
 
 
 def _without(found: DetectedInput, left: Sequence[str], reasons: Sequence[str]) -> DetectedInput:
@@ -210,7 +213,8 @@ def _check_masks(found: DetectedInput) -> None:
         UsageError: there are; with the readings.
     """
     keys = found.surveyed.listing.keys
-    aside = {i for i, key in enumerate(keys) if any(map(is_aside, key.split("/")[:-1]))}
+    several = sum(not is_aside(name) for name in found.surveyed.survey.classes) > 1
+    aside = {i for i, key in enumerate(keys) if several and any(map(is_aside, key.split("/")[:-1]))}
     among: MasksAmong | None = find_masks(found.surveyed, found.config.images.max_pixels, aside)
     if among is None:
         return

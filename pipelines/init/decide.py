@@ -362,7 +362,7 @@ def _without_annotations(
 
 
 def _read_alone(images: str, inventory: Inventory | None, given: Mapping[str, Any]) -> _Trial:
-    """Reads images without annotations; where that fails, without those in folders of pictures about a set."""
+    """Reads images without annotations; an error has the reading without folders of pictures about a set."""
     alone = _Trial(None)
     alone.add({IMAGES: images, **given})
     if alone.read or inventory is None or inventory.spans or EXCLUDE in given:
@@ -370,10 +370,11 @@ def _read_alone(images: str, inventory: Inventory | None, given: Mapping[str, An
     base = inventory.below(images)
     folders = [folder[len(base) + bool(base) :] for folder in folders_above(inventory.images) if is_in(folder, [base])]
     asides = sorted(folder for folder in folders if folder and is_aside(folder))
-    again = _Trial(None)
-    if asides:
-        again.add({IMAGES: images, **given, EXCLUDE: asides})
-    return again if again.read else alone
+    readings = alone.error.readings if alone.error is not None else ()
+    if asides and alone.error is not None and not any(EXCLUDE in reading.options for reading in readings):
+        without = Reading(f"{shorten(asides)} is not part of the set", {EXCLUDE: asides})
+        alone.error = alone.error.with_readings(without, *readings)
+    return alone
 
 
 def _check_records(inventory: Inventory) -> None:

@@ -332,9 +332,9 @@ def detect_key_format(
             f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
             "input.labels.path, or set input.labels.format: none for images alone."
         ).with_readings(IMAGES_ALONE)
+    if found.problem and (stated := _only_of_train(both)):
+        return FILE_NAME, f"{no_path}, and only the images in {stated} have a label in their names"
     if by_folder_only:
-        if found.problem and (stated := _only_of_train(both)):
-            return FILE_NAME, f"{no_path}, and only the images in {stated} have a label in their names"
         check_either(found)
         return CLASS_FOLDERS, no_path
     if not folders:
