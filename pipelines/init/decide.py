@@ -45,7 +45,7 @@ from shardwright.pipelines.init.read_trial import (
     has_images,
     read_input,
 )
-from shardwright.pipelines.init.scope import FailedFile, limit_to_set
+from shardwright.pipelines.init.scope import limit_to_set
 from shardwright.running.progress import counted
 from shardwright.storage import is_folder, is_remote, list_names, listed_once
 from shardwright.storage.listing import is_several
@@ -95,26 +95,30 @@ class _Trial:
 
     Attributes:
         path: the annotations; of several files, all of their paths.
-        images: folder of the images of the first one.
         read: those that could be read, the best first; images without annotations are rejects.
         error: of one that could not be read; one with readings is preferred.
     """
 
     path: str | None
-    images: str = ""
     read: list[DetectedInput] = field(default_factory=list)
     error: ShardwrightError | None = None
 
     def add(self, given: Mapping[str, Any]) -> None:
         """Reads a hypothesis."""
-        self.images = self.images or str(given[IMAGES])
         if PATH in given and UNLISTED_IMAGES not in given:
             given = {**given, UNLISTED_IMAGES: "reject"}
         try:
             self.read.append(read_input(given))
         except ShardwrightError as error:
             if self.error is None or (error.readings and not self.error.readings):
-                self.error = error.with_readings(*(_without_probe(one) for one in error.readings))
+                probe = (UNLISTED_IMAGES, "reject")
+                rest = [
+                    (one.meaning, {k: v for k, v in one.options.items() if (k, v) != probe}, one)
+                    for one in error.readings
+                ]
+                self.error = error.with_readings(
+                    *(Reading(meaning, left or one.options) for meaning, left, one in rest)
+                )
         self.read.sort(key=lambda one: (-len(one.explained), one.missing))
 
     @property
@@ -136,21 +140,25 @@ class _Trial:
         return {IMAGES: best.options[IMAGES], PATH: best.options[PATH]} if several and best else {PATH: self.path}
 
     @property
+    def explained(self) -> frozenset[str]:
+        """Returns the absolute paths of the images that the best hypothesis explains."""
+        best = self.best
+        return (
+            frozenset()
+            if best is None
+            else frozenset(os.path.join(best.surveyed.listing.root, key) for key in best.explained)
+        )
+
+    @property
     def is_possible(self) -> bool:
         """Returns whether the annotations are of images of the folder, perhaps after an answer."""
         return bool(self.read) or (self.error is not None and bool(self.error.readings))
 
 
-def _without_probe(reading: Reading) -> Reading:
-    probed = (UNLISTED_IMAGES, "reject")
-    options = {path: value for path, value in reading.options.items() if (path, value) != probed}
-    return Reading(reading.meaning, options or reading.options)
-
-
 def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mapping[str, Any]) -> DetectedInput:
     # Several files that are named, as a list or by split, are one choice, which the options contain.
     if given.get(FORMAT) in WITHOUT_PATH or (labels is not None and not isinstance(labels, str)):
-        return _finish(read_input({IMAGES: folder, **given}), folder, inventory, given)
+        return _finish(read_input({IMAGES: folder, **given}), inventory, given)
     trials = _try_all(folder, inventory, labels, given)
     if (
         inventory is not None
@@ -160,7 +168,7 @@ def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mappin
         _check_records(inventory)
     if labels is None and all(trial.path is not None and not trial.is_possible for trial in trials):
         return _without_annotations(folder, inventory, trials, given)
-    possible = _compare([trial for trial in trials if trial.is_possible], inventory, given)
+    possible = _compare([trial for trial in trials if trial.is_possible], given)
     if len(possible) > 1:
         raise _several(folder, possible)
     chosen = next(iter(possible), trials[0])
@@ -169,18 +177,15 @@ def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mappin
         assert chosen.error is not None, "a hypothesis is read or has an error"
         raise chosen.error
     if chosen.path is None:
-        return _finish(check_folders(found, inventory, given), folder, inventory, given)
+        return _finish(check_folders(found, inventory, given), inventory, given)
     if labels is None and found.format == NUMBERS:
         _check_numbers(folder, given, found)
-    # The files of a glob are read already, and records hold their annotations.
-    failed = [
-        FailedFile(trial.path, trial.error)
-        for trial in trials
-        if labels is None and trial.path is not None and not trial.read and trial.error is not None
-        if found.format != TFRECORD
-    ]
-    limited = limit_to_set(_of_one_scope(chosen, given), inventory, given, failed)
-    return _finish(limited, folder, inventory, given, [one for one in failed if not is_several(one.path)])
+    # Records hold their annotations.
+    read = trials if labels is None and found.format != TFRECORD else []
+    failed = {one.path: one.error for one in read if one.path is not None and not one.read and one.error is not None}
+    limited = limit_to_set(_of_one_scope(chosen), inventory, given, failed)
+    # The files of a glob are read already.
+    return _finish(limited, inventory, given, [error for path, error in failed.items() if not is_several(path)])
 
 
 def _try_all(folder: str, inventory: Inventory | None, labels: str | None, given: Mapping[str, Any]) -> list[_Trial]:
@@ -203,7 +208,7 @@ def _try_all(folder: str, inventory: Inventory | None, labels: str | None, given
     return list(trials.values())
 
 
-def _of_one_scope(trial: _Trial, given: Mapping[str, Any]) -> DetectedInput:
+def _of_one_scope(trial: _Trial) -> DetectedInput:
     """Returns the hypothesis that is ahead of the others with the same annotations.
 
     Raises:
@@ -212,11 +217,10 @@ def _of_one_scope(trial: _Trial, given: Mapping[str, Any]) -> DetectedInput:
     # Colored copies have the names of the images, too.
     read = [one for one in trial.read if not is_aside(one.surveyed.listing.root)] or trial.read
     best, *others = read
+    alike = [one for one in others if (len(one.explained), one.missing) == (len(best.explained), best.missing)]
+    root, roots = f"{best.surveyed.listing.root}/", [f"{one.surveyed.listing.root}/" for one in alike]
     even = [
-        one
-        for one in others
-        if (len(one.explained), one.missing) == (len(best.explained), best.missing)
-        and not _overlap(one.surveyed.listing.root, best.surveyed.listing.root)
+        one for one, other in zip(alike, roots, strict=True) if not (root.startswith(other) or other.startswith(root))
     ]
     split = stated_split(os.path.basename(str(trial.path)))
     of_split = [one for one in (best, *even) if stated_split(str(one.options[IMAGES])) == split is not None]
@@ -228,15 +232,11 @@ def _of_one_scope(trial: _Trial, given: Mapping[str, Any]) -> DetectedInput:
     )
 
 
-def _overlap(one: str, other: str) -> bool:
-    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
-    return one.startswith(other) or other.startswith(one)
-
-
-def _compare(possible: list[_Trial], inventory: Inventory | None, given: Mapping[str, Any]) -> list[_Trial]:
+def _compare(possible: list[_Trial], given: Mapping[str, Any]) -> list[_Trial]:
     """Returns those that may be right: without parts of others, and those that explain next to nothing."""
-    globs = [trial.path for trial in possible if is_several(trial.path)]
-    possible = [trial for trial in possible if trial.path in globs or not _is_in_glob(trial.path, globs)]
+    globs = [str(trial.path) for trial in possible if is_several(trial.path)]
+    parts = [trial for trial in possible if any(fnmatch.fnmatchcase(str(trial.path), glob) for glob in globs)]
+    possible = [trial for trial in possible if trial.path in globs or trial not in parts]
     possible = [trial for trial in possible if not _is_referred_to(trial.path, possible)]
     if len(possible) > 1:
         possible = [trial for trial in possible if trial.best is None or trial.best.format != NUMBERS] or possible
@@ -244,23 +244,14 @@ def _compare(possible: list[_Trial], inventory: Inventory | None, given: Mapping
     if len(read) == 1 and read[0].is_whole:
         return read
     if len(possible) == len(read) > 1:
-        explained = {trial.path: _paths(trial) for trial in read}
-        most = max(map(len, explained.values()))
-        ahead = [trial for trial in read if len(explained[trial.path]) * _NEXT_TO_NOTHING > most]
-        joined, parts = _join(ahead, explained, given)
+        most = max(len(trial.explained) for trial in read)
+        ahead = [trial for trial in read if len(trial.explained) * _NEXT_TO_NOTHING > most]
+        joined, parts = _join(ahead, given)
         return [*([joined] if joined is not None else []), *(trial for trial in ahead if trial not in parts)]
     return possible
 
 
-def _paths(trial: _Trial) -> frozenset[str]:
-    """Returns the absolute paths of the images that the best hypothesis explains."""
-    assert trial.best is not None, "it was read"
-    return frozenset(os.path.join(trial.best.surveyed.listing.root, key) for key in trial.best.explained)
-
-
-def _join(
-    read: Sequence[_Trial], explained: Mapping[str | None, frozenset[str]], given: Mapping[str, Any]
-) -> tuple[_Trial | None, Sequence[_Trial]]:
+def _join(read: Sequence[_Trial], given: Mapping[str, Any]) -> tuple[_Trial | None, Sequence[_Trial]]:
     """Returns one hypothesis of files of one format and header, each of which annotates other images; and these."""
     kinds: dict[tuple[str, ...], list[_Trial]] = {}
     for trial in read:
@@ -270,13 +261,14 @@ def _join(
             kinds.setdefault((trial.best.format, *header), []).append(trial)
     read = max(kinds.values(), key=len)
     bests = [trial.best for trial in read if trial.best is not None]
-    union = frozenset().union(*(explained[trial.path] for trial in read))
+    union = frozenset().union(*(trial.explained for trial in read))
     files = [trial.path for trial in read if trial.path is not None and not is_folder(absolute(trial.path))]
-    disjoint = len(union) == sum(len(explained[trial.path]) for trial in read)
+    disjoint = len(union) == sum(len(trial.explained) for trial in read)
     if len(files) < max(2, len(read)) or not disjoint:
         return None, ()
-    roots = [best.surveyed.listing.root for best in bests]
-    whole = next((str(best.options[IMAGES]) for best in bests if all(_is_below(root, best) for root in roots)), None)
+    roots = [f"{best.surveyed.listing.root}/" for best in bests]
+    above = (best for best, root in zip(bests, roots, strict=True) if all(one.startswith(root) for one in roots))
+    whole = next((str(best.options[IMAGES]) for best in above), None)
     images = whole if whole is not None else os.path.commonpath([str(best.options[IMAGES]) for best in bests])
     joined = _Trial(None)
     joined.add({**given, IMAGES: images, PATH: files})
@@ -285,14 +277,6 @@ def _join(
         return None, ()
     joined.path = ", ".join(files)
     return joined, read
-
-
-def _is_below(root: str, best: DetectedInput) -> bool:
-    return f"{root}/".startswith(f"{best.surveyed.listing.root}/")
-
-
-def _is_in_glob(path: str | None, globs: Sequence[str | None]) -> bool:
-    return path is not None and any(glob is not None and fnmatch.fnmatchcase(path, glob) for glob in globs)
 
 
 def _is_referred_to(folder: str | None, possible: Sequence[_Trial]) -> bool:
@@ -330,7 +314,7 @@ def _as_classes(possible: Sequence[_Trial]) -> list[Reading]:
     if not together or not all(labels) or any(map(is_kind_of_masks, names)):
         return []
     pattern = f"^{re.escape(start)}(?P<label>[^/]+){re.escape(end)}/(?P<image>.+)$"
-    images = {trial.images for trial in possible}
+    images = {str(trial.best.options[IMAGES]) for trial in possible if trial.best is not None}
     options = {IMAGES: images.pop(), PATH: places[0][0], REGEX: pattern} if len(images) == 1 else {}
     return [Reading(f"each folder is a class ({shorten(labels)})", options)] if options else []
 
@@ -357,8 +341,8 @@ def _without_annotations(
         raise alone.error
     # Records hold their annotations: a file of them was read, as images.
     read = trials if found.format != TFRECORD else []
-    failed = [FailedFile(trial.path, trial.error) for trial in read if trial.path and trial.error]
-    return _finish(check_folders(found, inventory, given), folder, inventory, given, failed)
+    failed = [trial.error for trial in read if trial.path and trial.error]
+    return _finish(check_folders(found, inventory, given), inventory, given, failed)
 
 
 def _read_alone(images: str, inventory: Inventory | None, given: Mapping[str, Any]) -> _Trial:
@@ -411,15 +395,14 @@ def _check_numbers(folder: str, given: Mapping[str, Any], numbers: DetectedInput
 
 def _finish(
     found: DetectedInput,
-    folder: str,
     inventory: Inventory | None,
     given: Mapping[str, Any],
-    failed: Sequence[FailedFile] = (),
+    failed: Sequence[ShardwrightError] = (),
 ) -> DetectedInput:
     """Adds names of classes from a file, and notes on files that were not used."""
     found = _with_names(found, inventory, given)
     kinds: dict[str, list[str]] = {}
-    for _, error in failed:
+    for error in failed:
         kinds.setdefault(re.sub(r"\S*[/.]\S*", "", str(error)), []).append(str(error))
     notes = [
         f"not read as annotations: {same[0]}"

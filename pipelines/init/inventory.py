@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -85,7 +86,7 @@ class Inventory:
         """Returns the path of a file or folder below this one; an absolute path where it is elsewhere."""
         root = self.root.rstrip("/")
         if path.startswith(root + "/") and "/." not in path and "//" not in path:
-            return path[len(root) + 1 :].rstrip("/")  # As listings have them.
+            return unicodedata.normalize("NFC", path[len(root) + 1 :].rstrip("/"))  # As listings have them.
         whole = absolute(path).rstrip("/")
         whole = whole if not self.spans else whole.replace(absolute(self.folder).rstrip("/"), root, 1)
         return "" if whole == root else whole.removeprefix(root + "/")

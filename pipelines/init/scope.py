@@ -20,7 +20,7 @@ from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import shorten
-from shardwright.formats.image_names import base_stem
+from shardwright.formats.image_names import FileEnds, base_stem
 from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
@@ -68,15 +68,8 @@ class _Group(NamedTuple):
         return shorten(self.keys) if self.folder not in self.patterns else f"{self.folder}/"
 
 
-class FailedFile(NamedTuple):
-    """A file of annotations that cannot be read."""
-
-    path: str
-    error: ShardwrightError
-
-
 def limit_to_set(
-    found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any], failed: Sequence[FailedFile]
+    found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any], failed: Mapping[str, ShardwrightError]
 ) -> DetectedInput:
     """Reads a hypothesis again, without the images that do not belong to the set.
 
@@ -84,7 +77,7 @@ def limit_to_set(
         found: the hypothesis, with the images without annotations as rejects.
         inventory: the folder, where one was looked into.
         given: YAML path -> value of what the user gave.
-        failed: files of annotations that could not be read.
+        failed: path -> error of files of annotations that could not be read.
 
     Raises:
         ShardwrightError: it is not known what some images are, with `readings`; or their annotations cannot be read.
@@ -96,11 +89,12 @@ def limit_to_set(
     explained = {os.path.join(base, key) for key in found.explained}
     inside = {os.path.join(base, key) for key in found.surveyed.listing.keys}
     labels = inventory.below(str(found.options.get(PATH) or inventory.folder))
-    others = [key for key in inventory.images if key not in explained and (key in inside or not _is_label(key, labels))]
     attached = found.surveyed.source.attachments()
-    if attached is not None:
-        of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))}
-        others = [key for key in others if key not in of_labels]
+    of_labels = (
+        {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else set()
+    )
+    others = [key for key in inventory.images if key not in explained and key not in of_labels]
+    others = [key for key in others if key in inside or not (labels and is_in(key, [labels]))]
     if IMAGES not in given:
         _check_formats(found, inventory, explained)
     groups = _groups(others, explained)
@@ -172,11 +166,6 @@ def _reread(found: DetectedInput, options: Mapping[str, Any], notes: Sequence[st
     )
 
 
-def _is_label(key: str, labels: str) -> bool:
-    """Returns whether an image is in the folder of the annotations."""
-    return bool(labels) and is_in(key, [labels])
-
-
 def _groups(others: Sequence[str], explained: Collection[str]) -> list[_Group]:
     """Groups images that are in folders without annotated ones; those next to annotated images are left out."""
     beside, above = {os.path.dirname(key) for key in explained}, folders_above(explained)
@@ -231,33 +220,24 @@ def _stated_folders(inventory: Inventory, labels: str) -> list[str]:
     named = [document.get(key) for key in ("train", "val", "test")]
     texts = [text for one in named for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
     # The path of the set is that of the machine which wrote the file: what counts is how its folders end.
-    folders = folders_above(inventory.images)
-    found = {_by_its_end(text, folders) for text in texts if not text.endswith(".txt")}
-    return [] if None in found else sorted(folder for folder in found if folder is not None)
-
-
-def _by_its_end(path: str, folders: Collection[str]) -> str | None:
-    """Returns the only folder that a path of another machine means; `None` where none or several fit."""
-    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    for start in range(len(parts)):
-        end = "/".join(parts[start:])
-        fitting = [folder for folder in folders if folder == end or folder.endswith(f"/{end}")]
-        if fitting:
-            return fitting[0] if len(fitting) == 1 else end if end in fitting else None
-    return None
+    ends = FileEnds(sorted(folders_above(inventory.images) - {""}), inventory.root)
+    with suppress(UsageError):
+        found = {ends.find(text.rstrip("/")) for text in texts if not text.endswith(".txt")}
+        return [] if None in found else sorted(folder for folder in found if folder is not None)
+    return []
 
 
 def _what_are(
     group: _Group,
     found: DetectedInput,
     inside: Collection[str],
-    failed: Sequence[FailedFile],
+    failed: Mapping[str, ShardwrightError],
     inventory: Inventory,
 ) -> ShardwrightError:
     """Returns the question about images that nothing explains, or the error of the file that should."""
     images = f"{counted(len(group.keys), 'image')} in {inventory.named(group.folder)}"
     ending = os.path.splitext(str(found.options.get(PATH)))[1]
-    for path, error in failed:
+    for path, error in failed.items():
         near = os.path.dirname(inventory.below(path))
         if os.path.splitext(path)[1] == ending and is_in(group.folder, [near]) and not error.readings:
             return UsageError(f"{error} Without it, {images} have no annotations.")
