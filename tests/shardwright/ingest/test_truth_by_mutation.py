@@ -17,7 +17,7 @@ from odd_layouts import ODD as ODD_LAYOUTS
 from odd_sets import ODD as ODD_TOOLS
 from odd_tables import ODD as ODD_TABLES
 
-from shardwright.config.label_formats import FORMATS
+from shardwright.label_formats import FORMATS
 from shardwright.pipelines.cli import main
 
 SAMPLE = 24
