@@ -232,8 +232,8 @@ def _check_masks(found: DetectedInput) -> None:
     # Files that are named like photographs, or after masks, are neither a class nor images alone.
     stems = set(map(base_stem, among.photographs))
     named = [key for key in among.masks if MASK_WORDS.search(key) or is_derived(base_stem(key), stems)]
-    of_masks = any(map(is_kind_of_masks, found.surveyed.survey.classes)) or is_in_one_place(found)
-    alone = [BY_FOLDER] if found.format == CLASS_FOLDERS and not named and not of_masks else []
+    no_class = is_in_one_place(found) or any(map(is_kind_of_masks, found.surveyed.survey.classes))
+    alone = [BY_FOLDER] if found.format == CLASS_FOLDERS and not named and not no_class else []
     alone += [] if named or any(base_stem(key) in stems for key in among.masks) else [IMAGES_ALONE]
     raise UsageError(
         f"{images}: {len(among.masks)} of {total} files that were looked at have few colors, as masks do: "

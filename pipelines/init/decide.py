@@ -47,7 +47,7 @@ from shardwright.pipelines.init.read_trial import (
 )
 from shardwright.pipelines.init.scope import limit_to_set
 from shardwright.running.progress import counted
-from shardwright.storage import is_folder, is_remote, list_names, listed_once
+from shardwright.storage import is_folder, is_remote, list_names, read_once
 from shardwright.storage.listing import is_several
 
 _MOST_ERRORS, _SHOWN = 2, 3
@@ -71,7 +71,7 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
         CheckFailed: nothing matched, images without annotations, or an ingest would stop for its rejects. With
             `readings`.
     """
-    with listed_once():
+    with read_once():
         return _decide(folder, options.get(PATH, labels), options)
 
 
@@ -235,8 +235,8 @@ def _of_one_scope(trial: _Trial) -> DetectedInput:
 def _compare(possible: list[_Trial], given: Mapping[str, Any]) -> list[_Trial]:
     """Returns those that may be right: without parts of others, and those that explain next to nothing."""
     globs = [str(trial.path) for trial in possible if is_several(trial.path)]
-    parts = [trial for trial in possible if any(fnmatch.fnmatchcase(str(trial.path), glob) for glob in globs)]
-    possible = [trial for trial in possible if trial.path in globs or trial not in parts]
+    covered = {trial.path for trial in possible if any(fnmatch.fnmatchcase(str(trial.path), glob) for glob in globs)}
+    possible = [trial for trial in possible if trial.path in globs or trial.path not in covered]
     possible = [trial for trial in possible if not _is_referred_to(trial.path, possible)]
     if len(possible) > 1:
         possible = [trial for trial in possible if trial.best is None or trial.best.format != NUMBERS] or possible
@@ -247,7 +247,9 @@ def _compare(possible: list[_Trial], given: Mapping[str, Any]) -> list[_Trial]:
         most = max(len(trial.explained) for trial in read)
         ahead = [trial for trial in read if len(trial.explained) * _NEXT_TO_NOTHING > most]
         joined, parts = _join(ahead, given)
-        return [*([joined] if joined is not None else []), *(trial for trial in ahead if trial not in parts)]
+        if joined is not None:
+            return [joined, *(trial for trial in ahead if not any(trial is part for part in parts))]
+        return ahead
     return possible
 
 
