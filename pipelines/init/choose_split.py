@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,7 +28,9 @@ from shardwright.storage import hash_file, is_remote, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
 from shardwright.storage.listing import name_lines
 
-STRATIFIED, _NOT_TEST = "stratified", "trainval"
+STRATIFIED = "stratified"
+# VOC and its kin call all that is not in `test` so; next to lists of both it says nothing new.
+_NOT_TEST = re.compile("train[_-]?val", re.IGNORECASE)
 # Shares for few images: with five of a class, each of three splits has one.
 _FEW, _TWO = {"train": 0.6, EVAL: 0.2, "test": 0.2}, {"train": 0.8, EVAL: 0.2}
 _ROWS_SEEN = 1000
@@ -69,12 +72,14 @@ def choose_split(found: DetectedInput, inventory: Inventory | None) -> ChosenSpl
             continue
         counts = {name: int((split_of == i).sum()) for i, name in enumerate(config.names)}
         counts = {name: count for name, count in counts.items() if count}
-        if "train" not in counts or len(counts) < 2:
-            continue
         without = [found.surveyed.listing.keys[i] for i, split in zip(good, split_of, strict=True) if split < 0]
-        if not without:
+        whole = "train" in counts and len(counts) > 1
+        if whole and not without:
             return _stated(source, config, counts)
-        if len(without) < sum(counts.values()):
+        # What is stated to be for tests must not be learned from, even if nothing else is stated.
+        if without and (
+            (whole and len(without) < sum(counts.values())) or ("test" in counts and "train" not in counts)
+        ):
             raise _without_split(found, source, config, without)
     return _undefined(found, good)
 
@@ -96,7 +101,7 @@ def _without_split(found: DetectedInput, source: str, config: SplitConfig, witho
     options: dict[str, Any] = {"split.method": PREDEFINED}
     options |= {} if config.from_column is None else {"split.from_column": config.from_column}
     options |= {} if config.from_lists is None else {"split.from_lists": dict(config.from_lists)}
-    options |= {} if config.from_lists else {"split.ratios": dict(config.ratios)}
+    options |= {} if config.from_lists and "train" in config.from_lists else {"split.ratios": dict(config.ratios)}
     total = len(found.surveyed.listing.keys) - len(found.surveyed.rejected)
     problem = f"{source} states a split for {total - len(without):,} of {total:,} images; none for {shorten(without)}"
     return UsageError(f"{found.config.input.images}: {problem}.{_rejects(found)}").with_readings(
@@ -112,13 +117,13 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[t
     folders = {folder for key in surveyed.listing.keys for folder in key.split("/")[:-1]} - classes
     words = {word for text in surveyed.survey.splits.values() if (word := split_word(text))}
     words |= set(split_folders(folders).values())
-    if "train" in words and len(words) > 1:
-        yield "the input itself", _predefined(words)
+    if "test" in words or ("train" in words and len(words) > 1):
+        yield "the input itself", _predefined({*words, "train"})
     column = split_column(surveyed, tuple(_FEW))
     if column is not None and "train" in column[1] and len(column[1]) > 1:
         yield f"the column {column[0]!r}", replace(_predefined(column[1]), from_column=column[0])
     for lists in _split_lists(found, inventory) if inventory is not None and not inventory.spans else ():
-        yield f"{shorten(list(lists.values()))}", replace(_predefined(set(lists)), from_lists=lists)
+        yield f"{shorten(list(lists.values()))}", replace(_predefined({*lists, "train"}), from_lists=lists)
 
 
 def _predefined(words: set[str]) -> SplitConfig:
@@ -130,16 +135,18 @@ def _split_lists(found: DetectedInput, inventory: Inventory) -> Iterator[dict[st
     by_folder: dict[tuple[str, str], dict[str, str]] = {}
     for key in inventory.keys:
         stem, ending = os.path.splitext(os.path.basename(key))
-        # VOC and its kin call all that is not in `test` so; next to `train` it says nothing new.
-        split = stated_split(stem.replace(_NOT_TEST, "train")) if ending.lower() in (".txt", ".lst") else None
+        stem = _NOT_TEST.sub("train", stem)
+        split = stated_split(stem) if ending.lower() in (".txt", ".lst") else None
         if split is not None:
-            rest = "_".join(word for word in stem.split("_") if split_word(word) is None and word != _NOT_TEST)
+            rest = "_".join(word for word in stem.split("_") if split_word(word) is None)
             by_folder.setdefault((os.path.dirname(key), rest), {}).setdefault(split, inventory.named(key))
     names = NameIndex(found.surveyed.listing.keys, frozenset(found.surveyed.rejected))
     for lists in by_folder.values():
-        if EVAL in lists and _NOT_TEST in os.path.basename(lists.get("train", "")):
-            continue
-        if "train" in lists and len(lists) > 1 and all(_names_images(path, names) for path in lists.values()):
+        if EVAL in lists and _NOT_TEST.search(os.path.basename(lists.get("train", ""))):
+            del lists["train"]
+        if ("test" in lists or ("train" in lists and len(lists) > 1)) and all(
+            _names_images(path, names) for path in lists.values()
+        ):
             yield lists
 
 

@@ -5,7 +5,7 @@ import json
 import layouts
 import numpy as np
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
-from mutated_sets import STOPS
+from mutated_sets import QUESTION, STOPS
 from odd_layouts import COLORS, classes, numbered, one_class, picture
 from odd_sets import ANSWERED, BOXES, Odd
 from PIL import Image
@@ -318,6 +318,31 @@ def pascal_2007(root):
     return {f"00000{i}.jpg": dict.fromkeys(("car road", "car")[i % 2].split()) for i in range(COUNT)}
 
 
+def list_of_test(root):
+    """Only the images of the test are listed."""
+    keys = names(root)
+    layouts.lines(root / "labels.csv", "image,label", *(f"{key},{CLASSES[i % 2]}" for i, key in enumerate(keys)))
+    write(root / "test_list.txt", "i6.jpg\ni7.jpg\n")
+    return classes("i{}.jpg")
+
+
+def folder_of_test(root):
+    """A folder `test` next to one that is called otherwise."""
+    for i in range(COUNT):
+        layouts.image(root / f"{('photos', 'test')[i > 5]}/i{i}.jpg", i)
+    layouts.lines(root / "labels.csv", "image,label", *(f"i{i}.jpg,{CLASSES[i % 2]}" for i in range(COUNT)))
+    return classes("i{}.jpg")
+
+
+def list_of_both(root):
+    """NIH: all that is not for the test is in one list."""
+    keys = names(root)
+    layouts.lines(root / "labels.csv", "image,label", *(f"{key},{CLASSES[i % 2]}" for i, key in enumerate(keys)))
+    write(root / "train_val_list.txt", "".join(f"i{i}.jpg\n" for i in range(6)))
+    write(root / "test_list.txt", "i6.jpg\ni7.jpg\n")
+    return classes("i{}.jpg")
+
+
 # --- tools
 
 
@@ -428,6 +453,9 @@ ODD = {
         f"{_K}paramaggarwal/fashion-product-images-small", two_label_columns, "classes", STOPS
     ),
     "several classes with blanks": Odd("https://docs.fast.ai/tutorial.vision.html", pascal_2007, "classes", ANSWERED),
+    "a list of the test": Odd(_K, list_of_test, "classes", frozenset((QUESTION,))),
+    "a list of train and val": Odd(f"{_K}nih-chest-xrays/data", list_of_both, "classes"),
+    "a folder of the test": Odd(_K, folder_of_test, "classes", frozenset((QUESTION,))),
     "YOLO lists": Odd("https://docs.ultralytics.com/datasets", yolo_lists),
     "COCO of before": Odd("https://cocodataset.org", coco_twice, "masks", ANSWERED),
     "COCO with test": Odd("https://cocodataset.org", coco_test_info, "masks", ANSWERED),
