@@ -210,17 +210,17 @@ def _image_folders(images: Sequence[str]) -> list[str]:
 
 def _mask_folders(keys: Sequence[str]) -> set[str]:
     """Returns the highest folders that are called after masks and have lossless images alone, next to other images."""
-    kinds: dict[str, bool] = {}
+    endings: dict[str, set[str]] = {}
     for key in keys:
         if has_image_ending(key):
-            for folder in _above(key):
-                kinds[folder] = kinds.get(folder, True) and key.lower().endswith(LOSSLESS)
-    named = {folder for folder, lossless in kinds.items() if lossless and MASK_WORDS.search(folder.split("/")[-1])}
+            endings.setdefault(os.path.dirname(key), set()).add(os.path.splitext(key)[1].lower())
+    lossy = folders_above(f"{folder}/" for folder, found in endings.items() if not found <= set(LOSSLESS))
+    lossless = folders_above(f"{folder}/" for folder in endings) - lossy
+    named = {folder for folder in lossless if MASK_WORDS.search(folder.split("/")[-1])}
     named = {folder for folder in named if not is_aside(folder)} or named
-    highest = {folder for folder in named if not any(above in named for above in _above(folder))}
-    others = any(has_image_ending(key) and not is_below(key, highest) for key in keys)
-    pictures = common_folder(key for key in keys if has_image_ending(key) and not is_below(key, highest))
-    deepest = [_deepest(folder, keys, pictures) for folder in highest] if others else []
+    highest = {folder for folder in named if not named & folders_above([folder])}
+    others = [key for key in keys if has_image_ending(key) and not is_below(key, highest)]
+    deepest = [_deepest(folder, keys, common_folder(others)) for folder in highest] if others else []
     return {kind for folder in deepest for kind in _kinds(folder, keys)}
 
 
@@ -266,10 +266,6 @@ def _has_pairs(images: Sequence[str]) -> bool:
                 found[suffix] += 1
     most = max(found.values(), default=0)
     return most > 0 and 2 * most >= len(stems) - sum(found.values())
-
-
-def _above(key: str) -> set[str]:
-    return folders_above([key]) - {""}
 
 
 def _join(*parts: str) -> str:

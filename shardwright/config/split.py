@@ -13,7 +13,7 @@ from shardwright.errors import ConfigError
 AUTO, HASH, PREDEFINED = "auto", "hash", "predefined"
 METHODS = (AUTO, HASH, "group", "stratified", "kfold", PREDEFINED)
 FAIL = "fail"
-EVAL = "eval"
+EVAL, TEST = "eval", "test"
 # Other names of `eval` in `split.ratios` and `split.from_lists`.
 NAMES_OF_EVAL = ("val", "valid", "validation")
 # Words for the three splits; the first of each line is ours.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from shardwright.config import SplitConfig
 from shardwright.config.limited_pattern import LimitedPattern
-from shardwright.config.split import AUTO, HASH, PREDEFINED, GroupConfig, split_folders, split_word
+from shardwright.config.split import AUTO, HASH, PREDEFINED, TEST, GroupConfig, split_folders, split_word
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, shorten
 from shardwright.formats.exported import Exported
@@ -122,8 +122,9 @@ def resolve_method(options: SplitConfig, surveyed: SurveyedInput, alive: npt.NDA
         return options
     found = _stated_by_input(options, surveyed)
     stated = alive & (found.split_of >= 0) if found is not None else np.zeros(len(alive), np.bool_)
-    # A single word, such as a folder `train` among others, may mean anything.
-    if found is None or len(set(found.split_of[stated].tolist())) < 2:
+    # A single word, such as a folder `train` among others, may mean anything; what is for tests is not learned from.
+    words = set() if found is None else {options.names[i] for i in found.split_of[stated].tolist()}
+    if found is None or (len(words) < 2 and words != {TEST}):
         return replace(options, method=HASH)
     missing = np.flatnonzero(alive & ~stated & ~np.isin(np.arange(len(alive)), list(found.refused))).tolist()
     if missing:
