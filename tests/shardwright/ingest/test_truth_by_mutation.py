@@ -17,6 +17,7 @@ from odd_layouts import ODD as ODD_LAYOUTS
 from odd_sets import ODD as ODD_TOOLS
 from odd_tables import ODD as ODD_TABLES
 
+from shardwright.dataset.reader import ImageDataset
 from shardwright.label_formats import FORMATS
 from shardwright.pipelines.cli import main
 
@@ -174,6 +175,9 @@ def check_odd(here, name, capsys):
     assert not result.wrong, "\n".join([result.kind, *result.wrong[:5], result.printed])
     if result.kind != RIGHT:
         assert re.search(odd.cause, result.printed), result.printed
+    elif odd.tested:
+        found = {key.rpartition("/")[2] for key, _ in ImageDataset.open(here / "out").records("test")}
+        assert found == set(odd.tested)
 
 
 REPORTED = [pytest.param(name, marks=[pytest.mark.slow] * (i % 6 > 0)) for i, name in enumerate(ODD)]
