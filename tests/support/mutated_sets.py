@@ -474,7 +474,7 @@ MUTATIONS: dict[str, Mutation] = {
     "the annotations of one image gone": Mutation(_one_file_gone, cause="have no row|none for"),
     "annotations cut off": Mutation(_cut_off, cause=CUT),
     "annotations emptied": Mutation(_emptied, cause="empty|Expecting value|no element|no annotations"),
-    "a second copy": Mutation(_copied_folder, cause=r"set \(copy\)"),
+    "a second copy": Mutation(_copied_folder, cause=r"set \(copy\)|does not exist"),
     "paths of another machine": Mutation(_other_machine, lambda drawn: ANY if drawn.relative else ALWAYS),
     "endings in upper case": Mutation(_upper_case, pictures=True),
     "letters of other alphabets": Mutation(_letters),
