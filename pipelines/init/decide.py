@@ -19,10 +19,12 @@ from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
 from shardwright.formats.class_folders import BY_FOLDER
+from shardwright.formats.image_names import NameIndex
 from shardwright.formats.mask_names import common_start
 from shardwright.formats.rows import CsvFormat
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
+from shardwright.ingest.split_inputs import listed_image
 from shardwright.ingest.survey import IGNORED_FILES
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
@@ -47,10 +49,11 @@ from shardwright.pipelines.init.read_trial import (
 )
 from shardwright.pipelines.init.scope import limit_to_set
 from shardwright.running.progress import counted
-from shardwright.storage import is_folder, is_remote, list_names, read_once
-from shardwright.storage.listing import is_several
+from shardwright.storage import is_folder, is_remote, list_names, read_once, read_start
+from shardwright.storage.listing import is_several, name_lines
 
 _MOST_ERRORS, _SHOWN = 2, 3
+_MOST_TEXTS, _TEXT_BYTES = 20, 1 << 16
 _RECORDS = re.compile(r"\.tf_?rec(?:ord)?s?(?:$|[-.])", re.IGNORECASE)
 # Annotations of one image in so many are an example next to those of all others.
 _NEXT_TO_NOTHING = 100
@@ -173,6 +176,8 @@ def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mappin
         raise _several(folder, possible)
     chosen = next(iter(possible), trials[0])
     found = chosen.best
+    if chosen.path is None and inventory is not None and (found is None or is_in_one_place(found)):
+        _check_texts(inventory)
     if found is None:
         assert chosen.error is not None, "a hypothesis is read or has an error"
         raise chosen.error
@@ -377,6 +382,24 @@ def _check_records(inventory: Inventory) -> None:
             Reading(f"the set is {shorten(records)}", {EXCLUDE: others}),
             Reading(f"{shorten(records)} is not part of the set", {EXCLUDE: records}),
         )
+
+
+def _check_texts(inventory: Inventory) -> None:
+    """Checks that no text file states something for each image, in a form that is not read.
+
+    Raises:
+        UsageError: one has the name of an image and more in most of its lines.
+    """
+    names = NameIndex(inventory.images)
+    texts = [key for key in inventory.keys if key.lower().endswith((".txt", ".lst"))]
+    for path in (os.path.join(inventory.root, key) for key in texts[:_MOST_TEXTS]):
+        lines, stated = [], []
+        with suppress(OSError, UnicodeDecodeError, ShardwrightError):
+            lines = name_lines(read_start(path, _TEXT_BYTES).decode("utf-8-sig"))[:-1]
+            stated = [line for line in lines if names.find(line) is None and listed_image(line, names) is not None]
+        if 2 * len(stated) > len(lines):
+            problem = f"{path}: names images, with more behind each name ({stated[0][:80]!r}), and is no table"
+            raise UsageError(f"{problem} that is read. Write it as a CSV with a header such as image,label.")
 
 
 def _check_numbers(folder: str, given: Mapping[str, Any], numbers: DetectedInput) -> None:

@@ -440,7 +440,9 @@ ODD = {
     "overlays in one folder": Odd(_K, in_one_folder, "masks", ANSWERED | STOPS),
     "JSON of names": Odd("https://stackoverflow.com", json_of_names, "classes", ANSWERED | STOPS),
     "JSON list": Odd("https://stackoverflow.com", json_list, "classes", ANSWERED | STOPS),
-    "text of names": Odd("https://stackoverflow.com", text_of_names, "classes", ANSWERED | STOPS),
+    "text of names": Odd(
+        "https://stackoverflow.com", text_of_names, "classes", STOPS, cause="labels.txt: names images"
+    ),
     "Planet": Odd(f"{_K}nikitarom/planets-dataset", planet, "classes", ANSWERED),
     "NIH": Odd(f"{_K}nih-chest-xrays/data", chest, "classes", ANSWERED),
     "HAM10000": Odd(f"{_K}kmader/skin-cancer-mnist-ham10000", moles, "classes", ANSWERED),

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import layouts
 import numpy as np
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
-from mutated_sets import RIGHT, STOPS
+from mutated_sets import STOPS
 from odd_coco import coco
 from odd_sets import ANSWERED, BOXES, GITHUB, Odd, change_json, labelme, squares
 from PIL import Image
@@ -864,7 +864,7 @@ ODD = {
     "two tables": Odd("https://www.kaggle.com/c/imet-2020-fgvc7", two_tables, "classes", ANSWERED),
     "a table for each class": Odd("https://www.kaggle.com", table_per_class, "classes", STOPS),
     "EuroSAT": Odd(f"{_K}apollo2506/eurosat-dataset", eurosat, "classes", ANSWERED, tested=("car_6.jpg", "road_7.jpg")),
-    "lists with numbers": Odd(f"{GITHUB}open-mmlab/mmpretrain", caffe_lists, "classes", STOPS | {RIGHT}),
+    "lists with numbers": Odd(f"{GITHUB}open-mmlab/mmpretrain", caffe_lists, "classes", STOPS, cause="train.txt"),
     "Roboflow classes": Odd(_RF, roboflow_classes, "classes", ANSWERED),
     "PlantVillage": Odd(f"{_K}emmarex/plantdisease", nested_twice, "classes", ANSWERED),
     "yes and no": Odd(f"{_K}navoneel/brain-mri-images-for-brain-tumor-detection", yes_no, "classes", ANSWERED),
