@@ -29,9 +29,8 @@ WIDE = {
     "ImageExampleGen.__init__": _KEYWORDS,
     "ImageTrainer.__init__": _KEYWORDS,
     "ImageTransform.__init__": _KEYWORDS,
-    "load": "keywords of the public loader, whose documentation has a line for each; LoaderOptions has them",
 }
-LONG = {"load": "its documented keywords; the body passes them to LoaderOptions and reads"}
+LONG = {"load": "its documentation has a line for each of its keywords"}
 MOST_FUNCTION_LINES = 60
 
 

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import print_json
-
-if TYPE_CHECKING:
-    from shardwright.lineage.ancestry import Artifact, Family
+from shardwright.display.html import plain
+from shardwright.lineage.ancestry import Artifact, Family, family_of, read_artifact
+from shardwright.lineage.places import run_root_of
+from shardwright.pipelines.commands.results import finish
 
 _DIGITS = 12
 _LONGEST = 160
 _LINE = 1000
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    lineage = commands.add("lineage")
-    lineage.add_argument(
-        "path", metavar="PATH", help="a model, a dataset, another artifact, or a run's folder; or a URL"
-    )
-    lineage.add_argument(
-        "--search", action="append", default=[], metavar="DIR", help="also look for parents below this folder or URL"
-    )
-    lineage.add_argument("--json", action="store_true", help="print all of it as JSON")
-    lineage.set_defaults(command=_lineage)
-
-
-def _lineage(options: argparse.Namespace) -> int:
-    from shardwright.lineage.ancestry import family_of
-    from shardwright.lineage.places import run_root_of
-
+def run(options: Namespace) -> int:
+    """Shows all ancestors; returns 1 if one of them has changed."""
     start, family = family_of(options.path, options.search)
     described = describe(start, family)
     run_root = run_root_of(start.place)
@@ -42,11 +26,8 @@ def _lineage(options: argparse.Namespace) -> int:
         from shardwright.pipelines.runs.metadata_store import steps_to
 
         described["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
-    if options.json:
-        print_json(described)
-    else:
-        print("\n".join([*_lines(start, family, described["artifacts"]), *_further(described)]))
-    return 1 if described["problems"] else 0
+    lines = (*_lines(start, family, described["artifacts"]), *_further(described))
+    return finish(options, described, *lines, failed=bool(described["problems"]))
 
 
 def describe(start: Artifact, family: Family) -> dict[str, Any]:
@@ -56,8 +37,6 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
         `artifact`: the place asked for; `artifacts`: it and its ancestors, each with `parents` (role -> fingerprint and
         place, `null` where it was not found); `evaluations` of it; `missing` and `problems`, one sentence each.
     """
-    from shardwright.lineage.ancestry import read_artifact
-
     rows, missing, problems = [], [], []
     for artifact in (read_artifact(one.place) for one in family.ancestors(start)):
         parents: dict[str, dict[str, str | None]] = {}
@@ -88,8 +67,6 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
 
 
 def _lines(start: Artifact, family: Family, rows: list[dict[str, Any]]) -> Iterator[str]:
-    from shardwright.display.html import plain
-
     shown: set[str] = set()
     problems = {row["place"]: row["problems"] for row in rows}
 
@@ -129,8 +106,6 @@ def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
 
 
 def _further(described: Mapping[str, Any]) -> Iterator[str]:
-    from shardwright.display.html import plain
-
     for one in described["evaluations"]:
         baseline = one["parents"].get("baseline")
         compared = f", compared with {baseline[:_DIGITS]}" if baseline else ", compared with none"

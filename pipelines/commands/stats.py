@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-from typing import TYPE_CHECKING, Any
+import shlex
+from argparse import Namespace
+from typing import Any
 
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import print_json
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.html import plain
+from shardwright.display.numbers import plain_number
+from shardwright.pipelines.cards import sizes_text
+from shardwright.pipelines.commands.results import finish, reading
 from shardwright.progress import counted
-
-if TYPE_CHECKING:
-    from shardwright.report.page import PageInput
+from shardwright.report.page import PageInput, collect_page
 
 _SIZES = 10
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    stats = commands.add("stats")
-    stats.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
-    stats.add_argument("--json", action="store_true", help="print the figures as JSON")
-    stats.set_defaults(command=_stats)
-
-
-def _stats(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import ImageDataset
-    from shardwright.progress import progress
-    from shardwright.report.page import collect_page
-
+def run(options: Namespace) -> int:
+    """Prints the figures."""
     dataset = ImageDataset.open(options.dataset)
-    total = sum(shard.records for shard in dataset.manifest.shards)
-    with progress(total, "reading records", quiet=options.json) as shown:
+    with reading(dataset, "reading records") as shown:
         figures = figures_of(collect_page(dataset, progress=shown))
-    if options.json:
-        print_json(figures)
-    else:
-        print("\n".join(_lines(figures)))
-    return 0
+    return finish(options, figures, *_lines(figures), following=f"shardwright report {shlex.quote(options.dataset)}")
 
 
 def figures_of(seen: PageInput) -> dict[str, Any]:
@@ -96,10 +82,6 @@ def of_images(measure: dict[str, Any], figures: dict[str, Any]) -> str:
 
 
 def _lines(figures: dict[str, Any]) -> list[str]:
-    from shardwright.display.html import plain
-    from shardwright.display.numbers import plain_number
-    from shardwright.pipelines.cards import sizes_text
-
     splits = ", ".join(f"{plain(split)} {count}" for split, count in figures["images"].items())
     rows = [
         ("images", f"{sum(figures['images'].values())} ({splits})"),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardwright.loader.memory import LoaderMemory, loader_memory
+from shardwright.loader.memory import SHARDS_AT_ONCE, LoaderMemory, loader_memory
 
 # The shuffle buffer spans several shards and this many batches, up to this many bytes.
 _BATCHES_MIXED = 64
 _MOST_SHUFFLED = 256 << 20
-_SHARDS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,14 @@ class Loaded:
 def advise(found: Loaded) -> list[Advice]:
     """Returns settings with reasons, and the memory they take."""
     buffer = shuffle_buffer(found)
-    cycle = min(found.shards, _SHARDS_AT_ONCE)
+    cycle = min(found.shards, SHARDS_AT_ONCE)
     memory = memory_of(found, buffer)
     return [
         Advice(
             "cycle length",
             str(cycle),
             f"the loader reads {cycle} of {found.shards} shards concurrently"
-            + ("; more shards would mix better" if found.shards < _SHARDS_AT_ONCE else "")
+            + ("; more shards would mix better" if found.shards < SHARDS_AT_ONCE else "")
             + "; it is fixed, since the order of records depends on it",
         ),
         Advice(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -35,10 +35,9 @@ _MOST_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class LoaderOptions:
-    """The options that a caller of `load` gives.
+    """The options of `load`, whose documentation explains each of them: its keywords are those of this constructor.
 
-    The attributes are the keywords of `load`, whose documentation explains each of them. The constructor makes all
-    checks that need no dataset; `resolved` makes the others.
+    The constructor makes all checks that need no dataset; `resolved` makes the others.
 
     Raises:
         UsageError: an option has an unknown value, or two options contradict each other.
@@ -46,28 +45,29 @@ class LoaderOptions:
 
     split: str
     batch_size: int
-    normalize: str
-    dtype: str
-    targets: str | None
-    masks: str
-    ids: bool
-    texts: Sequence[str]
-    numbers: Sequence[str]
-    augment: Sequence[str]
-    shuffle: bool
-    seed: int | None
-    repeat: bool
-    drop_remainder: bool
-    pad: bool
-    deterministic: bool
-    shuffle_buffer: int | None
-    host: int
-    hosts: int
-    statistics: Mapping[str, Any] | None
-    order: str
-    start_step: int
-    cache: str | os.PathLike[str] | None
-    copies: ShardCache | bool | None
+    _: KW_ONLY
+    normalize: str = "unit"
+    dtype: str = "float32"
+    targets: str | None = None
+    masks: str = "bytes"
+    ids: bool = False
+    texts: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+    augment: Sequence[str] = ()
+    shuffle: bool = False
+    seed: int | None = None
+    repeat: bool = False
+    drop_remainder: bool = False
+    pad: bool = False
+    deterministic: bool = True
+    shuffle_buffer: int | None = None
+    host: int = 0
+    hosts: int = 1
+    statistics: Mapping[str, Any] | None = None
+    order: str = "fast"
+    start_step: int = 0
+    cache: str | os.PathLike[str] | None = None
+    copies: ShardCache | bool | None = None
 
     def __post_init__(self) -> None:
         check_epoch(
@@ -251,7 +251,7 @@ class LoaderOptions:
         return buffer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResolvedOptions(LoaderOptions):
     """Options that are completed from a dataset.
 
